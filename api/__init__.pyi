@@ -55,6 +55,7 @@ from gangplan.solvers import Incumbent as Incumbent
 from gangplan.solvers import Result as Result
 from gangplan.solvers import Run as Run
 from gangplan.solvers import Status as Status
+from gangplan.solvers import Turn as Turn
 from gangplan.solvers.method import Method as Method
 
 from .plot import plot as plot

@@ -17,7 +17,8 @@ import numpy as np
 
 import gangplan
 from gangplan.hybrid import portfolio
-from gangplan.hybrid.portfolio import PROCESS, SHORT, can_run_here
+from gangplan.hybrid.plan import PROCESS, SHORT
+from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, methods
 from gangplan.instances import InstanceError

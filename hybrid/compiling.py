@@ -72,11 +72,6 @@ def at_hand(method: Method) -> bool:
     return in_memory(method.kernels) or (method.kernels is not None and on_disk(method.kernels))
 
 
-def loaded(method: Method) -> bool:
-    """Return whether `method` can begin in this process at once."""
-    return method.library in ("", *sys.modules) and in_memory(method.kernels)
-
-
 def begin(objective: str) -> None:
     """Start the process that compiles what an objective lacks, unless one is at work or nothing can be kept."""
     with suppress(OSError, ValueError), lock_on(objective) or nullcontext() as lock:

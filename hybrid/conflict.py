@@ -7,8 +7,9 @@ few steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,32 +91,20 @@ def requirements(problem: Any) -> list[Requirement]:
         return _jobs(problem)
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
-        return [*_support(problem), *_memory(problem), *_stashing(problem)]
-    return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
+        words = "stashing: a stage keeps a version of its weights for each sample under way"
+        stashing = [Requirement(words, lambda p: replace(p, stashing=False))] if problem.stashing else []
+        return [*_support(problem), *_memory(problem), *stashing]
+    free = Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))
+    variant = [] if problem.variant in ("", "free") else [free]
+    return [*_colocation(problem), *_support(problem), *_memory(problem), *variant]
 
 
 def _without(run: Run, dropped: list[Requirement]) -> bool | None:
-    """Return whether there is no plan even without the requirements, `None` if that cannot be decided."""
+    """Return whether there is no plan even without the requirements, `None` if undecided in its share of the time."""
     try:
         problem = _relaxed(run.problem, dropped)
     except InstanceError:  # as large as it would have to be, it is none that can be looked at
         return None
-    return _infeasible(run, problem)
-
-
-def _relaxed(problem: Any, dropped: Iterable[Requirement]) -> Any:
-    labels = []
-    for part in dropped:
-        if part.label >= 0:
-            labels.append(part.label)
-        else:
-            problem = part.without(problem)
-    # a graph is checked whenever one is made: one for all classes, of which there may be hundreds
-    return _without_classes(labels)(problem) if labels else problem
-
-
-def _infeasible(run: Run, problem: Any) -> bool | None:
-    """Return whether `problem` has no plan, `None` if that could not be decided in its share of the time."""
     child = Run(
         problem,
         time_limit=_SHARE * run.remaining(),
@@ -130,6 +119,15 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
     return True if child.infeasible else False if child.plan is not None else None
 
 
+def _relaxed(problem: Any, dropped: Sequence[Requirement]) -> Any:
+    for part in dropped:
+        if part.label < 0:
+            problem = part.without(problem)
+    # a graph is checked whenever one is made: one for all classes, of which there may be hundreds
+    labels = [part.label for part in dropped if part.label >= 0]
+    return _without_classes(labels, problem) if labels else problem
+
+
 def _colocation(problem: GraphProblem) -> list[Requirement]:
     graph = problem.graph
     order = np.argsort(graph.colocation, kind="stable")
@@ -140,70 +138,43 @@ def _colocation(problem: GraphProblem) -> list[Requirement]:
         if label >= 0 and size > 1:
             named = _few(graph.names, order[start : start + size].tolist())
             words = f"colocation: {named} share a device; together they need {_written(need)}"
-            parts.append(Requirement(words, _without_classes([label]), label))
+            parts.append(Requirement(words, partial(_without_classes, [label]), label))
     return parts
 
 
-def _without_classes(labels: list[int]) -> Callable[[GraphProblem], GraphProblem]:
-    def without(problem: GraphProblem) -> GraphProblem:
-        kept = np.where(np.isin(problem.graph.colocation, labels), -1, problem.graph.colocation)
-        return replace(problem, graph=replace(problem.graph, colocation=kept))
-
-    return without
+def _without_classes(labels: list[int], problem: GraphProblem) -> GraphProblem:
+    kept = np.where(np.isin(problem.graph.colocation, labels), -1, problem.graph.colocation)
+    return replace(problem, graph=replace(problem.graph, colocation=kept))
 
 
 def _support(problem: GraphProblem) -> list[Requirement]:
-    def supported(name: str) -> Callable[[GraphProblem], GraphProblem]:
-        def without(problem: GraphProblem) -> GraphProblem:
-            time = problem.graph.time.copy()
-            row = time[problem.graph.device_types.index(name)]
-            row[~np.isfinite(row)] = 0.0
-            return replace(problem, graph=replace(problem.graph, time=time))
-
-        return without
+    def supported(name: str, problem: GraphProblem) -> GraphProblem:
+        time = problem.graph.time.copy()
+        row = time[problem.graph.device_types.index(name)]
+        row[~np.isfinite(row)] = 0.0
+        return replace(problem, graph=replace(problem.graph, time=time))
 
     parts = []
     for kind, count, row in zip(problem.cluster.device_types, problem.cluster.counts(), problem.time(), strict=True):
         barred = np.flatnonzero(~np.isfinite(row))
         if count and len(barred):
             words = f"device type: {kind.name} cannot run {_few(problem.graph.names, barred.tolist())}"
-            parts.append(Requirement(words, supported(kind.name)))
+            parts.append(Requirement(words, partial(supported, kind.name)))
     return parts
 
 
 def _memory(problem: GraphProblem) -> list[Requirement]:
-    def unlimited(t: int) -> Callable[[GraphProblem], GraphProblem]:
-        def without(problem: GraphProblem) -> GraphProblem:
-            kinds = problem.cluster.device_types
-            kinds = (*kinds[:t], replace(kinds[t], memory=None), *kinds[t + 1 :])
-            return replace(problem, cluster=replace(problem.cluster, device_types=kinds))
+    def unlimited(t: int, problem: GraphProblem) -> GraphProblem:
+        kinds = problem.cluster.device_types
+        kinds = (*kinds[:t], replace(kinds[t], memory=None), *kinds[t + 1 :])
+        return replace(problem, cluster=replace(problem.cluster, device_types=kinds))
 
-        return without
-
-    need = problem.graph.memory.sum()
-    return [
-        Requirement(
-            f"memory: each of {count} {kind.name} has {_written(kind.memory)}; all ops need {_written(need)}",
-            unlimited(t),
-        )
-        for t, (kind, count) in enumerate(
-            zip(problem.cluster.device_types, problem.cluster.counts().tolist(), strict=True)
-        )
-        if kind.memory is not None and count
-    ]
-
-
-def _variant(problem: GraphProblem) -> list[Requirement]:
-    if problem.variant in ("", "free"):
-        return []
-    return [Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))]
-
-
-def _stashing(problem: StagesProblem) -> list[Requirement]:
-    if not problem.stashing:
-        return []
-    words = "stashing: a stage keeps a version of its weights for each sample under way"
-    return [Requirement(words, lambda p: replace(p, stashing=False))]
+    need, cluster, parts = problem.graph.memory.sum(), problem.cluster, []
+    for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
+        if kind.memory is not None and count:
+            words = f"memory: each of {count} {kind.name} has {_written(kind.memory)}; all ops need {_written(need)}"
+            parts.append(Requirement(words, partial(unlimited, t)))
+    return parts
 
 
 def _few(names: Sequence[str], members: Sequence[int], most: int = 4) -> str:
@@ -220,10 +191,8 @@ def _fleet(problem: PlacementProblem) -> list[Requirement]:
         need = sum(_need(job, field) for job in jobs if job.value is None)
         enough = sum(_need(job, field, most=True) for job in jobs)
         most = float(has.max(initial=0))
-        words = (
-            f"{name}: {len(has)} nodes have {float(has.sum()):.6g}, at most {most:.6g} each; all jobs need {need:.6g}"
-        )
-        parts.append(Requirement(words, _with_fleet(_ample(field, enough))))
+        words = f"{name}: {len(has)} nodes have {has.sum():.6g}, at most {most:.6g} each; all jobs need {need:.6g}"
+        parts.append(Requirement(words, _with_fleet(partial(_ample, field, enough))))
     if any(job.worker.nic or job.server.nic for job in jobs):
         parts.append(_nics(problem))
     down = int((~usable).sum())
@@ -254,14 +223,11 @@ def _need(job: GangJob, field: str, most: bool = False) -> float:
     return float(workers * getattr(job.worker, field) + job.servers * getattr(job.server, field))
 
 
-def _ample(field: str, enough: float) -> Callable[[Fleet], Fleet]:
-    def ample(fleet: Fleet) -> Fleet:
-        has = getattr(fleet, field)
-        # a node without GPUs has none because of what it is
-        more = np.where((has > 0) | (field != "gpus"), np.maximum(has, int(enough) + 1), has)
-        return replace(fleet, **{field: more})
-
-    return ample
+def _ample(field: str, enough: float, fleet: Fleet) -> Fleet:
+    has = getattr(fleet, field)
+    # a node without GPUs has none because of what it is
+    more = np.where((has > 0) | (field != "gpus"), np.maximum(has, int(enough) + 1), has)
+    return replace(fleet, **{field: more})
 
 
 def _with_fleet(change: Callable[[Fleet], Fleet]) -> Callable[[PlacementProblem], PlacementProblem]:
@@ -269,13 +235,10 @@ def _with_fleet(change: Callable[[Fleet], Fleet]) -> Callable[[PlacementProblem]
 
 
 def _types(problem: PlacementProblem) -> list[Requirement]:
-    def runs(t: int, k: int) -> Callable[[PlacementProblem], PlacementProblem]:
-        def without(problem: PlacementProblem) -> PlacementProblem:
-            compute = problem.speeds.compute.copy()
-            compute[t, k] = 1.0
-            return replace(problem, speeds=replace(problem.speeds, compute=compute))
-
-        return without
+    def runs(t: int, k: int, problem: PlacementProblem) -> PlacementProblem:
+        compute = problem.speeds.compute.copy()
+        compute[t, k] = 1.0
+        return replace(problem, speeds=replace(problem.speeds, compute=compute))
 
     speeds, parts = problem.speeds, []
     present = {problem.fleet.gpu_types[t] for t in np.unique(problem.fleet.gpu_type[problem.fleet.gpus > 0])}
@@ -283,16 +246,18 @@ def _types(problem: PlacementProblem) -> list[Requirement]:
     for t, k in np.argwhere(~np.isfinite(speeds.compute)).tolist():
         if speeds.gpu_types[t] in present and speeds.models[k] in asked:
             words = f"GPU type: {speeds.models[k]} does not run on {speeds.gpu_types[t]}"
-            parts.append(Requirement(words, runs(t, k)))
+            parts.append(Requirement(words, partial(runs, t, k)))
     return parts
 
 
 def _pinned(problem: PlacementProblem) -> list[Requirement]:
-    def without(name: str) -> Callable[[PlacementProblem], PlacementProblem]:
-        return lambda problem: replace(problem, running=tuple(run for run in problem.running if run.job != name))
+    def without(name: str, problem: PlacementProblem) -> PlacementProblem:
+        return replace(problem, running=tuple(run for run in problem.running if run.job != name))
 
     return [
-        Requirement(f"pinned: job {run.job} stays on {_few(run.nodes, range(len(run.nodes)))}", without(run.job))
+        Requirement(
+            f"pinned: job {run.job} stays on {_few(run.nodes, range(len(run.nodes)))}", partial(without, run.job)
+        )
         for run in problem.running
         if not run.movable
     ]
@@ -304,10 +269,8 @@ def _wishes(problem: PlacementProblem) -> list[Requirement]:
     for job in problem.jobs:
         if job.requires:
             able = fleet.labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) & np.asarray(fleet.usable)
-            words = (
-                f"selector: job {job.name} goes to nodes with {', '.join(job.requires)}: "
-                f"{int(able.sum())} of {fleet.n_nodes}, with {int(fleet.gpus[able].sum())} GPUs"
-            )
+            words = f"selector: job {job.name} goes to nodes with {', '.join(job.requires)}: "
+            words += f"{able.sum()} of {fleet.n_nodes}, with {fleet.gpus[able].sum()} GPUs"
             parts.append(_wish(words, job, requires=()))
         for name in job.apart:
             rest = tuple(other for other in job.apart if other != name)
@@ -324,11 +287,8 @@ def _gangs(problem: PlacementProblem) -> list[Requirement]:
     parts = []
     for job in problem.jobs:
         if job.value is None:
-            task = job.worker
-            words = (
-                f"gang: job {job.name} runs whole, {job.gang} workers of {task.gpu:g} GPU, {task.cpu:g} cores "
-                f"and {_written(task.memory)}"
-            )
+            task, words = job.worker, f"gang: job {job.name} runs whole, {job.gang} workers of "
+            words += f"{task.gpu:g} GPU, {task.cpu:g} cores and {_written(task.memory)}"
             if task.nic:
                 words += f", {_written(task.nic)}/s of a NIC"
             if job.servers:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from textwrap import wrap
 
-from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem, total
-from gangplan.instances.verify import Problem
 from gangplan.solvers import Result, Run
 from gangplan.solvers.run import relative_gap
+
+from .solve import versions
 
 _LOG = logging.getLogger("gangplan")
 
 
 class Display:
-    """Logs a line for every new plan and for every bound that is visibly better; a star marks a new best plan."""
+    """Logs what is solved, a line for every new plan or visibly better bound, and who ran; a star marks a new plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run, method: str) -> None:
         if not _LOG.handlers:
             handler = logging.StreamHandler(sys.stderr)
             handler.setFormatter(logging.Formatter("%(message)s"))
@@ -26,17 +28,11 @@ class Display:
         _LOG.setLevel(logging.INFO)
         self.plans = 0
         self.last = float("-inf")
-        self.zero = 0.0
-        self.shown: tuple[float | None, float | None] = (None, None)
-
-    def start(self, run: Run, method: str) -> None:
-        """Log what is solved and how."""
-        from .solve import versions
-
         self.zero = run.zero
+        self.shown: tuple[float | None, float | None] = (None, None)
         used = versions()
         _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
-        _LOG.info("%s, %s", _instance(run.problem), _words(run))
+        _LOG.info("%s", run.problem)
         _LOG.info("method %s, seed %d, %d workers, %.6g s", method, run.seed, run.workers, run.deadline - run.started)
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")
 
@@ -64,28 +60,24 @@ class Display:
         elif self._moved(result.bound):
             self._line(result.wall_seconds, result.objective, result.bound, "bound")
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+        for line in _turns(result):
+            _LOG.info(line)
 
     def _moved(self, now: float | None) -> bool:
         before = self.shown[1]
         return before != now and (before is None or now is None or abs(before - now) > 1e-4 * abs(now - self.zero))
 
 
-def _instance(problem: Problem) -> str:
-    if isinstance(problem, ScheduleProblem):
-        return f"{len(problem.jobs)} jobs over time on {total(problem.capacity)} GPUs"
-    if isinstance(problem, PlacementProblem):
-        fleet = problem.fleet
-        return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs"
-    graph, cluster = problem.graph, problem.cluster
-    kinds = ", ".join(
-        f"{count} x {kind.name}" for kind, count in zip(cluster.device_types, cluster.counts(), strict=True)
-    )
-    return f"{graph.n_ops} ops, {graph.n_edges} edges on {kinds}"
-
-
-def _words(run: Run) -> str:
-    problem = run.problem
-    return f"{problem.objective}, {problem.variant}" if problem.variant else problem.objective
+def _turns(result: Result) -> Iterator[str]:
+    """Yield a table of 80 columns: who had which seconds as planned, who ran for how long, and why others did not."""
+    yield f"{'method':<18} {'where':<6} {'from':>7} {'until':>7} {'ran':>7} plans  why"
+    plans = Counter(incumbent.by for incumbent in result.trace)
+    for turn in result.turns:
+        times = f"{turn.begin:7.3f} {turn.end:7.3f} {turn.ran:7.3f} {plans.pop(turn.method, 0):5}"
+        yield f"{turn.method:<18.18} {turn.where:<6} {times}  {turn.why}"
+    for name, why in result.left_out.items():
+        yield from wrap(f"{name:<18} {why}", 80, subsequent_indent=" " * 19)
+    yield ""
 
 
 def _number(value: float | None) -> str:

@@ -1,9 +1,8 @@
 """Run methods so that what one does wrong costs its own share of the time and nothing else.
 
-Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds comes
-through a connection, and is verified again on this side. What others have registered and cannot be sent to a worker
-runs in a fork of this process: should another thread hold a lock just then, it hangs and is killed. So does everything
-in a process that has one thread and one solve to do, as GapBench's: its forks are counted, and limited, with it.
+Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds is
+verified again here. What cannot be sent to a worker runs in a fork of this process: should another thread hold a lock
+just then, it hangs and is killed. So does everything after `fork_only`: GapBench counts and limits forks with it.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.solvers.processes import POLL, Child, can_fork
-from gangplan.solvers.run import Run
+from gangplan.solvers.run import Run, Turn
 
-from .sending import Orders
+from .plan import HERE, PYTHON, Slot
 from .table import Entry
-from .worker import Tell, execute, reason, serve
+from .worker import Orders, Tell, execute, reason, serve
 from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
@@ -41,11 +41,13 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "bound": (int | float, str),
     "failed": (str, object),
     "infeasible": (),
+    "end": (int | None, tuple, dict, dict, bool),
     "done": (),
 }
-"""What a worker says, beside what it notes at the end of a method: kinds, and types of what follows."""
-_BOOKS = 4
-"""What follows ``end``: the method if it is over, its notes, its phases, and whether time was short."""
+"""What a worker says: kinds, and types of what follows.
+
+That is of ``end`` the method if it is over, its notes, who was left out, its phases, and whether time was short.
+"""
 
 
 class MethodFailed(RuntimeWarning):
@@ -64,9 +66,18 @@ def guarded(run: Run, entry: Entry, prepared: Any) -> None:
 
 def failed(run: Run, name: str, why: str) -> None:
     """Note that a method failed, and warn: once for each reason, if the caller's filters are as usual."""
-    text = f"{name} left out: {why}"
-    run.note(text)
-    warnings.warn(f"{text}; the answer is that of the other methods", MethodFailed, stacklevel=2)
+    run.leave_out(name, why)
+    words = f"{name} left out: {why}; the answer is that of the other methods"
+    warnings.warn(words, MethodFailed, stacklevel=2)
+
+
+def book(run: Run, slot: Slot, since: float) -> float:
+    """Book the time of a slot from `since` on, and return it."""
+    spent = time.perf_counter() - since
+    before = run.turns.get(slot)
+    ran = spent + (before.ran if before else 0.0)
+    run.turns[slot] = Turn(slot.entry.name, slot.where, slot.why, slot.begin, slot.end, ran)
+    return spent
 
 
 def listen(processes: Sequence[Process]) -> None:
@@ -83,41 +94,36 @@ class Process:
 
     Args:
         run: the solve.
-        entries: what to run, in this order; `None` if that is not decided yet: the process prepares.
+        slots: what to run, in this order; `None` if that is not decided yet: the process prepares.
         prepared: what the suite has made of the problem, for a method that runs in this process after all.
-        interpreted: run as Python what is not compiled, and at once.
-        alone: whether what the one method raises is the caller's, who has asked for it by name.
-        library: what the process is to find imported.
+        named: the one method, where the caller has asked for it by name: what it raises is the caller's, and the
+            process finds its library imported.
     """
 
     def __init__(
-        self,
-        run: Run,
-        entries: Sequence[Entry] | None = None,
-        prepared: Any = None,
-        *,
-        interpreted: bool = False,
-        alone: bool = False,
-        library: str = "",
+        self, run: Run, slots: Sequence[Slot] | None = None, prepared: Any = None, *, named: Entry | None = None
     ) -> None:
-        self.run, self.interpreted, self.alone, self.library = run, interpreted, alone, library
+        self.run, self.named = run, named
+        self.interpreted = any(slot.where == PYTHON for slot in slots or ())
         self.ready = False
-        self.done = entries is None
+        self.done = slots is None
         self._silent, self._at = 0, -1
         self._since: float | None = None
         self._until = float("inf")
         self._child: Worker | Child | None = None
+        self._slots: Sequence[Slot] = ()
         self._entries: dict[int, Entry] | None = None
-        if entries is None:
+        if slots is None:
             self._begin()
         else:
-            self.order(entries, prepared)
+            self.order(slots, prepared)
 
-    def order(self, entries: Sequence[Entry], prepared: Any) -> None:
+    def order(self, slots: Sequence[Slot], prepared: Any) -> None:
         """Decide what the process runs."""
-        self._entries, self._prepared = dict(enumerate(entries)), prepared
+        self._slots, self._prepared = slots, prepared
+        self._entries = {i: slot.given for i, slot in enumerate(slots)}
         self._left = dict(self._entries)
-        self.done = not entries
+        self.done = not slots
         if self.ready:
             self._send()
         elif self._child is None and not self.done:
@@ -228,7 +234,8 @@ class Process:
             if self._entries is not None and (alone or self._packed() is None):
                 self._fork()
             elif not alone:
-                self._child = begin(self.run, loaded=not self.interpreted, library=self.library)
+                library = self.named.does.library if self.named else ""
+                self._child = begin(self.run, loaded=not self.interpreted, library=library)
                 self.inbox = self._child.inbox
         except OSError as error:
             self._child = None
@@ -238,7 +245,7 @@ class Process:
     def _packed(self) -> bytes | None:
         """Return the orders as they are sent, `None` if they cannot be."""
         try:
-            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.alone)
+            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.named is not None)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
         except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             if not can_fork():
@@ -263,7 +270,7 @@ class Process:
             inbox.close()
             tell = Tell(outbox)
             tell.plan, tell.bound = self.run.plan, self.run.bound
-            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.alone)
+            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.named is not None)
 
         try:
             self._child = Child(work)
@@ -279,16 +286,17 @@ class Process:
         self.done = True
         run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
         threads = _can_thread(run.workers + 1)
-        for entry in self._left.values():
-            assert entry.method is not None
+        for i, entry in self._left.items():
             if run.stopped:
                 break
             if entry.added:
-                run.no_time(f"{entry.name} left out: no process of its own, and this one is not to be risked")
-            elif not threads and entry.method.library not in _WITHOUT_THREADS:
-                run.no_time(f"{entry.name} left out: no threads for {entry.method.library} to start")
+                run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
+            elif not threads and entry.does.library not in _WITHOUT_THREADS:
+                run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
+                since = time.perf_counter()
                 guarded(run, entry, self._prepared)
+                book(run, replace(self._slots[i], where=HERE, why="no process to be had"), since)
 
     def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
         """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
@@ -302,7 +310,7 @@ class Process:
                 failed(run, name, reason(error))
         elif kind == "failed":
             words, raised = what
-            if self.alone and raised is not None:
+            if self.named and raised is not None:
                 raise raised
             failed(run, name, words)
         elif entry.added and not entry.trusted:
@@ -321,50 +329,48 @@ class Process:
         self.done = not self._left
         self._book()
 
-    def _take_books(self, notes: Sequence[str], phases: Mapping[str, float], hurried: bool) -> None:
+    def _take_books(
+        self, notes: Sequence[str], left_out: Mapping[str, str], phases: Mapping[str, float], hurried: bool
+    ) -> None:
         run = self.run
         run.hurried |= hurried
+        run.left_out.update(left_out)
         for note in notes:
             run.note(note)
         for phase, seconds in phases.items():
             run.phases[phase] = run.phases.get(phase, 0.0) + seconds
-        self._since, self._until = None, float("inf")
+        self._book(told=True)
+        self._until = float("inf")
 
-    def _book(self) -> None:
-        """Book the time of a method that has not told how it spent it."""
+    def _book(self, *, told: bool = False) -> None:
+        """Book the time of the method at work, also as a phase if it has not told how it spent it."""
         if self._since is not None and self._entry is not None:
-            name, spent = self._entry.name, time.perf_counter() - self._since
-            self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
+            name, spent = self._entry.name, book(self.run, self._slots[self._at], self._since)
+            if not told:
+                self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
         self._since = None
 
 
 def _makes_sense(kind: Any = None, *what: Any) -> bool:
     """Return whether a message is one of those that a worker sends."""
-    if kind == "end" and len(what) == _BOOKS:
-        over, notes, phases, hurried = what
-        return (
-            isinstance(over, int | None)
-            and all(isinstance(note, str) for note in notes)
-            and all(isinstance(x, str) and isinstance(y, float) and 0 <= y < inf for x, y in phases.items())
-            and isinstance(hurried, bool)
-        )
     kinds = _MESSAGES.get(kind) if isinstance(kind, str) else None
-    return kinds is not None and len(what) == len(kinds) and all(map(isinstance, what, kinds))
+    if kinds is None or len(what) != len(kinds) or not all(map(isinstance, what, kinds)):
+        return False
+    if kind != "end":
+        return True
+    _, notes, left_out, phases, _ = what
+    seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
+    return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
 
 
 def _can_thread(count: int) -> bool:
     """Return whether this process can start so many threads."""
     release = threading.Event()
-    begun = []
     try:
         for _ in range(count):
-            thread = threading.Thread(target=release.wait, daemon=True)
-            thread.start()
-            begun.append(thread)
+            threading.Thread(target=release.wait, daemon=True).start()
     except (RuntimeError, MemoryError):
         return False
     finally:
         release.set()
-        for thread in begun:
-            thread.join()
     return True

@@ -1,9 +1,8 @@
 """Load what methods need in a process of its own, and fork workers that have it.
 
-The server is started fresh, not forked, so that no thread of the caller holds a lock in it, and it never runs the
-caller's program. It has one thread. Between two requests it loads what has been asked for, kernel by kernel; the heavy
-libraries of solvers follow once nobody has asked for anything for a while. It ends with its caller, or when it has had
-nothing to do for `IDLE` seconds.
+The server is started fresh, so that no thread of the caller holds a lock in it, and has one thread. Between requests
+it loads what has been asked for, kernel by kernel; libraries of solvers follow once nobody asks for anything. It ends
+with its caller, or when it has had nothing to do for `IDLE` seconds.
 
 A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of its methods.
 ``W`` and ``N``, each with a connection and a file, which the worker works on: fork the worker of that number, with what
@@ -29,9 +28,8 @@ from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import Child, can_fork, killed
 
 from .compiling import begin, complete, kernels
-from .sending import REQUEST, libraries
-from .table import installed, named
-from .worker import work
+from .table import installed, libraries, named
+from .worker import REQUEST, work
 
 IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""

@@ -72,44 +72,47 @@ def solve(
     if unnamed or unknown:
         _refuse(unnamed, unknown)
     seed, workers = plain(seed), plain(workers) if workers is not None else _cores()
-    _check(instance, time_limit, seed, workers, gap)
-    if objective is not None and instance.objective in GRAPHS:
-        instance = with_objective(instance, objective)
-    elif objective not in (None, instance.objective):
-        raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
-    _check_callbacks(callbacks)
-    displays = _displays() if display else ()
-    run = Run(
-        instance,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        gap=gap,
-        callbacks=(*displays, *callbacks),
-        started=started,
-    )
-    for shown in displays:
-        shown.start(run, method)
+    instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
+    run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
+    log = _display(run, method) if display else None
+    run.callbacks = (log, *callbacks) if log else callbacks
     try:
         with _uncollected(time_limit):
-            if initial is not None:
-                _start_from(run, initial)
-            with run.phase("import"):
-                from .portfolio import run_methods  # solvers take longer to import than small problems to solve
-            run_methods(run, method)
-            if run.infeasible:
-                with run.phase("conflict"):
-                    from .conflict import conflict
-
-                    run.conflict = conflict(run)
+            _work(run, method, initial)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
     result = _result(run, method)
-    for shown in displays:
-        shown.end(result)
+    if log:
+        log.end(result)
     return result
+
+
+def _work(run: Run, method: str, initial: Answer | None) -> None:
+    """Go from the initial plan to the best one, or to the reason why there is none."""
+    if initial is not None:
+        try:
+            verdict = verify(run.problem, initial)
+        except InstanceError as error:
+            raise InstanceError("initial", error.problem) from None
+        if not verdict.ok:
+            raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
+        run.offer(initial, "initial")
+    with run.phase("import"):
+        from .portfolio import run_methods  # solvers take longer to import than small problems to solve
+    run_methods(run, method)
+    if run.infeasible:
+        with run.phase("conflict"):
+            from .conflict import conflict
+
+            run.conflict = conflict(run)
+
+
+def _display(run: Run, method: str) -> Display:
+    from .display import Display
+
+    return Display(run, method)
 
 
 @contextmanager
@@ -146,9 +149,22 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
-    objective: Any = getattr(instance, "objective", None)
-    if objective not in PROBLEMS or not isinstance(instance, PROBLEMS[objective]):
+def _checked(
+    instance: Any,
+    objective: str | None,
+    time_limit: float,
+    seed: int,
+    workers: int,
+    gap: float,
+    callbacks: Sequence[Callback],
+) -> Any:
+    """Return the problem with the objective that was asked for.
+
+    Raises:
+        InstanceError: naming the argument that does not fit.
+    """
+    own: Any = getattr(instance, "objective", None)
+    if own not in PROBLEMS or not isinstance(instance, PROBLEMS[own]):
         hint = f"; write gangplan.read({str(instance)!r})" if isinstance(instance, str | os.PathLike) else ""
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
     require_number(time_limit, "time_limit", positive=True)
@@ -159,35 +175,20 @@ def _check(instance: object, time_limit: float, seed: int, workers: int, gap: fl
     require_number(gap, "gap")
     if gap >= 1:
         raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
-
-
-def _displays() -> tuple[Display]:
-    from .display import Display
-
-    return (Display(),)
-
-
-def _check_callbacks(callbacks: Sequence[Callback]) -> None:
     if not isinstance(callbacks, Sequence):
         raise InstanceError("callbacks", f"{callbacks!r} is not a sequence of functions")
     for i, callback in enumerate(callbacks):
         if not callable(callback):
             raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
-
-
-def _start_from(run: Run, initial: Answer) -> None:
-    try:
-        verdict = verify(run.problem, initial)
-    except InstanceError as error:
-        raise InstanceError("initial", error.problem) from None
-    if not verdict.ok:
-        raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
-    run.offer(initial, "initial")
+    if objective is not None and own in GRAPHS:
+        return with_objective(instance, objective)
+    if objective not in (None, own):
+        raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
+    return instance
 
 
 def _result(run: Run, method: str) -> Result:
-    reason = run.stop_reason or ("time limit" if run.hurried else "methods exhausted")
-    bound = run.bound
+    bound, wall = run.bound, run.seconds()
     if run.objective is not None and bound is not None:
         # bounds are proved in floating point: never report one above a verified plan
         bound = min(bound, run.objective)
@@ -197,22 +198,21 @@ def _result(run: Run, method: str) -> Result:
         status = Status.UNKNOWN
     else:
         status = Status.OPTIMAL if run.gap is not None and run.gap <= OPTIMAL_GAP else Status.FEASIBLE
-    wall = run.seconds()
-    phases = dict(run.phases)
-    phases["other"] = max(0.0, wall - sum(phases.values()))
     return Result(
         status=status,
-        stop_reason=reason,
+        stop_reason=run.stop_reason or ("time limit" if run.hurried else "methods exhausted"),
         plan=_stamped(run),
         objective=run.objective,
         bound=bound,
         trace=tuple(run.trace),
-        phases=phases,
+        phases={**run.phases, "other": max(0.0, wall - sum(run.phases.values()))},
         wall_seconds=wall,
         method=method,
         seed=run.seed,
         workers=run.workers,
-        versions=versions(),
+        versions=dict(versions()),
+        turns=tuple(run.turns.values()),
+        left_out=run.left_out,
         notes=tuple(run.notes),
         conflict=run.conflict,
         zero=run.zero,
@@ -230,14 +230,9 @@ def _stamped(run: Run) -> Any:
     return replace(run.plan, instance=content_hash(run.problem))
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of everything that can change a result."""
-    return dict(_versions())
-
-
 @cache
-def _versions() -> dict[str, str]:
-    """Return the same, looked up once: that takes longer than to solve a small problem."""
+def versions() -> dict[str, str]:
+    """Return the versions of everything that can change a result, looked up once: that takes milliseconds."""
     found = {"python": platform.python_version()}
     for name in ("gangplan", "numpy", "ortools", "pulp", "highspy", "networkx"):
         try:

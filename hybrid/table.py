@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.arrays import require_kind, require_number, require_text
+from gangplan.instances.arrays import require_kind, require_share, require_text
 from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.partition import StepProblem
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 if TYPE_CHECKING:
@@ -21,12 +22,16 @@ LONG = 300
 """Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
 
 
+_ENCODE = 1e-4
+"""Seconds for each part of a problem that a policy takes to encode it and to answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A method's place in the portfolio of one objective.
 
     What its variants, its size or its model (`Method.suits`) do not admit is left out, and so is what is not installed,
-    not compiled in time, or has no time to be imported; all but the first two are noted (`portfolio.rest`, `Compiler`).
+    not compiled in time, or has no time to be imported; all but the first two are in `Result.left_out`.
 
     Attributes:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
@@ -64,11 +69,15 @@ class Entry:
     added: bool = False
     trusted: bool = False
 
+    @property
+    def does(self) -> Method:
+        """The method, of an entry that has one."""
+        assert self.method is not None
+        return self.method
+
     def __post_init__(self) -> None:
         require_text(self.name, "name")
-        require_number(self.share, "share", positive=True)
-        if self.share > 1:
-            raise InstanceError("share", f"{self.share!r} is more than 1")
+        require_share(self.share, "share", positive=True)
         if self.objective not in OBJECTIVES:
             raise InstanceError("objective", unknown(self.objective, OBJECTIVES))
         if self.name == "auto":
@@ -206,27 +215,26 @@ def method_for(problem: Problem, name: Any) -> Method | None:
 
 def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
-    known = named(problem.objective)
-    found = [
-        replace(entry, method=known[entry.name], least=entry.least + entry.each * parts(problem))
-        for entry in (*_ADDED, *ENTRIES)
-        if entry.objective == problem.objective
-        and (not entry.variants or _variant(problem) in entry.variants)
-        and entry.fewest <= parts(problem) <= entry.most
+    methods, size, variant = named(problem.objective), parts(problem), str(problem.variant)
+    if isinstance(problem, StepProblem):
+        variant = "contention" if problem.contention else "no contention"
+    entries = [
+        replace(x, method=methods[x.name], least=max(x.least + x.each * size, _ENCODE * size * x.learned))
+        for x in (*_ADDED, *ENTRIES)
+        if x.objective == problem.objective and (not x.variants or variant in x.variants) and x.fewest <= size <= x.most
     ]
-    return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
-
-
-def _variant(problem: Any) -> str:
-    if problem.objective == "step":
-        return "contention" if problem.contention else "no contention"
-    return str(problem.variant)
+    return sorted(entries, key=lambda x: (not x.quick, not x.learned))
 
 
 def installed(method: Method) -> bool:
     """Return whether the library of `method` is there; what it compiles is not compiled without."""
     package = method.library.partition(".")[0]
     return not package or sys.modules.get(package) is not None or find_spec(package) is not None
+
+
+def libraries(objective: str) -> list[str]:
+    """Return the heavy libraries of an objective's methods, in an order that every process has."""
+    return sorted({method.library for method in suite(objective).methods.values() if method.library})
 
 
 def parts(problem: Any) -> int:

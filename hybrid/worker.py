@@ -1,27 +1,34 @@
-"""Run methods and tell what they find: what a worker does, in a process of its own."""
+"""Run methods and tell what they find: what a worker is told, and what it does, in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import signal
+import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
 from gangplan.solvers.kernels import interpret
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import POLL, one_thread
-from gangplan.solvers.run import Run, in_time
+from gangplan.solvers.run import Incumbent, Run, in_time
 
 from .compiling import at_hand, busy
-from .sending import Orders
-from .table import Entry
+from .table import Entry, named
 
+REQUEST = struct.Struct("!cI")
+"""A letter and a number, which is what the server takes."""
+_WORD = 0.05
+"""Seconds that a worker stops before the limit is over, at most."""
+_WORD_SHARE = 0.02
+"""The same as a share of the limit."""
 _GIVES_WAY = 10
 """By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
 UNCOMPILED = "no time to compile what searches need: that goes on, for the solves to come"
@@ -30,24 +37,108 @@ _EXHAUSTED = 1e-3
 """Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
 
 
+def job(run: Run) -> dict[str, Any]:
+    """Return the arguments of a worker's `Run`, with a moment less, so that the last bound of a solver arrives in time.
+
+    All processes of a machine share `time.perf_counter`.
+    """
+    limit = run.deadline - run.started
+    rest = {"seed": run.seed, "workers": run.workers, "gap": run.target_gap, "started": run.started}
+    return {"problem": run.problem, "time_limit": limit - min(_WORD, _WORD_SHARE * limit), **rest}
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker is told to do once it is ready: gangplan's own methods by name, others' by value.
+
+    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
+    be imported again, neither the caller's program nor a module that only it can find.
+
+    Attributes:
+        entries: in this order, by their numbers, without their methods.
+        methods: those that are not gangplan's own.
+        interpreted: whether to run as Python what is not compiled.
+        once: whether to leave it at one search of those that draw.
+        best: plan, objective, bound and last entry of the trace, see `Run.adopt`.
+        place: folder, environment and ``sys.path`` of the caller for others' methods, else `None`.
+    """
+
+    entries: Mapping[int, Entry]
+    methods: Mapping[int, bytes]
+    interpreted: bool
+    once: bool
+    best: tuple[Any, float | None, float | None, Sequence[Incumbent]]
+    place: tuple[str, Mapping[str, str], list[str]] | None
+
+    @classmethod
+    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> Orders:
+        """Return the orders to go on from the best so far.
+
+        Raises:
+            Exception: if a method cannot be sent.
+        """
+        methods = {i: packed(entry.does) for i, entry in entries.items() if not ours(entry)}
+        bare = {i: replace(entry, method=None) for i, entry in entries.items()}
+        place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
+        return cls(bare, methods, interpreted, once, (run.plan, run.objective, run.bound, run.trace[-1:]), place)
+
+    def unpack(self) -> dict[int, Entry]:
+        """Return the entries with their methods."""
+        if self.place is not None:
+            os.chdir(self.place[0])
+            os.environ.update(self.place[1])
+            sys.path[:] = self.place[2]
+        packed = {i: pickle.loads(method) for i, method in self.methods.items()}
+        return {
+            i: replace(entry, method=packed[i] if i in packed else named(entry.objective)[entry.name])
+            for i, entry in self.entries.items()
+        }
+
+
+def ours(entry: Entry) -> bool:
+    """Return whether a worker knows the method by its name."""
+    known = suite(entry.objective).methods.get(entry.name)
+    if known is None or known is not entry.method:
+        return False
+    return str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
+
+
+def packed(method: Method) -> bytes:
+    """Return a method as a worker can read it.
+
+    Raises:
+        Exception: if it holds what cannot be sent, a lock say.
+    """
+    cloudpickle: Any = import_module("numba.cloudpickle")  # numba's own copy of it
+
+    module = sys.modules.get(getattr(method.function, "__module__", None) or "")
+    if module is None or module.__name__ == "__main__" or module.__name__.startswith("gangplan."):
+        return bytes(cloudpickle.dumps(method))
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(method))
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
 def work(connection: Connection, file: int) -> None:
     """Prepare for the job in a file, say so, and do what the caller orders."""
     tell = Tell(connection)
     with os.fdopen(file, "rb") as source:
         source.seek(0)
-        run = pickle.load(source).run()
-    signal.signal(signal.SIGINT, lambda *_: _interrupt(run))
+        run = Run(**pickle.load(source))
+
+    def interrupt(*_: object) -> None:
+        run.stop_reason = run.stop_reason or "interrupted"
+
+    signal.signal(signal.SIGINT, interrupt)
     with in_time(run):
         prepared = suite(run.problem.objective).prepare(run)
         tell.send("ready")
         orders: Orders = connection.recv()
-        tell.plan, tell.bound = orders.plan, orders.bound
-        run.adopt(orders.plan, orders.objective, orders.bound, orders.trace)
+        tell.plan, _, tell.bound, _ = orders.best
+        run.adopt(*orders.best)
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
-
-
-def _interrupt(run: Run) -> None:
-    run.stop_reason = run.stop_reason or "interrupted"
 
 
 def serve(
@@ -68,8 +159,8 @@ def serve(
 
     def turn(number: int, entry: Entry, until: Callable[[], bool] | None = None) -> bool:
         """Run one, and return whether it is over."""
-        run.notes.clear()
-        run.phases.clear()
+        for book in (run.notes, run.left_out, run.phases):
+            book.clear()
         tell.begin(number, entry.name, run.remaining() * entry.share)
         tell(run)
         try:
@@ -83,7 +174,8 @@ def serve(
         over = until is None or not until()
         # a solver's own clock may run out a moment before ours
         hurried = run.hurried or run.stop_reason == "time limit"
-        tell.send("end", number if over else None, tuple(run.notes), dict(run.phases), hurried)
+        books = tuple(run.notes), dict(run.left_out), dict(run.phases)
+        tell.send("end", number if over else None, *books, hurried)
         return over
 
     if run.stopped and left:  # what it prepared is the answer
@@ -95,8 +187,8 @@ def serve(
             time.sleep(min(POLL, run.remaining()))
         elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
             del left[number]
-    if not all(at_hand(_of(entry)) for entry in left.values()):
-        tell.send("end", None, (UNCOMPILED,), {}, True)
+    if not all(at_hand(entry.does) for entry in left.values()):
+        tell.send("end", None, (UNCOMPILED,), {}, {}, True)
     if not once:
         draw_on(run, entries.items(), turn)
     tell.send("done")
@@ -104,33 +196,33 @@ def serve(
 
 def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool] | None]:
     """Return the number of the entry whose turn it is, `None` if all wait, and what tells when one takes over."""
-    ready = [number for number, entry in left if at_hand(_of(entry))]
+    ready = [number for number, entry in left if at_hand(entry.does)]
     if left[0][0] in ready or not busy(objective):
         return left[0][0], None
-    waiting = [_of(entry) for number, entry in left if number not in ready]
-    look = _Every(lambda: any(map(at_hand, waiting)) or not busy(objective))
-    compiled = (number for number, entry in left if number in ready and _of(entry).kernels is not None)
+    waiting = [entry.does for number, entry in left if number not in ready]
+    look = _now_and_then(lambda: any(map(at_hand, waiting)) or not busy(objective))
+    compiled = (number for number, entry in left if number in ready and entry.does.kernels is not None)
     first = next(compiled, None)
     return (first, None) if first is not None else (next(iter(ready), None), look)
 
 
-class _Every:
-    """Ask a slow question every so often, and give the last answer in between."""
+def _now_and_then(question: Callable[[], bool]) -> Callable[[], bool]:
+    """Return what asks a slow question every so often, and says no in between."""
+    after = time.perf_counter() + POLL
 
-    def __init__(self, question: Callable[[], bool]) -> None:
-        self._question, self._next = question, time.perf_counter() + POLL
-
-    def __call__(self) -> bool:
-        """Return the answer."""
-        if time.perf_counter() < self._next:
+    def ask() -> bool:
+        nonlocal after
+        if time.perf_counter() < after:
             return False
-        self._next = time.perf_counter() + POLL
-        return self._question()
+        after = time.perf_counter() + POLL
+        return question()
+
+    return ask
 
 
 def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:
     """Run searches that draw again and again, with other random numbers, until the run has stopped."""
-    again = [(i, entry) for i, entry in entries if _of(entry).draws and at_hand(_of(entry))]
+    again = [(i, entry) for i, entry in entries if entry.does.draws and at_hand(entry.does)]
     while again and not run.stopped:
         since = time.perf_counter()
         run.seed = (run.seed + 1) % 2**31
@@ -150,7 +242,7 @@ def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] 
         prepared: what the suite has made of the problem.
         until: ends it too, once it is true.
     """
-    method = _of(entry)
+    method = entry.does
     if not run.compiled(method.kernels, entry.name):
         if not busy(entry.objective):
             run.note(f"{entry.name} cannot be compiled here; gangplan warm-up says why")
@@ -162,11 +254,6 @@ def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] 
         one_thread() if entry.learned else nullcontext(),
     ):
         method.run(run, prepared)
-
-
-def _of(entry: Entry) -> Method:
-    assert entry.method is not None
-    return entry.method
 
 
 class Tell:

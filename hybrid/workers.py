@@ -24,7 +24,8 @@ from gangplan.solvers.processes import can_fork
 from gangplan.solvers.run import Run
 
 from .compiling import command
-from .sending import REQUEST, Job, libraries
+from .table import libraries
+from .worker import REQUEST, job
 
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
@@ -114,14 +115,14 @@ class _Server:
             return False
         return True
 
-    def begin(self, letter: bytes, job: Job) -> Worker | None:
+    def begin(self, letter: bytes, run: Run) -> Worker | None:
         """Ask for a worker; return `None` if there is nobody to ask."""
         with self._lock:
             self._count += 1
             number = self._count
         ours, theirs = connected()
         with theirs, tempfile.TemporaryFile() as file:
-            pickle.dump(job, file, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(job(run), file, pickle.HIGHEST_PROTOCOL)
             file.flush()
             sent = self.send(letter, number, theirs.fileno(), file.fileno())
         inbox = Connection(ours.detach())
@@ -244,7 +245,7 @@ def begin(run: Run, *, loaded: bool, library: str = "") -> Worker:
         if library in libraries(run.problem.objective):
             at = libraries(run.problem.objective).index(library)
             server.send(b"M", at * len(OBJECTIVES) + OBJECTIVES.index(run.problem.objective))
-        worker = server.begin(b"W" if loaded else b"N", Job.of(run))
+        worker = server.begin(b"W" if loaded else b"N", run)
         if worker is not None:
             break
         server.end()  # it has been killed a moment ago

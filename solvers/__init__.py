@@ -1,5 +1,5 @@
 """How problems are solved: heuristics, bounds, exact methods; a folder a problem, a file a method."""
 
-from .run import Incumbent, Result, Run, Status
+from .run import Incumbent, Result, Run, Status, Turn
 
-__all__ = ["Incumbent", "Result", "Run", "Status"]
+__all__ = ["Incumbent", "Result", "Run", "Status", "Turn"]

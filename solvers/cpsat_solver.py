@@ -37,7 +37,14 @@ def solver_for(seconds: float, workers: int, seed: int) -> Any:
 
 
 def minimise(
-    run: Run, solver: Any, model: Any, scale: float, plan: Callable[[Value], Any], constant: float = 0.0
+    run: Run,
+    solver: Any,
+    model: Any,
+    scale: float,
+    plan: Callable[[Value], Any],
+    constant: float = 0.0,
+    *,
+    by: str = "cpsat",
 ) -> None:
     """Solve `model` to the end of `run`: offer every plan, raise the bound, prove that there is no plan.
 
@@ -48,15 +55,16 @@ def minimise(
         scale: integers a second.
         plan: makes a plan of a solution, `None` if that holds only within the rounding of sizes.
         constant: seconds that the model leaves out.
+        by: the method's name.
     """
-    solver.best_bound_callback = lambda value: run.raise_bound(value / scale + constant, "cpsat")
-    status = search(run, solver, model, plan, "cpsat")
+    solver.best_bound_callback = lambda value: run.raise_bound(value / scale + constant, by)
+    status = search(run, solver, model, plan, by)
     if status == cp_model.INFEASIBLE and run.plan is None:
         run.prove_infeasible()
     # a search that was stopped before it had a bound says 0, which a goal below 0 refutes
     bounded = status == cp_model.UNKNOWN and solver.best_objective_bound != 0
     if bounded or status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        run.raise_bound(solver.best_objective_bound / scale + constant, "cpsat")
+        run.raise_bound(solver.best_objective_bound / scale + constant, by)
     if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
 

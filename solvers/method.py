@@ -7,7 +7,7 @@ A method in the `METHODS` of its folder is reached by name, `solve(..., method="
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,36 @@ class Method:
                 if self.library:
                     import_module(self.library)
             self.function(run, prepared)
+
+
+def plain_methods(
+    module: Any,
+    start: Callable[[Run, Any], None] | None = None,
+    rows_milp: Callable[[Any], int] | None = None,
+) -> dict[str, Method]:
+    """Return ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, the latter from a plan.
+
+    Args:
+        module: has a function of each of the two names, and `rows`, the number of rows of a problem's model, which
+            raises `NotImplementedError` for what is not modelled.
+        start: offers a plan if there is none, which makes the MILP's big M small.
+        rows_milp: number of rows of the MILP if it has more.
+    """
+
+    def within(rows: Callable[[Any], int]) -> Callable[[Any], bool]:
+        def suits(prepared: Any) -> bool:
+            from .plain import ROWS
+
+            try:
+                return rows(prepared.problem) <= ROWS
+            except NotImplementedError:
+                return False
+
+        return suits
+
+    milp = Method(module.plain_milp, exact=True, suits=within(rows_milp or module.rows), library="pulp")
+    cpsat = Method(module.plain_cpsat, exact=True, suits=within(module.rows), library=CPSAT)
+    return {**({"milp": replace(milp, start=start)} if start else {}), "plain_cpsat": cpsat, "plain_milp": milp}
 
 
 Referee = tuple[Callable[[Any], float | None], Callable[[int, str], Any]]

@@ -42,7 +42,7 @@ def highs(run: Run) -> Any:
     return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)
 
 
-def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str = "milp") -> None:
     """Solve `lp` with HiGHS, offer the plan and record the bound; PuLP's status alone is not trusted.
 
     Args:
@@ -50,6 +50,7 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None
         lp: its objective is in `unit` seconds, at most 1 or so.
         unit: seconds.
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
+        by: the method's name.
     """
     bound = _solve(run, lp)
     if lp.status == pulp.LpStatusInfeasible:
@@ -59,20 +60,20 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         found = plan()
         if found is not None and verify(run.problem, found).ok:
-            run.offer(found, "milp")
+            run.offer(found, by)
         else:
-            run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
+            run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
-    run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, "milp")
+    run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
 
 
 def _solve(run: Run, lp: Any) -> float:
     """Solve `lp` and return the bound, minus infinity if there is none; what is stopped has no status."""
 
-    def work() -> tuple[float, int, int, list[float | None]]:
+    def work() -> tuple[float, int, int, dict[str, float | None]]:
         lp.solve(highs(run))
         bound = float(lp.solverModel.getInfo().mip_dual_bound)
-        return bound, lp.status, lp.sol_status, [x.varValue for x in lp.variables()]
+        return bound, lp.status, lp.sol_status, {x.name: x.varValue for x in lp.variables()}
 
     if not can_fork():
         return work()[0]
@@ -82,8 +83,8 @@ def _solve(run: Run, lp: Any) -> float:
         lp.status, lp.sol_status = pulp.LpStatusNotSolved, pulp.LpSolutionNoSolutionFound
         return float("-inf")
     bound, lp.status, lp.sol_status, values = found
-    for x, value in zip(lp.variables(), values, strict=True):
-        x.varValue = value
+    for x in lp.variables():  # PuLP adds one of its own to an objective without any
+        x.varValue = values[x.name]
     return bound
 
 

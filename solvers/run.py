@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain, islice
 from math import inf, isnan, ulp
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,6 @@ _PLACES = 4
 _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
-
 _OFTEN = 256
 """Turns of a loop between two looks at the clock: a look takes as long as a short turn."""
 
@@ -61,6 +61,25 @@ class Incumbent:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A method's time in a solve, as planned, and what it took of it.
+
+    Attributes:
+        method: its name.
+        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone``, or in a
+            process as interpreted ``python``.
+        begin, end, ran: as planned, seconds since the call; seconds at work.
+    """
+
+    method: str
+    where: str
+    why: str
+    begin: float
+    end: float
+    ran: float
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """The answer and how far to trust it.
@@ -77,6 +96,7 @@ class Result:
         phases: seconds spent in each phase; they add up to `wall_seconds`.
         wall_seconds: from the call to the return.
         method, seed, workers, versions: what made it, enough to make it again.
+        turns, left_out: which methods ran, as they ended; why others did not run, or not to their end, by name.
         notes: what a reader of the result should know, e.g. why a method was left out.
         conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
         zero: what any plan costs at least because of where the clock of a schedule starts, see `clock_cost`; else 0.
@@ -94,6 +114,8 @@ class Result:
     seed: int
     workers: int
     versions: Mapping[str, str]
+    turns: tuple[Turn, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     conflict: tuple[str, ...] = ()
     zero: float = 0.0
@@ -173,10 +195,11 @@ class Run:
         self.trace: list[Incumbent] = []
         self.phases: dict[str, float] = {}
         self._inner: list[tuple[str, float]] = []
-        self.notes: list[str] = []
+        self.turns: dict[object, Turn] = {}
+        self.left_out, self.notes = dict[str, str](), list[str]()
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
-        self._until: Callable[[], bool] = never
+        self._until: Callable[[], bool] | None = None
 
     def seconds(self) -> float:
         """Return the seconds since the user's call."""
@@ -194,7 +217,8 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether methods should return: proved, good enough, out of time or told to."""
-        if self.stop_reason is None and (self.remaining() <= 0 or self._until()):
+        late = time.perf_counter() >= self.deadline
+        if self.stop_reason is None and (late or (self._until and self._until())):
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
@@ -234,9 +258,7 @@ class Run:
             self.bound = value
             self._changed()
 
-    def adopt(
-        self, plan: Answer | None, objective: float | None, bound: float | None, trace: Sequence[Incumbent]
-    ) -> None:
+    def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
         """Go on from the best that another process knows, where that is better than what this one does."""
         if objective is not None and (self.objective is None or objective <= self.objective):
             self.plan, self.objective, self.trace = plan, objective, [*trace]
@@ -264,6 +286,12 @@ class Run:
         self.hurried = True
         self.note(text)
 
+    def leave_out(self, name: str, why: str, *, late: bool = False) -> None:
+        """Note why a method did not run, or not to its end; `late` if for want of time."""
+        self.left_out[name] = why
+        self.hurried |= late
+        self.note(f"{name} left out: {why}")
+
     def can_import(self, library: str, *, tell: bool = True) -> bool:
         """Return whether a heavy library is loaded, or can be in the time left; note for whom it cannot, unless silent.
 
@@ -272,7 +300,7 @@ class Run:
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if tell and not able:
             words = f"no time to import {library.partition('.')[0]}"
-            self.no_time(f"{self._inner[-1][0]} left out: {words}" if self._inner else words)
+            self.leave_out(self._inner[-1][0] if self._inner else "a method", words, late=True)
         return able
 
     def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
@@ -284,11 +312,11 @@ class Run:
             return True
         if not self.can_import("numba", tell=False):
             if tell:
-                self.no_time(f"{name} left out: no time to import numba")
+                self.leave_out(name, "no time to import numba", late=True)
             return False
         there = on_disk(kernels)
         if tell and not there:
-            self.no_time(f"no time to compile {name}: that goes on, for the solves to come")
+            self.leave_out(name, "no time to compile it: that goes on, for the solves to come", late=True)
         return there
 
     @contextmanager
@@ -358,12 +386,13 @@ def in_time(run: Run) -> Iterator[None]:
 
 
 def watched(items: Iterable[T], stopped: Callable[[], bool], often: int = _OFTEN) -> Iterator[T]:
-    """Yield the items, and look at the clock every so `often` items.
+    """Yield the items; every so `often` items look at the clock, and raise `TimeoutError` once `stopped` is true."""
+    rest = iter(items)
 
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
-    for i, item in enumerate(items):
-        if not i % often and stopped():
-            raise TimeoutError
-        yield item
+    def runs() -> Iterator[Iterable[T]]:
+        for item in rest:
+            if stopped():
+                raise TimeoutError
+            yield chain((item,), islice(rest, often - 1))
+
+    return chain.from_iterable(runs())  # no Python function is called for each item

@@ -28,6 +28,7 @@ def from_start(result: Result, before: float) -> Result:
         wall_seconds=result.wall_seconds + before,
         phases={"read": before, **result.phases},
         trace=tuple(replace(entry, seconds=entry.seconds + before) for entry in result.trace),
+        turns=tuple(replace(turn, begin=turn.begin + before, end=turn.end + before) for turn in result.turns),
     )
 
 
@@ -46,6 +47,8 @@ def as_data(result: Result) -> dict[str, Any]:
         "plan": None if result.plan is None else json.loads(dump(result.plan)),
         "phases": dict(result.phases),
         "trace": [asdict(entry) for entry in result.trace],
+        "turns": [asdict(turn) for turn in result.turns],
+        "left_out": dict(result.left_out),
         "versions": dict(result.versions),
         "notes": list(result.notes),
         "conflict": list(result.conflict),

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, on_demand
+from ..method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ..run import Run
 from .bounds import bound
 from .build import build
@@ -29,12 +29,12 @@ from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, random_problem
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem, search = on_demand(
+    cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, random_problem, search = on_demand(
         __package__,
-        "cpsat enumeration local_search pattern_bound patterns pricing random_problem ruin_recreate.search",
+        "cpsat enumeration local_search pattern_bound patterns plain pricing random_problem ruin_recreate.search",
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -100,6 +100,12 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
+def _start(run: Run, batch: Batch) -> None:
+    """Offer the plan of first fit if there is none."""
+    if run.plan is None:
+        quick(run, batch)
+
+
 _SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
@@ -109,5 +115,6 @@ METHODS: dict[str, Method] = {
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), _draft)

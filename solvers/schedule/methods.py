@@ -18,10 +18,10 @@ from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import cpsat, decode, dual, enumeration, labels, lists, local_search, milp, prices, starts
+    from . import cpsat, decode, dual, enumeration, labels, lists, local_search, plain, prices, starts
 else:
-    cpsat, decode, dual, enumeration, labels, lists, local_search, milp, prices, starts = on_demand(
-        __package__, "cpsat decode dual enumeration labels lists local_search milp prices starts"
+    cpsat, decode, dual, enumeration, labels, lists, local_search, plain, prices, starts = on_demand(
+        __package__, "cpsat decode dual enumeration labels lists local_search plain prices starts"
     )
 
 
@@ -83,7 +83,6 @@ _SEARCHES: dict[str, Method] = {
         starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=partial(_start, most=1)
     ),
     "starts": Method(starts.starts, suits=suits_starts, library="numba", kernels=compiled(*_SEARCHING), start=_start),
-    "milp_time": Method(milp.milp_time, exact=True, suits=milp.suits, library="pulp", start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }
 METHODS: dict[str, Method] = {
@@ -93,5 +92,10 @@ METHODS: dict[str, Method] = {
         start=method.start and _shifted(method.start),
     )
     for name, method in _SEARCHES.items()
+}
+METHODS |= {
+    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp", start=_shifted(_start)),
+    "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
+    "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

@@ -21,7 +21,7 @@ from gangplan.instances.readers import read
 COMMAND = [sys.executable, "-m", "gangplan"]
 FIELDS = [
     *("status", "stop_reason", "objective", "bound", "gap", "wall_seconds", "method", "seed", "workers"),
-    *("plan", "phases", "trace", "versions", "notes", "conflict"),
+    *("plan", "phases", "trace", "turns", "left_out", "versions", "notes", "conflict"),
 ]
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid import compiling, table, worker
-from gangplan.hybrid.portfolio import rest
+from gangplan.hybrid.plan import plan
+from gangplan.hybrid.portfolio import Crew
 from gangplan.hybrid.table import Entry, named
 from gangplan.instances.generators.jobs import moldable
 from gangplan.solvers import Run
@@ -126,7 +127,8 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(table, "ENTRIES", (*table.ENTRIES, Entry("schedule", "learned", policy, learned=True)))
     monkeypatch.setattr(compiling, "ENTRIES", table.ENTRIES)
     run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
-    entries = rest(run, suite_of(run.problem).prepare(run))
-    assert entries and not any(entry.learned for entry in entries) and not run.hurried
+    prepared = suite_of(run.problem).prepare(run)
+    slots = plan(Crew(run, "auto").survey(prepared), 0.0, 3600.0).slots
+    assert slots and not any(slot.entry.learned for slot in slots) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]
     assert compiling.kernels("schedule")

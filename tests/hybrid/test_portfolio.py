@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from gangplan import warm_up
-from gangplan.hybrid import Entry, portfolio, table
+from gangplan import solve, warm_up
+from gangplan.hybrid import Entry, display, portfolio, table
+from gangplan.hybrid.plan import plan
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
-from gangplan.solvers import Run
+from gangplan.solvers import Run, Turn
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.schedule import grain
 
@@ -30,16 +31,16 @@ LEARNED = Entry("throughput", "learned", Method(idle), share=0.2, learned=True)
 @pytest.fixture
 def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give throughput a learned method, and nothing else that is."""
-    known = portfolio.suited
-    monkeypatch.setattr(
-        portfolio, "suited", lambda *of: [known(*of)[0], LEARNED, *(e for e in known(*of)[1:] if not e.learned)]
-    )
+    monkeypatch.setattr(table, "ENTRIES", (LEARNED, *table.ENTRIES))
 
 
-def planned(problem: Any, seconds: float) -> dict[str, float]:
-    """Return the shares by name, in order."""
-    run = Run(problem, time_limit=seconds)
-    return {entry.name: entry.share for entry in portfolio.rest(run, suite("throughput").prepare(run))}
+def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str, float]]:
+    """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
+    run = Run(problem, time_limit=60)
+    prepared = suite(problem.objective).prepare(run)
+    situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked, loaded=True)
+    plans = [plan(situation, 0.0, left) for left in seconds]
+    return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
 
 def small() -> Any:
@@ -50,9 +51,9 @@ def small() -> Any:
 @pytest.mark.usefixtures("with_learned")
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""
-    found = planned(small(), 60)
-    assert list(found) == ["learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
-    assert list(found.values()) == [0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
+    (shares,) = planned(small(), 60.0)
+    assert list(shares) == ["pipedream", "learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
+    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -73,17 +74,10 @@ def test_bad_entries(field: str, changes: dict[str, Any]) -> None:
 
 
 def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
-    """With a twentieth of a second the bounds of tens of milliseconds come after the searches."""
-    problem = make("step", "layered", seed_of("validation", 1), 30)
-    run = Run(problem, time_limit=60)
-    prepared = suite("step").prepare(run)
-    assert {"heft", "bounds"} <= {entry.name for entry in portfolio.first(run, prepared)}
-    run.deadline = time.perf_counter() + 0.1
-    now = portfolio.first(run, prepared)
-    assert "bounds" not in {entry.name for entry in now}
-    later = [entry.name for entry in portfolio.rest(run, prepared, now)]
-    assert later.index("local_search") < later.index("bounds")
-    assert "heft" in {entry.name for entry in now} and "heft" not in later
+    """With a tenth of a second the bounds of tens of milliseconds come after the searches."""
+    long, short = planned(make("step", "layered", seed_of("validation", 1), 30), 60.0, 0.1)
+    assert next(iter(long)) == "bounds"
+    assert list(short).index("local_search") < list(short).index("bounds")
 
 
 def test_a_long_queue_is_what_its_methods_call_one() -> None:
@@ -94,23 +88,15 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
     warm_up("throughput")
-    run = Run(small(), time_limit=60)
-    prepared = suite("throughput").prepare(run)
-    run.deadline = time.perf_counter() + 0.03
-    assert {entry.share for entry in portfolio.first(run, prepared)} == {1.0}
-    shares = {entry.name: entry.share for entry in portfolio.rest(run, prepared)}
-    assert shares["random_keys"] == 0.5 and shares["local_search"] == 1.0
+    (shares,) = planned(small(), 0.03, asked=False)
+    assert (shares["pipedream"], shares["random_keys"]) == (1.0, 0.5)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
     """A search has all of a tenth of a second if only solvers follow, which would need a process; not of a second."""
     warm_up("placement")
-    run = Run(make("placement", "gangs", seed_of("validation", 1), 8), time_limit=60)
-    prepared = suite("placement").prepare(run)
-    shares = []
-    for seconds in (0.1, 1.0):
-        run.deadline = time.perf_counter() + seconds
-        shares.append(next(entry.share for entry in portfolio.rest(run, prepared) if entry.name == "local_search"))
+    problem = make("placement", "gangs", seed_of("validation", 1), 8)
+    shares = [shares["local_search"] for shares in planned(problem, 0.1, 1.0, asked=False)]
     assert shares[0] == 1.0 > shares[1]
 
 
@@ -125,12 +111,46 @@ def test_what_needs_no_solver_may_run_here() -> None:
 
 @pytest.mark.usefixtures("with_learned")
 def test_no_policy_where_encoding_takes_too_long() -> None:
-    """A graph of thousands of ops and a deadline of a tenth of a second leave no time for a policy, and a note."""
+    """A graph of thousands of ops and a deadline of a tenth of a second leave no time for a policy."""
     problem = generate("layered", ops=3000, layers=30, training=False, devices=4, seed=1)
-    run = Run(problem, time_limit=60)
-    prepared = suite("throughput").prepare(run)
-    run.deadline = time.perf_counter() + 0.3
-    assert "learned" not in {entry.name for entry in portfolio.rest(run, prepared)}
-    assert "learned left out: no time to encode the problem" in run.notes
-    run.deadline = time.perf_counter() + 30
-    assert "learned" in {entry.name for entry in portfolio.rest(run, prepared)}
+    short, long = planned(problem, 0.2, 30.0)
+    assert "learned" not in short and "learned" in long
+
+
+def test_the_result_says_who_ran_and_why_others_did_not() -> None:
+    """Every method that suits the problem has a turn within the time, or a reason; turns here and there add up."""
+    problem = generate("layered", ops=60, layers=8, training=False, devices=4, variant="free", seed=1)
+    result = solve(problem, time_limit=1.0, workers=1)
+    names = {entry.name for entry in portfolio.suited(problem)}
+    assert names <= {turn.method for turn in result.turns} | set(result.left_out)
+    assert result.turns[0].method == "pipedream" and result.turns[0].where == "here"
+    assert all(0 <= turn.begin <= turn.end <= 1.0 + 1e-9 for turn in result.turns)
+    assert 0 < sum(turn.ran for turn in result.turns) <= result.wall_seconds
+    (named,) = solve(problem, time_limit=60, workers=1, method="pipedream").turns
+    assert (named.method, named.why) == ("pipedream", "asked for by name")
+
+
+def test_the_table_of_turns_has_80_columns() -> None:
+    """The display's table has a line for every turn, and one or more for every method left out."""
+    turns = (Turn("least_interference", "here", "no process to be had", 0.0, 100.0, 20.5),)
+    left_out = {"lns": "it does not model all of the problem, or its model would be too large for it"}
+    result = solve(small(), time_limit=1.0, workers=1)
+    lines = [*display._turns(replace(result, turns=turns, left_out=left_out))]
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
+
+
+@pytest.mark.usefixtures("processor_clock")
+def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amid searches in this process nothing is planned anew: a method does not lose its turn to the one before it."""
+
+    def spin(run: Run, prepared: Any) -> None:
+        until = time.perf_counter() + 0.2
+        while time.perf_counter() < until:
+            pass
+
+    first, second, last = (Entry("throughput", x, Method(f)) for x, f in (("a", spin), ("b", idle), ("c", idle)))
+    monkeypatch.setattr(portfolio, "suited", lambda _: [first, replace(second, least=0.3), last])
+    result = solve(small(), time_limit=0.45, workers=1)
+    assert [turn.method for turn in result.turns] == ["a", "b", "c"]
+    assert {turn.where for turn in result.turns} == {"here"}

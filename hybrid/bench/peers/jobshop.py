@@ -7,9 +7,8 @@ import pyjobshop
 
 from gangplan.solvers import Run
 from gangplan.solvers.schedule.grain import Scale
+from gangplan.solvers.schedule.plain import plan_of, ways
 from gangplan.solvers.schedule.prepare import ShiftedRun, prepare
-
-from .schedule import modes, plan_of
 
 
 def solve(run: Run) -> None:
@@ -34,8 +33,8 @@ def solve(run: Run) -> None:
         job = model.add_job(1 if p.makespan else scale.slope[j], release)
         due = {} if np.isinf(late) else {"latest_end": scale.down(late)}
         tasks.append(model.add_task(job, earliest_start=release, **due))
-    ways = modes(p)
-    for j, o, place in ways:
+    every = ways(p)
+    for j, o, place in every:
         ticks = scale.down(float(p.seconds[o]))
         model.add_mode(tasks[j], [nodes[v] for v, _ in place], ticks, [gpus if ticks else 0 for _, gpus in place])
     if p.makespan:
@@ -50,7 +49,7 @@ def solve(run: Run) -> None:
     )  # fmt: skip
     shifted = ShiftedRun(run, p)
     if found.best.tasks:
-        chosen = [(*ways[task.mode], float(task.start)) for task in found.best.tasks]
+        chosen = [(*every[task.mode], float(task.start)) for task in found.best.tasks]
         plan = plan_of(p, chosen)
         if plan is not None:
             shifted.offer(plan, "pyjobshop")

@@ -10,8 +10,7 @@ import pymetis
 from gangplan.instances import PartitionPlan, precedence, verify
 from gangplan.instances.arrays import IntArray
 from gangplan.solvers import Run
-
-from .retime import earliest
+from gangplan.solvers.partition.step.plain import earliest
 
 _UNITS = 1_000_000
 """Whole numbers that METIS has for the work, and for the bytes, of a graph."""

@@ -1,55 +1,81 @@
-"""The plain models by solver: entry points of the group ``gangplan_bench``."""
+"""The library's plain models as rivals, by solver: entry points of the group ``gangplan_bench``.
+
+They start from nothing, and MILPs have the solvers' defaults but for the gap, so that proofs are as fine as gangplan's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pulp
+
+from gangplan.instances import verify
+from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
+from gangplan.solvers.method import suite
 
-from .engines import Solve, by_cbc, by_highs
-from .latency_cpsat import latency_cpsat
-from .latency_milp import latency_milp
-from .placement_cpsat import placement_cpsat
-from .placement_milp import placement_milp
-from .schedule import schedule_cpsat, schedule_milp
-from .step_cpsat import step_cpsat
-from .step_milp import step_milp
-from .throughput_cpsat import throughput_cpsat
-from .throughput_milp import throughput_milp
-
-CPSAT: Mapping[str, Callable[[Run], None]] = {
-    "throughput": throughput_cpsat,
-    "latency": latency_cpsat,
-    "step": step_cpsat,
-    "placement": placement_cpsat,
-    "schedule": schedule_cpsat,
-}
-MILP: Mapping[str, Callable[[Run, Solve], None]] = {
-    "throughput": throughput_milp,
-    "latency": latency_milp,
-    "step": step_milp,
-    "placement": placement_milp,
-    "schedule": schedule_milp,
-}
+_GAP = 1e-7
+"""Relative gap at which solvers stop."""
+_LOWER = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
 
 
 def cpsat(run: Run) -> None:
     """Minimise by CP-SAT."""
-    _model(CPSAT, run)(run)
+    _function(run, "plain_cpsat")(run)
 
 
 def highs(run: Run) -> None:
     """Minimise by HiGHS."""
-    _model(MILP, run)(run, by_highs)
+    _function(run, "plain_milp")(run, minimise=_by_highs)
 
 
 def cbc(run: Run) -> None:
     """Minimise by CBC."""
-    _model(MILP, run)(run, by_cbc)
+    _function(run, "plain_milp")(run, minimise=_by_cbc)
 
 
-def _model(models: Mapping[str, Any], run: Run) -> Any:
-    if run.problem.objective not in models:
-        raise NotImplementedError(f"there is no plain model of {run.problem.objective}")
-    return models[run.problem.objective]
+def _function(run: Run, name: str) -> Callable[..., None]:
+    return suite(run.problem.objective).methods[name].function
+
+
+def _by_highs(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    if run.stopped:
+        return
+    limits = {"timeLimit": run.remaining(), "threads": run.workers, "random_seed": run.seed}
+    lp.solve(pulp.HiGHS(msg=False, gapRel=_GAP, **limits))
+    _conclude(run, lp, unit, plan, float(lp.solverModel.getInfo().mip_dual_bound), "plain-highs")
+
+
+def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    """Minimise by CBC in a process of its own, as PuLP has it; only its log has the bound of a solve cut short."""
+    if run.stopped:
+        return
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        options = [f"randomCbcSeed {run.seed}"]
+        limits = {"timeLimit": run.remaining(), "threads": run.workers, "logPath": str(log), "options": options}
+        solver = pulp.PULP_CBC_CMD(msg=False, gapRel=_GAP, **limits)
+        solver.tmpDir = folder
+        lp.solve(solver)
+        lower = _LOWER.search(read_text(log, empty=True))
+    proved = lp.sol_status == pulp.LpSolutionOptimal
+    bound = float(pulp.value(lp.objective) or 0.0) if proved else float(lower[1]) if lower else float("-inf")
+    _conclude(run, lp, unit, plan, bound, "plain-cbc")
+
+
+def _conclude(run: Run, lp: Any, unit: float, plan: Callable[[], Any], bound: float, by: str) -> None:
+    if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
+        if run.plan is None:
+            run.prove_infeasible()
+        return
+    if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+        answer = plan()
+        if answer is not None and verify(run.problem, answer).ok:
+            run.offer(answer, by)
+        else:
+            run.note(f"{by}: the plan is feasible only within the solver's tolerances, so it is dropped")
+    run.raise_bound(bound * unit, by)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -78,5 +78,6 @@ METHODS: dict[str, Method] = {
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    **plain_methods(*on_demand(__package__, "plain"), start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...method import Method, Referee, Suite
+from ...method import Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
-from .search import chain, ideals
+from .search import along, chain, ideals
 
 
 def _prepare(run: Run) -> Reduced:
@@ -20,6 +20,12 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
+def _start(run: Run, reduced: Reduced) -> None:
+    """Offer a plan along one linear extension if there is none."""
+    if run.plan is None:
+        along(run, reduced)
+
+
 def _referee() -> Referee:
     from . import referee
 
@@ -29,5 +35,6 @@ def _referee() -> Referee:
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
+    **plain_methods(*on_demand(__package__, "plain"), start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -39,11 +39,11 @@ def chain(run: Run, reduced: Reduced) -> None:
     stalled = 0
     while not run.stopped and stalled < _STALLED:
         before = run.objective
-        _along(run, reduced)
+        along(run, reduced)
         stalled = 0 if run.objective != before else stalled + 1
 
 
-def _along(run: Run, reduced: Reduced) -> None:
+def along(run: Run, reduced: Reduced) -> None:
     """Search along the next linear extensions."""
     number = reduced.tried
     reduced.tried += 1
@@ -124,7 +124,7 @@ def _all(reduced: Reduced) -> Families:
             return None
         family = Family(units, found, lambda: run.stopped)
         if effort(family, tracked) > _QUICK and run.plan is None and not reduced.tried:
-            _along(run, reduced)
+            along(run, reduced)
         # a plan to beat leaves most numbers out
         if run.stopped or _affordable(run, family, tracked, 1.0 if run.plan is None else 2.0):
             return family

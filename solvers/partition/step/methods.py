@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
@@ -116,6 +116,7 @@ def _referee() -> Referee:
     return referee.optimum, referee.random_problem
 
 
+(_PLAIN,) = on_demand(__package__, "plain")
 _EXACT = Method(_cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(_heft),
@@ -125,5 +126,6 @@ METHODS: dict[str, Method] = {
     "cpsat": _EXACT,
     "cpsat_below": replace(_EXACT, function=partial(_cpsat, below=True)),
     "bounds": Method(_bounds),
+    **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

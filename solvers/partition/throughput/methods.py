@@ -11,7 +11,7 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
@@ -169,5 +169,6 @@ METHODS: dict[str, Method] = {
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
+    **plain_methods(*on_demand(__package__, "plain")),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)

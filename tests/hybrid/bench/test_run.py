@@ -155,16 +155,17 @@ def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_peers_of_a_run(tmp_path: Path) -> None:
     """A peer has a row where it has a model and is skipped where it has none; the report times its proofs."""
     chosen = [x for x in suite("toy", sample=4) if x.id.startswith(("throughput-random", "stages-random"))]
-    rows = run(chosen, Settings(tmp_path, ("auto",), ("plain-cpsat",), (5.0,)))
+    rows = run(chosen, Settings(tmp_path, ("auto",), ("plain-cpsat", "pipedream-dp"), (5.0,)))
     found = {(row.objective, row.method): row for row in rows}
-    assert found["stages", "plain-cpsat"].status == "SKIPPED" and "stages" in found["stages", "plain-cpsat"].notes
+    skipped = found["throughput", "pipedream-dp"]
+    assert skipped.status == "SKIPPED" and "stages" in skipped.notes
     assert found["throughput", "plain-cpsat"].status == found["throughput", "auto"].status == "OPTIMAL"
     pytest.importorskip("matplotlib")
     page = tmp_path / "elsewhere.md"
     write_report(tmp_path, suite("toy"), short=page)
     assert "## Scaling" not in page.read_text() and "## Scaling" in (tmp_path / "report.md").read_text()
     proofs = page.read_text().partition("## Time to the proof")[2].partition("##")[0]
-    assert "| throughput, plain-cpsat |" in proofs and "stages" not in proofs
+    assert "| throughput, plain-cpsat |" in proofs and "throughput, pipedream-dp" not in proofs
     assert "(elsewhere-profiles.svg)" in page.read_text() and (tmp_path / "elsewhere-profiles.svg").exists()
 
 

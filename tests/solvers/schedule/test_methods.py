@@ -87,7 +87,7 @@ def test_menu_is_used() -> None:
 def test_waiting_pays() -> None:
     """A heavy short gang comes at 1, and a long light job waits for it: 12 + 100 * 2 is less than 10 + 100 * 11."""
     jobs = (MoldableJob("light", (2,), (10.0,)), MoldableJob("heavy", (2,), (1.0,), release=1.0, weight=100.0))
-    for name in ("starts", "cpsat", "milp_time"):
+    for name in ("starts", "cpsat", "milp"):
         run = finished(name, ScheduleProblem(jobs, Pool(2)))
         assert run.objective == pytest.approx(12 + 200), name
 
@@ -100,7 +100,7 @@ def test_the_milp_counts_what_it_holds() -> None:
             MoldableJob("y", (1,), (float(ticks),)),
             MoldableJob("z", (1,), (1.0,)),
         )
-        assert METHODS["milp_time"].suits(prepare(ScheduleProblem(jobs, Pool(1)))) == small
+        assert METHODS["milp"].suits(prepare(ScheduleProblem(jobs, Pool(1)))) == small
 
 
 def test_nodes_bind() -> None:

@@ -1,0 +1,163 @@
+"""Scheduling with communication delays as a textbook has it, in CP-SAT and as a MILP; letters as in docs/step.md.
+
+Nothing is contracted, nothing given, and an output waits for no link: contention is left to `cpsat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import StepPlan, StepProblem
+from gangplan.instances.arrays import IntArray
+
+from ...plain import CAP, TICKS, Minimise, refine, solve_cpsat, solve_milp
+from ...run import Run, watched
+from ..textbook import Textbook
+
+
+def rows(problem: StepProblem) -> int:
+    """Return the number of rows, but for a few: of ops on devices, of edges between two devices.
+
+    Raises:
+        NotImplementedError: if links are contended for.
+    """
+    if problem.contention:
+        raise NotImplementedError("contention: links that are contended for have no plain model")
+    graph, devices = problem.graph, problem.cluster.n_devices
+    return graph.n_ops * devices + graph.n_edges * devices**2
+
+
+def rows_milp(problem: StepProblem) -> int:
+    """Return the number of rows of the MILP, which has two for each pair of ops and device besides."""
+    return rows(problem) + problem.graph.n_ops**2 * problem.cluster.n_devices
+
+
+def plain_cpsat(run: Run, prepared: object = None) -> None:
+    """Minimise the makespan Z by CP-SAT: x[v][d] op v on device d, s[v] its start, e[v] its end."""
+    from ortools.sat.python import cp_model
+
+    size, t = rows(run.problem), Textbook.of(run.problem)
+
+    def attempt(unit: float) -> None:
+        time, _ = t.ticks(unit, TICKS)
+        model = cp_model.CpModel()
+        x = [[model.new_bool_var(f"x_{v}_{d}") for d in t.devices] for v in t.ops]
+        s, e = ([model.new_int_var(0, TICKS, f"{name}_{v}") for v in t.ops] for name in "se")
+        z = model.new_int_var(0, TICKS, "Z")
+        model.minimize(z)
+        for v in t.ops:  # (A) every op is on one device that runs it,
+            model.add_exactly_one(x[v])
+            model.add(z >= e[v])
+        for v, w in t.together:  # colocated ops on the same
+            for d in t.devices:
+                model.add(x[v][d] == x[w][d])
+        for d in t.devices:
+            kind = t.kind[d]
+            for v in t.barred[kind]:
+                model.add(x[v][d] == 0)
+            # (M) memory; (D) one op at a time
+            model.add(sum(t.size[kind][v] * x[v][d] for v in t.ops) <= t.room[kind])
+            for ops in t.apart(kind):
+                model.add_bool_or(~x[v][d] for v in ops)
+            model.add_no_overlap(
+                [model.new_optional_interval_var(s[v], time[kind][v], e[v], x[v][d], "") for v in t.ops]
+            )
+        for u, v in t.edges:  # (P) an op starts after its inputs have ended and, from another device, have been sent
+            model.add(s[v] >= e[u])
+        for u, v, a, b, delay in watched(_delays(run.problem, t), lambda: run.stopped):
+            model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
+
+        solve_cpsat(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
+
+    refine(run, "plain_cpsat", size, _worst(t), attempt, t.covers.found)
+
+
+def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
+    """Minimise the makespan Z by a MILP: letters as in `plain_cpsat`, y[u, v] op u before v if they share a device."""
+    import pulp
+
+    from ...pulp_solvers import ABOVE_ONE, Model
+
+    size, t = rows_milp(run.problem), Textbook.of(run.problem)
+
+    def attempt(unit: float) -> None:
+        time, _ = t.seconds(unit)
+        lp = Model("step", lambda: run.stopped)
+        x = [[pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in t.devices] for v in t.ops]
+        y = {(u, v): pulp.LpVariable(f"y_{u}_{v}", cat="Binary") for u, v in combinations(t.ops, 2)}
+        s = [pulp.LpVariable(f"s_{v}", 0, ABOVE_ONE) for v in t.ops]
+        e = [s[v] + pulp.lpSum(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
+        z = pulp.LpVariable("Z", 0, ABOVE_ONE)
+        lp.setObjective(z + 0)
+        for v in t.ops:  # (A)
+            lp += pulp.lpSum(x[v]) == 1
+            lp += z >= e[v]
+        for v, w in t.together:
+            for d in t.devices:
+                lp += x[v][d] == x[w][d]
+        for d in t.devices:
+            kind = t.kind[d]
+            for v in t.barred[kind]:
+                lp += x[v][d] == 0
+            if t.room[kind]:  # (M)
+                lp += pulp.lpSum(t.size[kind][v] / t.room[kind] * x[v][d] for v in t.ops) <= 1
+            for ops in t.apart(kind):
+                lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
+            for (u, v), first in y.items():  # (D)
+                apart = 2 - x[u][d] - x[v][d]
+                lp += s[v] >= e[u] - ABOVE_ONE * (apart + 1 - first)
+                lp += s[u] >= e[v] - ABOVE_ONE * (apart + first)
+        for u, v in t.edges:  # (P)
+            lp += s[v] >= e[u]
+        for u, v, a, b, delay in _delays(run.problem, t):
+            lp += s[v] >= e[u] + min(delay / unit, CAP) * (x[u][a] + x[v][b] - 1)
+
+        minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, s, pulp.value))
+
+    refine(run, "plain_milp", size, _worst(t), attempt, t.covers.found)
+
+
+def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
+    """Yield (u, v, a, b, seconds from device a to b) of each edge and pair of devices between which that takes time."""
+    a, b = (ends.ravel().astype(np.int32) for ends in np.indices((len(t.devices), len(t.devices))))
+    for u, v in t.edges:
+        delay = problem.delay(np.full(len(a), u, dtype=np.int32), a, b)
+        for i in np.flatnonzero(delay).tolist():
+            yield u, v, int(a[i]), int(b[i]), float(delay[i])
+
+
+def _worst(t: Textbook) -> float:
+    """Return seconds that all ops and all transfers take one after the other."""
+    return t.work + sum(t.cost) * len(t.devices)
+
+
+def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], value: Any) -> StepPlan | None:
+    """Return the plan of a solution."""
+    where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
+    plan = earliest(run.problem, np.array(where), [value(start) for start in s])
+    return plan if t.accepts(run, plan, by) else None
+
+
+def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:
+    """Return the plan in which ops on their devices start in the order of `start`, each as early as it can.
+
+    Starts of solvers are rounded: only their order counts.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    rank = np.empty(graph.n_ops, dtype=int)
+    rank[graph.topological_order()] = np.arange(graph.n_ops)
+    seconds = problem.time()[cluster.type_of[device], np.arange(graph.n_ops)]
+    delay = problem.delay(graph.source, device[graph.source], device[graph.target])
+    inputs: list[list[tuple[int, float]]] = [[] for _ in range(graph.n_ops)]
+    for u, v, wait in zip(graph.source.tolist(), graph.target.tolist(), delay.tolist(), strict=True):
+        inputs[v].append((u, wait))
+    at, end = np.zeros(graph.n_ops), np.zeros(graph.n_ops)
+    free = np.zeros(cluster.n_devices)
+    for v in sorted(range(graph.n_ops), key=lambda v: (start[v], rank[v])):
+        at[v] = max([free[device[v]], *(end[u] + wait for u, wait in inputs[v])])
+        end[v] = free[device[v]] = at[v] + seconds[v]
+    return StepPlan(graph.names, device, at)

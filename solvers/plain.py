@@ -1,0 +1,198 @@
+"""What plain models share: a limit of size, a unit that is as fine as the plan is good, and the two solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import floor
+from typing import Any, Protocol
+
+from gangplan.instances import verify
+
+from .run import Run
+
+ROWS = 500_000
+"""Maximum number of rows of a plain model: PuLP and CP-SAT build them in 5 to 20 s."""
+FINE = 0.5
+"""Share of the unit from which an objective leaves numbers fine enough to prove it."""
+CAP = 2.0
+"""Units that an amount counts at most: with more than one there is no plan, and digits of 1e9 would drown others."""
+TICKS = 1 << 29
+"""Ticks of the unit in CP-SAT: of larger factors than 2^31 presolve of OR-Tools 9.15 loses some, with the optimum."""
+PARTS, FACTOR = 1 << 40, 1 << 24
+"""Parts of a limit, and of a factor, in CP-SAT: sums of thousands stay within 64 bits."""
+Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
+"""Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
+
+
+def refine(
+    run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], object], learnt: Sequence[object] = ()
+) -> None:
+    """Attempt a model with its objective in a unit, and again while a plan shows that to be coarse, or rows are learnt.
+
+    Args:
+        run: the solve.
+        by: name of the method.
+        rows: of the model, at least; if they are too many, a note says so.
+        worst: objective that the best plan does not exceed, the first unit if no plan is known.
+        attempt: builds the model in the unit it is given, and solves it.
+        learnt: what attempts add to if a plan that they drop teaches them rows.
+    """
+    if rows > ROWS:
+        run.note(f"{by} left out: a model of {rows} rows is too large, {ROWS} are the most")
+        return
+    unit, known = run.objective or worst or 1.0, -1
+    while not run.stopped and (len(learnt) > known or (run.objective or unit) < FINE * unit):
+        unit, known = run.objective or unit, len(learnt)
+        with run.phase(by):
+            attempt(unit)
+
+
+def solve_cpsat(
+    run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0, *, probes: bool = True
+) -> None:
+    """Minimise by CP-SAT.
+
+    Args:
+        run: the solve.
+        model: its objective is scale x (seconds - constant).
+        scale, constant: see above.
+        plan: makes a plan of what gives the value of a variable.
+        probes: whether presolve probes. In OR-Tools 9.15 that loses solutions where large factors meet conditions.
+    """
+    from .cpsat_solver import cpsat_solver, minimise
+
+    def checked(value: Any) -> Any:
+        made = plan(value)
+        if made is not None and verify(run.problem, made).ok:
+            return made
+        run.note("plain_cpsat: a plan is feasible only within the rounding of the model, so it is dropped")
+        return None
+
+    if not run.stopped:
+        solver = cpsat_solver(run)
+        if not probes:
+            solver.parameters.cp_model_probing_level = 0
+        minimise(run, solver, model, scale, checked, constant, by="plain_cpsat")
+
+
+def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    """Minimise by HiGHS; see `Minimise`."""
+    from .pulp_solvers import minimise_lp
+
+    if not run.stopped:
+        minimise_lp(run, lp, unit, plan, by="plain_milp")
+
+
+class Rows(Protocol):
+    """A model that is stated once for both solvers, by rows; amounts are in units, shares are of a limit."""
+
+    def binary(self) -> Any:
+        """Return a variable of 0 or 1."""
+
+    def count(self, most: int) -> Any:
+        """Return a variable of a whole number."""
+
+    def amount(self, most: float) -> Any:
+        """Return a variable in units."""
+
+    def units(self, value: float, most: float = 1.0) -> Any:
+        """Return a value of the objective as a number of the model, no more than twice `most` units."""
+
+    def share(self, value: float) -> Any:
+        """Return a share as a number of the model."""
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        """Return a factor from 0 to 1 of variables as a quotient of numbers of the model."""
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        """Require left <= right if all binaries `given` are 1, but for `slack` where quotients are rounded."""
+
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        """Minimise; `plan` makes a plan of what gives the values of variables."""
+
+
+def new_rows(run: Run, unit: float, minimise: Minimise | None = None) -> Rows:
+    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT."""
+    return _CpSat(run, unit) if minimise is None else _Milp(run, unit, minimise)
+
+
+class _CpSat:
+    """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
+
+    def __init__(self, run: Run, unit: float) -> None:
+        from ortools.sat.python import cp_model
+
+        self.run, self.unit, self.model = run, unit, cp_model.CpModel()
+
+    def binary(self) -> Any:
+        return self.model.new_bool_var("")
+
+    def count(self, most: int) -> Any:
+        return self.model.new_int_var(0, most, "")
+
+    def amount(self, most: float) -> Any:
+        return self.model.new_int_var(0, int(most * TICKS), "")
+
+    def units(self, value: float, most: float = 1.0) -> int:
+        return floor(min(value / self.unit, CAP * most) * TICKS)
+
+    def share(self, value: float) -> int:
+        return floor(min(value, CAP) * PARTS)
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        return floor(value * FACTOR), FACTOR
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        row = left <= right + slack
+        if not isinstance(row, bool):
+            self.model.add(row).only_enforce_if(*given)
+        elif not row:
+            self.model.add_bool_or([~literal for literal in given])
+
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        self.model.minimize(objective)
+        solve_cpsat(self.run, self.model, TICKS / self.unit, plan, probes=False)
+
+
+class _Milp:
+    """Rows for PuLP: one that holds under a condition is let off, where that does not hold, all that it may exceed."""
+
+    def __init__(self, run: Run, unit: float, minimise: Minimise) -> None:
+        import pulp
+
+        from .pulp_solvers import ABOVE_ONE, Model
+
+        self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
+        self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
+
+    def _variable(self, most: float, category: str) -> Any:
+        self._count += 1
+        return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
+
+    def binary(self) -> Any:
+        return self._variable(1, "Binary")
+
+    def count(self, most: int) -> Any:
+        return self._variable(most, "Integer")
+
+    def amount(self, most: float) -> Any:
+        return self._variable(most * self._above_one, "Continuous")
+
+    def units(self, value: float, most: float = 1.0) -> float:
+        return float(min(value / self.unit, CAP * most))
+
+    def share(self, value: float) -> float:
+        return float(min(value, CAP))
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        return value, 1
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        row = self._pulp.LpAffineExpression(left) - right
+        excess = row.constant + sum(max(0.0, factor * x.upBound) for x, factor in row.items())
+        if excess > 0:
+            self.lp += row <= excess * (len(given) - self._pulp.lpSum(given))
+
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        self.lp.setObjective(self._pulp.lpSum(objective))
+        self._minimise(self.run, self.lp, self.unit, lambda: plan(self._pulp.value))

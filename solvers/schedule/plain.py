@@ -1,0 +1,172 @@
+"""Schedules as a textbook has them: in CP-SAT an interval a way to run a job, as a MILP a binary a way and start.
+
+A way is an option of a job, that is a degree, and a place to run it. Nothing is given: no starting plan, no bound.
+Letters as in docs/schedule.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances.schedule import SchedulePlan
+
+from ..plain import CAP, ROWS, Minimise, refine, solve_cpsat, solve_milp
+from ..run import Run, watched
+from .enumeration import Place, places
+from .grain import Scale, down, tick_of
+from .prepare import RAMP, Prepared, ShiftedRun, prepare
+
+BINARIES, TERMS = 100_000, 2_000_000
+"""Maximum numbers of the MILP: of starts, and of starts times the ticks and nodes that each is in."""
+
+
+def suits_cpsat(p: Prepared) -> bool:
+    """Return whether there are few enough ways to run the jobs."""
+    return sum(_places(p, o) for o in range(len(p.gpus))) <= ROWS
+
+
+def suits_milp(p: Prepared) -> bool:
+    """Return whether times are whole ticks, and few enough."""
+    tick, whole = tick_of(p)
+    starts = [_places(p, o) * len(_ticks(p, o, tick)) for o in range(len(p.gpus))] if whole else []
+    # a job is on as many nodes as its GPUs at most
+    ticks = (down(q, tick) * min(g, p.nodes) for q, g in zip(p.seconds.tolist(), p.gpus.tolist(), strict=True))
+    return whole and sum(starts) <= BINARIES and sum(n * t for n, t in zip(starts, ticks, strict=False)) <= TERMS
+
+
+def ways(p: Prepared) -> list[tuple[int, int, Place]]:
+    """Return (job, option, place) of every way to run a job."""
+    return [(j, o, place) for j in range(p.n) for o in p.options(j) for place in places(p.problem, int(p.gpus[o]))]
+
+
+def plan_of(p: Prepared, chosen: list[tuple[int, int, Place, float]]) -> SchedulePlan | None:
+    """Return the plan of (job, option, place, start); starts are rounded, so that only their order counts."""
+    from .cpsat import seated
+
+    option, start = np.full(p.n, -1), np.zeros(p.n)
+    held: list[list[tuple[int, int]]] = [[] for _ in range(p.n)]
+    for j, o, place, at in chosen:
+        option[j], start[j], held[j] = o, at, list(place)
+    return seated(p, option, start, held)
+
+
+def plain_cpsat(run: Run, prepared: object = None) -> None:
+    """Minimise the goal by CP-SAT: x[m] a job runs by way m, s[j] and c[j] its start and end, out[j] it is left out."""
+    from ortools.sat.python import cp_model
+
+    p = prepare(run.problem)
+    if not suits_cpsat(p):
+        run.note("plain_cpsat left out: there are too many ways to run the jobs")
+        return
+    scale, model = Scale(p), cp_model.CpModel()
+    s, c, out, cost = [], [], [], []
+    for j in range(p.n):  # a job runs from its release to its deadline; what it costs is counted from its release
+        first, late = scale.down(float(p.release[j])), float(p.deadline[j])
+        due = max(first, scale.horizon if np.isinf(late) else min(scale.horizon, scale.down(late)))
+        s.append(model.new_int_var(first, due, f"s_{j}"))
+        c.append(model.new_int_var(first, due, f"c_{j}"))
+        out.append(model.new_bool_var(f"out_{j}"))
+        model.add(out[j] <= int(np.isfinite(p.price[j])))
+        cost.append(scale.price[j] * out[j])
+        if not p.makespan:
+            cost.append(scale.slope[j] * (c[j] - scale.up(float(p.release[j]))))
+            model.add(c[j] == max(first, scale.up(float(p.release[j])))).only_enforce_if(out[j])
+    every = ways(p)
+    x = [model.new_bool_var("") for _ in every]
+    held: list[list[tuple[Any, int]]] = [[] for _ in range(p.nodes)]
+    for literal, (j, o, place) in zip(x, every, strict=True):
+        ticks = scale.down(float(p.seconds[o]))
+        interval = model.new_optional_interval_var(s[j], ticks, c[j], literal, "")
+        for v, gpus in place if ticks else ():
+            held[v].append((interval, gpus))
+    for j in range(p.n):  # each job runs in one way or is left out
+        model.add_exactly_one(out[j], *(literal for literal, way in zip(x, every, strict=True) if way[0] == j))
+    for node in held:  # no node holds more GPUs than it has
+        model.add_cumulative([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
+    if p.makespan:
+        last = model.new_int_var(0, scale.horizon, "last")
+        for j in range(p.n):
+            model.add(last >= c[j]).only_enforce_if(~out[j])
+        cost.append(scale.slope[0] * last)
+    model.minimize(sum(cost))
+
+    def plan(value: Any) -> SchedulePlan | None:
+        chosen = [way for literal, way in zip(x, every, strict=True) if value(literal)]
+        return plan_of(p, [(j, o, place, value(s[j])) for j, o, place in chosen])
+
+    with run.phase("plain_cpsat"):
+        solve_cpsat(ShiftedRun(run, p), model, 1.0 / scale.unit, plan, scale.constant)
+
+
+def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
+    """Minimise the goal by a time-indexed MILP: x[m, t] a job starts by way m at tick t, out[j] it is left out.
+
+    Raises:
+        NotImplementedError: if times are not whole ticks, or there are too many.
+    """
+    import pulp
+
+    from ..pulp_solvers import Model
+
+    p = prepare(run.problem)
+    if not suits_milp(p):
+        raise NotImplementedError("times are not whole ticks, or too many")
+    shifted, tick = ShiftedRun(run, p), tick_of(p)[0]
+    worst = float((p.slope * p.horizon).sum() + p.price[np.isfinite(p.price)].sum())
+
+    def attempt(unit: float) -> None:
+        lp = Model("schedule", lambda: run.stopped)
+        x: dict[tuple[int, int, Place, int], Any] = {}
+        held: dict[tuple[int, int], list[Any]] = defaultdict(list)
+        # solvers differ in whether they count a constant in their bound: here it is a term
+        cost: list[Any] = [p.constant / unit * pulp.LpVariable("one", 1, 1)]
+        cap = CAP + max(0.0, -p.constant / unit)
+        last = pulp.LpVariable("last", 0)
+        for j in range(p.n):
+            starts, ends = [], []
+            for o in p.options(j):
+                for place in places(p.problem, int(p.gpus[o])):
+                    for t in watched(_ticks(p, o, tick), lambda: run.stopped):
+                        x[j, o, place, t] = pulp.LpVariable(f"x{len(x)}", cat="Binary")
+                        starts.append(x[j, o, place, t])
+                        end = t * tick + float(p.seconds[o])
+                        ends.append(min((1.0 if p.makespan else float(p.slope[j])) * end / unit, cap) * starts[-1])
+                        for during in range(t, t + down(float(p.seconds[o]), tick)):
+                            for v, gpus in place:
+                                held[v, during].append(gpus * starts[-1])
+            if p.makespan:  # the last end is no earlier than that of any job
+                lp += last >= pulp.lpSum(ends)
+            else:
+                cost += ends
+            out = pulp.LpVariable(f"out{j}", 0, int(np.isfinite(p.price[j])), "Integer")
+            cost.append(min(float(p.price[j]) / unit, cap) * out)
+            lp += pulp.lpSum([out, *starts]) == 1  # each job starts once or is left out
+        for in_use in held.values():  # in each tick no node holds more GPUs than it has
+            lp += pulp.lpSum(in_use) <= p.per
+        lp.setObjective(pulp.lpSum([*cost, last] if p.makespan else cost))
+
+        def plan() -> SchedulePlan | None:
+            return plan_of(p, [start for start, variable in x.items() if variable.value() > 0.5])
+
+        minimise(shifted, lp, unit, plan)
+
+    refine(shifted, "plain_milp", 0, max(worst, p.horizon if p.makespan else 0.0), attempt)
+
+
+def _places(p: Prepared, o: int) -> int:
+    """Return how many places option o has."""
+    if p.kind == RAMP:
+        return int((p.size == p.gpus[o]).sum())
+    full, rest = divmod(int(p.gpus[o]), p.per)
+    return comb(p.nodes, full) * (p.nodes - full if rest else 1)
+
+
+def _ticks(p: Prepared, o: int, tick: float) -> range:
+    """Return the ticks at which option o may start, to be over by its deadline and the horizon."""
+    j = int(p.owner[o])
+    last = min(float(p.due[o]), p.horizon) - float(p.seconds[o])
+    return range(down(float(p.release[j]), tick), down(last, tick) + 1)

@@ -1,0 +1,136 @@
+"""What is planned in which situation; nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from gangplan.hybrid.plan import Situation, plan, worth_a_worker
+from gangplan.hybrid.table import Entry
+from gangplan.solvers import Run
+from gangplan.solvers.method import Method
+
+
+def never(run: Run, prepared: Any) -> None:
+    """Fail: planning runs nothing."""
+    raise AssertionError
+
+
+def entry(name: str, **fields: Any) -> Entry:
+    """Return an entry of the table."""
+    return Entry("throughput", name, Method(never, kernels=lambda: ()), **fields)
+
+
+QUICK, SEARCH, EXACT = entry("quick", quick=True), entry("search", share=0.4, short=0.5), entry("exact")
+TABLE = (QUICK, SEARCH, EXACT)
+LOCAL = frozenset({"quick", "search"})
+COLD = {"complete": False, "loaded": False, "local": frozenset[str]()}
+
+
+def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[str, str]]:
+    """Return who runs where, in order."""
+    return [(x.entry.name, x.where) for x in plan(Situation(entries, **facts), 0.0, seconds).slots]
+
+
+SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
+    # normal: a worker has been asked for
+    (TABLE, 10.0, {"local": LOCAL}, "quick here, search worker, exact worker"),
+    # short, and all is loaded here: nobody has been asked, solvers need a process
+    (TABLE, 0.3, {"local": LOCAL, "asked": False}, "quick here, search here, exact worker"),
+    (TABLE, 0.1, {"local": LOCAL, "asked": False}, "quick here, search here"),
+    (TABLE, 0.03, {"local": LOCAL, "asked": False}, "quick here, search here"),
+    # cold: a quick method that is compiled begins as Python, and has its turn once it is compiled
+    (TABLE, 10.0, COLD, "quick python, quick worker, search worker, exact worker"),
+    # what only proves bounds is beside the search where there is a second core and time
+    (
+        (*TABLE, entry("prover", beside=True)),
+        10.0,
+        {"cores": 2},
+        "prover beside, quick worker, search worker, exact worker",
+    ),
+    (
+        (*TABLE, entry("prover", beside=True)),
+        0.4,
+        {"cores": 2},
+        "quick worker, search worker, exact worker, prover worker",
+    ),
+    (
+        (*TABLE, entry("prover", beside=True)),
+        10.0,
+        {"cores": 1},
+        "quick worker, search worker, exact worker, prover worker",
+    ),
+    # registered ones after the quick one, alone
+    ((QUICK, entry("mine", added=True), SEARCH), 10.0, {"local": LOCAL}, "quick here, mine alone, search worker"),
+    ((QUICK, entry("mine", added=True), SEARCH), 0.03, {"local": LOCAL, "asked": False}, "quick here, search here"),
+    # a system without workers
+    (
+        TABLE,
+        10.0,
+        {"serves": False, "asked": False},
+        "quick here, search here, exact here",
+    ),
+    # what stands in for compiled code
+    ((QUICK, entry("stands", stand_in=True)), 10.0, {"loaded": False}, "quick worker, stands worker"),
+    ((QUICK, entry("stands", stand_in=True)), 10.0, {"loaded": True}, "quick worker"),
+    # what needs more than there is goes last, a policy nowhere
+    ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search worker, slow worker"),
+    ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search worker"),
+    # a method that would follow itself runs once
+    ((SEARCH, EXACT, entry("search")), 10.0, {"unfit": {"exact": "too large"}}, "search worker"),
+    # asked for by name
+    ((EXACT,), 10.0, {"named": True}, "exact worker"),
+    ((EXACT,), 0.01, {"named": True, "asked": False}, "exact here"),
+    ((entry("mine", added=True),), 0.01, {"named": True, "asked": False}, ""),
+    ((entry("mine", added=True),), 0.1, {"named": True, "asked": False}, "mine alone"),
+]
+
+
+@pytest.mark.parametrize(("entries", "seconds", "facts", "expected"), SITUATIONS)
+def test_situations(entries: Sequence[Entry], seconds: float, facts: dict[str, Any], expected: str) -> None:
+    """Each situation has its plan."""
+    assert ", ".join(map(" ".join, slots(entries, seconds, **facts))) == expected
+
+
+def test_slots_follow_one_another_to_the_end() -> None:
+    """A slot begins where the one before it ends, the last one ends with the solve, and each takes its share."""
+    planned = plan(Situation(TABLE, local=LOCAL), 2.0, 12.0).slots
+    assert [x.begin for x in planned] == [2.0, *(x.end for x in planned[:-1])] and planned[-1].end == 12.0
+    assert [x.given.share for x in planned] == pytest.approx([0.6, 0.4, 1.0])
+    assert planned[0].end - planned[0].begin == pytest.approx(0.6 * 10.0)
+
+
+def test_who_is_done_is_not_planned_again() -> None:
+    """The time that a method has given back goes to those after it; its namesake right after it has had its turn."""
+    situation = Situation((QUICK, SEARCH, entry("search"), EXACT), local=LOCAL)
+    assert [x.entry for x in plan(situation, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
+    assert [x.entry.name for x in plan(situation, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
+
+
+def test_whoever_could_not_be_followed_has_all() -> None:
+    """A search has all of hundredths of a second if only a solver follows, which needs a process; not of a second."""
+    for seconds, share in ((0.07, 1.0), (1.0, 0.4)):
+        planned = plan(Situation((SEARCH, EXACT), local=LOCAL, asked=False), 0.0, seconds)
+        assert planned.slots[0].share == share
+
+
+def test_why_others_have_no_slot() -> None:
+    """Who is unfit, stands in for nobody, or has no time is named with the reason."""
+    policy, stands = entry("policy", learned=True, least=1.0), entry("stands", stand_in=True)
+    unfit = {"exact": "exactlib is not installed"}
+    planned = plan(Situation((policy, stands, EXACT), unfit=unfit), 0.0, 0.5)
+    assert planned.left_out == {**unfit, "stands": "what it stands in for is loaded"}
+    assert planned.late == {"policy": "no time to encode the problem"}
+    late = plan(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late
+    assert late == dict.fromkeys(("search", "exact"), "no time for a process of its own")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "loaded", "worth"),
+    [(0.03, False, False), (0.1, True, False), (0.1, False, True), (0.5, True, True), (10.0, False, True)],
+)
+def test_when_a_worker_is_asked_for(seconds: float, loaded: bool, worth: bool) -> None:
+    """Milliseconds are too few for a worker, and tenths of a second where all is loaded here."""
+    assert worth_a_worker(seconds, loaded=loaded) is worth

@@ -1,0 +1,93 @@
+"""Plain models of placement: a case by hand, and rigid gangs of all kinds against enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gangplan import solve
+from gangplan.instances import Level, TreeTopology
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.solvers import Run
+from gangplan.solvers.method import suite
+from gangplan.solvers.placement.random_problem import random_problem
+
+NAMES = ["milp", "plain_cpsat", "plain_milp"]
+TOOLS = suite("placement")
+
+
+def rigid(seed: int) -> PlacementProblem:
+    """Return a tiny batch of what plain models know: rigid gangs of whole GPUs, some of which may be left out."""
+    problem = random_problem(seed)
+    jobs = [
+        replace(job, workers=job.workers[-1:], worker=replace(job.worker, gpu=float(np.ceil(job.worker.gpu))))
+        for job in problem.jobs
+    ]
+    duty = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], 2) if seed % 2 else np.ones(2)
+    speeds = replace(problem.speeds, duty=duty)
+    return replace(problem, jobs=tuple(jobs), speeds=speeds, goal="slowdown", running=())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_enumeration(name: str) -> None:
+    """Each proves the optimum, or that there is none, of batches in which every constraint may bind."""
+    none = 0
+    for seed in range(40 if name == "plain_cpsat" else 15):
+        problem = rigid(seed)
+        best, run = TOOLS.optimum(problem), Run(problem, time_limit=60)
+        prepared = TOOLS.prepare(run)
+        if not run.stopped:
+            TOOLS.methods[name].run(run, prepared)
+        none += best is None
+        assert run.infeasible == (best is None), seed
+        if best is not None:
+            assert run.objective == pytest.approx(best, rel=2e-6), seed
+            assert run.gap is not None and run.gap <= 1e-6, seed
+    assert none > 0
+
+
+def three() -> PlacementProblem:
+    """Return a gang of two and two jobs of one worker, on two nodes of two GPUs and one switch."""
+    fleet = Fleet(
+        names=("x", "y"),
+        gpu_types=("gpu",),
+        gpu_type=np.zeros(2, dtype=int),
+        gpus=np.full(2, 2),
+        cpu=np.full(2, 8.0),
+        memory=np.full(2, 8.0),
+        link=np.full(2, 10.0),
+        topology=TreeTopology((Level("rack", 1.0),), np.zeros((1, 2), dtype=int)),
+    )
+    jobs = tuple(
+        GangJob(name, "m", (workers,), Demand(1.0), "ring") for name, workers in (("a", 2), ("b", 1), ("c", 1))
+    )
+    one, fifth = np.ones((1, 1)), np.full((1, 1), 0.2)
+    return PlacementProblem(fleet, jobs, SpeedModel(("m",), ("gpu",), one, np.ones(1), np.zeros(1), fifth, one))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("value", "best"), [(None, 3.4), (1.0, 3.0), (1.25, 3.25)])
+def test_a_gang_goes_where_it_is_alone(name: str, value: float | None, best: float) -> None:
+    """Two nodes of two GPUs, a gang of two, b and c of one worker, who add a fifth to whoever is beside them.
+
+    The gang together leaves b and c beside one another: 1 + 1.2 + 1.2. Apart, all three have somebody beside them, and
+    the gang sends as well. With a value of 1 or 1.25 b is left out, and c is alone: 1 + 1 + value.
+    """
+    problem = three()
+    jobs = (problem.jobs[0], replace(problem.jobs[1], value=value), problem.jobs[2])
+    result = solve(replace(problem, jobs=jobs), time_limit=60, method=name, workers=1)
+    assert (result.status, result.objective) == ("OPTIMAL", pytest.approx(best))
+
+
+def test_what_is_left_out() -> None:
+    """A run names what the models do not know, `solve` has a note."""
+    problem = three()
+    menu = (replace(problem.jobs[0], workers=(1, 2)), *problem.jobs[1:])
+    for broken, words in ((replace(problem, goal="throughput"), "goal"), (replace(problem, jobs=menu), r"jobs\[0\]")):
+        for name in NAMES:
+            with pytest.raises(NotImplementedError, match=words):
+                TOOLS.methods[name].function(Run(broken, time_limit=5), None)
+            notes = solve(broken, time_limit=5, method=name, workers=1).notes
+            assert any(f"{name} left out" in note for note in notes)

@@ -1,0 +1,80 @@
+"""Plain models of every objective: what they refuse and say, and that nobody runs them but by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangplan import Status, methods, solve
+from gangplan.hybrid.table import ENTRIES
+from gangplan.instances import with_objective
+from gangplan.instances.generators import generate
+from gangplan.solvers import Run, plain
+from gangplan.solvers.method import OBJECTIVES, suite
+
+NAMES = ("milp", "plain_cpsat", "plain_milp")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective_has_them_by_name_only(objective: str) -> None:
+    """Each objective has a MILP, a plain one and a plain CP-SAT model that prove, and `auto` runs none of them."""
+    assert set(NAMES) <= methods(objective).keys()
+    assert all(suite(objective).methods[name].exact for name in NAMES)
+    assert not [x for x in ENTRIES if x.objective == objective and x.name in NAMES]
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency", "step", "stages", "placement"])
+@pytest.mark.parametrize("name", ["plain_cpsat", "plain_milp"])
+def test_too_large(objective: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of too many rows is not built: `solve` has a draft and a note, a run only the note."""
+    problem = small(objective)
+    monkeypatch.setattr(plain, "ROWS", 5)
+    result = solve(problem, time_limit=5, method=name, workers=1)
+    assert result.status in (Status.FEASIBLE, Status.OPTIMAL)
+    assert result.status == Status.OPTIMAL or any(f"{name} left out" in note for note in result.notes)
+    run = Run(problem, time_limit=5)
+    suite(objective).methods[name].function(run, None)
+    assert run.plan is None and run.bound is None
+    assert [note for note in run.notes if note.startswith(f"{name} left out") and note.endswith("5 are the most")]
+
+
+def small(objective: str) -> Any:
+    """Return a problem with a plan."""
+    if objective == "placement":
+        return generate("gangs", jobs=4, racks=1, nodes=2, load=0.5)
+    problem = generate("layered", ops=8, layers=4, devices=2, training=False)
+    return problem if objective == "throughput" else with_objective(problem, objective)
+
+
+def test_learns_until_nothing_is_left_to_learn() -> None:
+    """A model is attempted again while its plan is far below its unit, or rows were learnt, and no longer."""
+    learnt: list[int] = []
+    units: list[float] = []
+    run = Run(small("throughput"), time_limit=5)
+
+    def attempt(unit: float) -> None:
+        units.append(unit)
+        if len(units) == 1:
+            learnt.append(1)
+        if len(units) == 2:
+            run.objective = 1.0
+
+    plain.refine(run, "mine", 1, 8.0, attempt, learnt)
+    # the first teaches a row; the second has a plan of an eighth of the unit; the third is fine enough
+    assert units == [8.0, 8.0, 1.0]
+
+
+@pytest.mark.parametrize("engine", ["cpsat", "milp"])
+def test_rows(engine: str) -> None:
+    """A row holds if its conditions do: to have x at 9 takes a condition of x <= 3 that does not."""
+    run = Run(small("throughput"), time_limit=5)
+    model = plain.new_rows(run, 1.0, None if engine == "cpsat" else plain.solve_milp)
+    x, a, b, c = model.count(9), model.binary(), model.binary(), model.binary()
+    model.row(x, 3, a, b)
+    model.row(1, a)
+    model.row(9, x + 9 * c)  # x may be below 9 only with c
+    model.row(1, 0, c)  # which is never
+    values: list[float] = []
+    model.minimise(10 - x + b, lambda value: values.append([value(y) for y in (x, a, b, c)]))
+    assert values[-1] == [9, 1, 0, 0]
