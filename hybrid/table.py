@@ -111,8 +111,6 @@ ENTRIES = (
     Entry("latency", "chain", share=0.5, short=0.2),
     Entry("latency", "local_search", share=0.3),
     Entry("latency", "cpsat", share=0.8),
-    # until it is compiled; it ends by itself
-    Entry("latency", "neighbourhood", stand_in=True),
     Entry("latency", "local_search"),
     Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),
@@ -120,8 +118,6 @@ ENTRIES = (
     Entry("step", "heft", quick=True, stand_in=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
-    # where traffic decides; with milliseconds, or thousands of ops, the first list is worth more
-    Entry("step", "traffic", share=0.1, short=0.25, least=0.05, fewest=200, most=1500),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=500),
     Entry(
         "step", "list_schedule", share=0.5, short=0.5, least=0.005, fewest=501, most=3000, variants=("no contention",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -67,6 +67,21 @@ def minimise(
         run.raise_bound(solver.best_objective_bound / scale + constant, by)
     if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+
+
+def parted(model: Any, here: Sequence[Any]) -> tuple[Any, ...]:
+    """Return literals: some of `here` are true and some are not; of more than two also that some are, that all are."""
+    some_not_all = model.new_bool_var("")
+    if len(here) == 2:
+        model.add_bool_or(~here[0], here[1], some_not_all)
+        model.add_bool_or(here[0], ~here[1], some_not_all)
+        return (some_not_all,)
+    some, every = model.new_bool_var(""), model.new_bool_var("")
+    for x in here:
+        model.add_implication(x, some)
+        model.add_implication(every, x)
+    model.add_bool_or(~some, every, some_not_all)
+    return some_not_all, some, every
 
 
 def search(run: Run, solver: Any, model: Any, plan: Callable[[Value], Any], by: str) -> Any:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import IntArray
+
 from ..run import Run
 
 
@@ -10,3 +17,15 @@ def offer_draft(run: Run, prepared: object = None) -> None:
     from .draft import draft
 
     draft(run)
+
+
+def groups_of(colocation: IntArray) -> IntArray:
+    """Return a group for each op, int32 (n,): one for each class, one for each op without."""
+    alone = colocation.max(initial=-1) + 1 + np.arange(len(colocation))
+    return by_first(np.where(colocation < 0, alone, colocation))
+
+
+def by_first(label: NDArray[np.integer[Any]]) -> IntArray:
+    """Return labels numbered as they come, so that ties are broken as the user ordered the ops, int32."""
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse.ravel()], dtype=np.int32)

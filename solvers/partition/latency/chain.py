@@ -20,14 +20,11 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 
+from ...run import never
 from ..sizes import most
 from .reduced import Reduced
 
 Index = NDArray[np.int64]
-
-
-def _never() -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Chain:
 
     r: Reduced
     path: tuple[int, ...]
-    stopped: Callable[[], bool] = _never
+    stopped: Callable[[], bool] = never
 
     @cached_property
     def lo(self) -> Index:

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.verify import TOLERANCE
 
-from ...run import Run
+from ...run import Run, never
 from .bounds import ceiling
 from .call_cut import CallCut
 from .chain import Chain, longest
@@ -22,7 +22,7 @@ _NOTEWORTHY = 1e-3
 """Relative growth of a bound that is worth telling at once."""
 
 
-def chains(r: Reduced, stopped: Callable[[], bool] = lambda: False) -> list[Chain]:
+def chains(r: Reduced, stopped: Callable[[], bool] = never) -> list[Chain]:
     """Return paths worth bounding by: the longest on hosts, on accelerators with transfers, and in items."""
     cost = np.zeros(r.n_items)
     for a, _, c in r.nets:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import LatencyPlan
 
-from ...cpsat_solver import cpsat_solver, minimise, search
+from ...cpsat_solver import cpsat_solver, minimise, parted
 from ...run import Run, watched
 from ..sizes import Covers, refine, whole
 from .bounds import ceiling
@@ -29,7 +28,7 @@ _UNITS = 1 << 32
 
 def cpsat(run: Run, r: Reduced) -> None:
     """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    refine(run, "cpsat", lambda covers: Model(r, run, covers=covers), lambda model: model.solve(run))
+    refine(run, "cpsat", lambda covers: Model(r, run, covers), lambda model: model.solve(run))
 
 
 class Model:
@@ -38,15 +37,11 @@ class Model:
     Args:
         r: the problem.
         run: its best plan is the hint and the ceiling, its bound is built in.
-        fixed: slots of hosts that groups must be on.
         covers: what is known not to go together; it learns.
     """
 
-    def __init__(
-        self, r: Reduced, run: Run, fixed: Mapping[int, int] | None = None, covers: Covers | None = None
-    ) -> None:
+    def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
         self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()
-        self.fixed = fixed or {}
         self.model = cp_model.CpModel()
         self.ceiling = run.objective if run.objective is not None else ceiling(r)
         self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
@@ -89,10 +84,8 @@ class Model:
         for g, (calls, hosts) in enumerate(zip(self.x, self.h, strict=True)):
             self.model.add_exactly_one([*calls, *hosts])
             for q, literal in zip(self.hosts, hosts, strict=True):
-                if not r.fits[g, q] or self.fixed.get(g, q) != q:
+                if not r.fits[g, q]:
                     self.model.add(literal == 0)
-                elif g in self.fixed:
-                    self.model.add(literal == 1)
 
     def _types(self) -> None:
         """(T) each call is on one accelerator, of a type still open if there are several: y[s, t], n[t] of type t."""
@@ -156,20 +149,8 @@ class Model:
                     row.only_enforce_if(chosen)
 
     def _toll(self, pins: list[int], s: int) -> Any:
-        model = self.model
-        here = [self.x[g][s] for g in pins]
-        toll = Toll(tuple(pins), s, model.new_bool_var(""), None, None)
-        if len(here) == 2:
-            model.add_bool_or(~here[0], here[1], toll.paid)
-            model.add_bool_or(here[0], ~here[1], toll.paid)
-        else:
-            toll = replace(toll, some=model.new_bool_var(""), every=model.new_bool_var(""))
-            for x in here:
-                model.add_implication(x, toll.some)
-                model.add_implication(toll.every, x)
-            model.add_bool_or(~toll.some, toll.every, toll.paid)
-        self.tolls.append(toll)
-        return toll.paid
+        self.tolls.append(Toll(tuple(pins), s, *parted(self.model, [self.x[g][s] for g in pins])))
+        return self.tolls[-1].paid
 
     def _flow(self) -> None:
         """(F) what runs waits for its inputs: on hosts ready[v] >= ready[u] + p, in calls start[s] >= ready[u] for
@@ -244,22 +225,13 @@ class Model:
 
     def solve(self, run: Run) -> None:
         """Solve, offering plans and raising the bound on the way."""
-        minimise(run, self._solver(run), self.model, self.scale, partial(self._whole, run))
-
-    def improve(self, run: Run, by: str) -> bool:
-        """Solve for plans only, as for a part of the plans; return whether there is none better among them."""
-        status = search(run, self._solver(run), self.model, partial(self._whole, run), by)
-        return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
-
-    def _whole(self, run: Run, value: Any) -> LatencyPlan | None:
-        plan = self.plan(value)
-        return plan if self.covers.accepts(run, plan, self.r.group_of_op, "cpsat") else None
-
-    @staticmethod
-    def _solver(run: Run) -> Any:
         solver = cpsat_solver(run)
         # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
         solver.parameters.instantiate_all_variables = False
         # with probing OR-Tools 9.15 "proves" 8 on seed 536 of tests/referee, where 5.7 is a plan; without presolve not
         solver.parameters.cp_model_probing_level = 0
-        return solver
+        minimise(run, solver, self.model, self.scale, partial(self._whole, run))
+
+    def _whole(self, run: Run, value: Any) -> LatencyPlan | None:
+        plan = self.plan(value)
+        return plan if self.covers.accepts(run, plan, self.r.group_of_op, "cpsat") else None

@@ -20,8 +20,8 @@ class Toll:
     pins: tuple[int, ...]
     s: int
     paid: Any
-    some: Any
-    every: Any
+    some: Any = None
+    every: Any = None
 
 
 def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:

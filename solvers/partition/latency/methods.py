@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
 from .dominate import dominate
 from .reduced import Reduced, reduce
 from .sequence import greedy
-
-if TYPE_CHECKING:
-    from . import annealing, chain_bound, cpsat, enumeration, neighbourhood, plain, random_problem
-else:
-    annealing, chain_bound, cpsat, enumeration, neighbourhood, plain, random_problem = on_demand(
-        __package__, "annealing chain_bound cpsat enumeration neighbourhood plain random_problem"
-    )
 
 
 def _prepare(run: Run) -> Reduced:
@@ -50,14 +43,41 @@ def _start(run: Run, r: Reduced) -> None:
         greedy(run, r)
 
 
+def _chain(run: Run, r: Reduced) -> None:
+    from .chain_bound import chain_bound
+
+    chain_bound(run, r)
+
+
+def _local_search(run: Run, r: Reduced) -> None:
+    from .annealing import local_search
+
+    local_search(run, r)
+
+
+def _kernels() -> tuple[Any, ...]:
+    from .annealing import anneal
+
+    return (anneal,)
+
+
+def _cpsat(run: Run, r: Reduced) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, r)
+
+
+def _referee() -> Referee:
+    from . import referee
+
+    return referee.optimum, referee.random_problem
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
-    "local_search": Method(
-        annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
-    ),
-    "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    **plain_methods(plain, start=_start),
+    "chain": Method(_chain, library=CPSAT, start=_start),
+    "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
+    "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    **plain_methods(*on_demand(__package__, "plain"), start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gangplan.instances import LatencyPlan, LatencyProblem, verify
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
@@ -16,6 +14,7 @@ from gangplan.instances.graph import topological_order
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run, never, watched
+from .. import by_first, groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +213,7 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     kept = order[~free[order]]
     item = np.full(graph.n_ops, -1, dtype=np.int32)
     item[kept] = np.arange(len(kept))
-    label = np.where(
-        graph.colocation >= 0, graph.colocation, graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
-    )
-    _, first, label = np.unique(label[kept], return_index=True, return_inverse=True)
-    group = _by_first(first, label)
+    group = by_first(groups_of(graph.colocation)[kept])
     edges = {
         (int(item[a]), int(item[b]))
         for a, b in watched(zip(graph.source.tolist(), graph.target.tolist(), strict=True), stopped)
@@ -233,11 +228,6 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     # the slots have other numbers than those above, the device of a host for everything has not
     device = slots[-1].device if idle is None else idle.device
     return Reduced(problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device)
-
-
-def _by_first(first: NDArray[np.integer[Any]], label: NDArray[np.integer[Any]]) -> IntArray:
-    """Renumber labels by their first item, so that ties are broken as the user ordered the ops."""
-    return np.asarray(np.argsort(np.argsort(first))[label].astype(np.int32))
 
 
 def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
@@ -283,8 +273,7 @@ def merged(r: Reduced, into: Iterable[int], total: FloatArray) -> Reduced:
         if others:
             pins[int(new[a]), others] = pins.get((int(new[a]), others), 0.0) + cost
     old = np.array(kept)[order]
-    _, first, label = np.unique(r.group_of[old], return_index=True, return_inverse=True)
-    group = _by_first(first, label)
+    group = by_first(r.group_of[old])
     item = np.where(r.item_of >= 0, new[r.item_of], -1).astype(np.int32)
     memory = sums(new, r.memory, len(kept))
     return Reduced(

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...method import Method, Suite, on_demand, plain_methods
+from ...method import Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
 from .search import along, chain, ideals
-
-if TYPE_CHECKING:
-    from . import enumeration, plain, random_problem
-else:
-    enumeration, plain, random_problem = on_demand(__package__, "enumeration plain random_problem")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -33,9 +26,15 @@ def _start(run: Run, reduced: Reduced) -> None:
         along(run, reduced)
 
 
+def _referee() -> Referee:
+    from . import referee
+
+    return referee.optimum, referee.random_problem
+
+
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
-    **plain_methods(plain, start=_start),
+    **plain_methods(*on_demand(__package__, "plain"), start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -1,4 +1,4 @@
-"""PipeDream's recurrence over ideals, level by level: exact on all ideals, a heuristic on some.
+"""PipeDream's recurrence over ideals, level by level: exact on all ideals, a heuristic on some; and back to a plan.
 
 A_l[b](I, J) is the least time of a group of level l that runs the stages from ideal I to ideal J as a pipeline over
 its members, when b samples are under way in all later stages for each that is under way in the group:
@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances import StagesPlan, StagesProblem
+from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.verify.stages import Nest
 
+from ...run import never
 from .family import Family
 
 State = tuple[int, int]
@@ -220,7 +224,7 @@ class Level:
 def effort(family: Family, tracked: bool) -> float:
     """Return how many numbers the recurrence looks at, at most."""
     n = float(len(family))
-    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, lambda: False)
+    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, never)
     behind, total, pairs = {0}, 0.0, n * n
     while level is not None:
         # what is under way behind the members of this level, however its pipelines are put together
@@ -232,3 +236,105 @@ def effort(family: Family, tracked: bool) -> float:
                     inside |= {level.later(option, rest, b) for b in behind}
         behind, pairs, level = inside, family.density**2 * n**3 / 6, level.inner
     return total
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of a pipeline as it was chosen, from ideal `start` to `end`; `later` samples are under way behind it."""
+
+    option: Option
+    start: int
+    end: int
+    later: int
+
+
+def best_steps(level: Level, fed: dict[State, FloatArray]) -> tuple[float, list[Step]]:
+    """Return the least time of a pipeline over the top level and its steps; infinity and nothing if there is none.
+
+    Args:
+        level: the top one.
+        fed: what its `top` returned.
+    """
+    state = min(fed, key=lambda x: (float(fed[x][0]), x))
+    if not np.isfinite(fed[state][0]):
+        return np.inf, []
+    return float(fed[state][0]), _walk(level, state, 0, len(level.family) - 1, 0, fed)
+
+
+def inner_steps(level: Level, behind: int, workers: int, start: int, end: int) -> list[Step]:
+    """Return the steps of the best pipeline of a group, with so many replicas in it, from one ideal to another."""
+    table = level.table(behind)
+    choices = [state for state in table.plain if state[1] == workers]
+    state = min(choices, key=lambda x: (float(table.plain[x][start, end]), x))
+    return _walk(level, state, start, end, behind, {x: value[:, end] for x, value in table.fed.items()})
+
+
+def _walk(
+    level: Level, state: State | None, start: int, end: int, behind: int, fed: dict[State, FloatArray]
+) -> list[Step]:
+    steps: list[Step] = []
+    while state is not None:
+        best: tuple[float, Step, State | None] | None = None
+        for option, rest in level.ways(state):
+            later = level.later(option, rest, behind)
+            row = level.stage(option, later, slice(start, start + 1))[0]
+            at = end
+            if rest is not None:
+                row = np.maximum(np.maximum(row, level.moves / option.replicas), fed[rest])
+                at = int(row[: end + 1].argmin())
+            value = float(row[at])
+            if steps:
+                value = max(value, float(level.moves[start]) / option.replicas)
+            if best is None or value < best[0]:
+                best = value, Step(option, start, at, later), rest
+        assert best is not None, "a state comes from some way"
+        steps.append(best[1])
+        start, state = best[1].end, best[2]
+    return steps
+
+
+def plan_of(level: Level, steps: list[Step]) -> StagesPlan:
+    """Return the plan of a pipeline over the members of the top level."""
+    ends: list[int] = []
+    degree: list[int] = []
+    nest = _nest(level, steps, ends, degree)
+    family, problem = level.family, level.family.problem
+    # a unit's stage is how many stages end before it is done
+    stage = (~family.bits[ends]).sum(axis=0).astype(np.int32)[family.units.order.group_of]
+    shares = np.array(degree, dtype=np.int32)
+    return StagesPlan(problem.graph.names, stage, deal(problem, nest, shares), shares)
+
+
+def deal(problem: StagesProblem, nest: Nest, degree: IntArray) -> IntArray:
+    """Return the stage that each device serves: members in order, devices of a replica side by side."""
+    order, members = problem.device_order(), problem.members()
+    serves = np.full(len(order), -1, dtype=np.int32)
+
+    def place(level: int, part: Nest, first: int) -> None:
+        for replicas, inner in part:
+            if isinstance(inner, int):
+                last = first + replicas * int(degree[inner])
+                serves[order[first:last]] = inner
+                first = last
+                continue
+            for _ in range(replicas):
+                place(level - 1, inner, first)
+                first += prod(members[:level])
+
+    place(len(members) - 1, nest, 0)
+    return serves
+
+
+def _nest(level: Level, steps: list[Step], ends: list[int], degree: list[int]) -> Nest:
+    """Return the nested pipeline and list, on the way, where each stage ends and how many devices share its ops."""
+    parts: list[tuple[int, Nest | int]] = []
+    for step in steps:
+        option = step.option
+        if level.inner is None:
+            parts.append((option.replicas, len(ends)))
+            ends.append(step.end)
+            degree.append(int(level.family.problem.options().degree[option.what]))
+            continue
+        inner = inner_steps(level.inner, step.later, option.what, step.start, step.end)
+        parts.append((option.replicas, _nest(level.inner, inner, ends, degree)))
+    return tuple(parts)

@@ -12,8 +12,7 @@ from gangplan.instances import verify
 from ...run import Run
 from ..throughput.ideals import all_ideals
 from .family import Family, around, mixed, thinned
-from .plans import best_steps, plan_of
-from .recurrence import Level, effort
+from .recurrence import Level, best_steps, effort, plan_of
 from .reduced import Reduced, Units
 
 _NUMBERS_A_SECOND = 2e8

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, normal, sow, uniform
 from ...run import Run
 from .arrays import Arrays, Workroom, workroom
-from .choice import choose
-from .found import devices_of
 from .model import Prepared
-from .moves import Annealing, find_critical, take_back
+from .moves import Annealing, choose, find_critical, take_back
 from .timing import forward, placed, ranks, slide
 
 COLD = 1e-5
@@ -177,6 +176,13 @@ _SECONDS, _SECONDS_ON_LINKS, _PART = 4e-8, 2e-7, 3
 """About what a step takes for each op, without and with contention, and which part of the time a round may take."""
 
 
+def _devices_of(p: Prepared, plan: StepPlan | None) -> IntArray | None:
+    """Return the device of each group in a plan, int64 (G,); `None` without a plan, or if it uses one left out."""
+    if plan is None or plan.device.max() >= p.n_devices:
+        return None
+    return np.asarray(plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
+
+
 def local_search(run: Run, p: Prepared) -> None:
     """Improve the best plan by moves of groups and of priorities until rounds bring nothing; do nothing without a plan.
 
@@ -184,7 +190,7 @@ def local_search(run: Run, p: Prepared) -> None:
     ops. A round cools down from the best plan on; rounds start less and less hot, then hot again. Moves keep memory
     and colocation.
     """
-    where = devices_of(p, run.plan)
+    where = _devices_of(p, run.plan)
     if where is None or p.n_devices == 1:
         return
     rng, room = np.random.default_rng(run.seed), workroom(p)

@@ -13,7 +13,7 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...cpsat_solver import cpsat_solver, minimise
-from ...run import Run
+from ...run import Run, never
 from ..sizes import Covers, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -57,7 +57,7 @@ class Formulation:
         symmetry: bool = True,
         cut: bool = True,
         covers: Covers | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        stopped: Callable[[], bool] = never,
     ) -> None:
         """Build it.
 

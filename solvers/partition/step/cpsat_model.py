@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from ...run import watched
+from ...run import never, watched
 from ..sizes import Covers, whole
 from .model import Prepared
 from .schedule import Sent
@@ -36,7 +36,7 @@ class StepModel:
         fixed: Mapping[int, int] | None = None,
         paths: tuple[Ticks, Ticks] | None = None,
         covers: Covers | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        stopped: Callable[[], bool] = never,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances import StepPlan
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
 from .annealing import begin, cool
 from .arrays import Workroom, workroom
-from .found import Found, plan_of
 from .heft import pack
-from .list_scheduler import build
-from .list_state import empty_state
+from .list_scheduler import build, empty_state
 from .model import Prepared
 from .settings import HEFT, TOGETHER, bred, clustered, draw, prices_of
 from .timing import placed, polish
@@ -35,6 +35,20 @@ _CHOICE, _CHOICE_ON_LINKS = 5e-8, 2e-7
 """About what it takes to ask when an op would end on a device, seconds, without and with contention."""
 _ROUNDS = 4
 """Of `polish`."""
+
+
+class Found(NamedTuple):
+    """A plan: its makespan, the device of each group, a start for each op in their order, and its settings, if any."""
+
+    length: float
+    where: IntArray
+    start: FloatArray
+    settings: FloatArray | None = None
+
+
+def plan_of(p: Prepared, room: Workroom, found: Found) -> StepPlan:
+    """Return the plan with these devices of groups and this order of starts."""
+    return placed(p, room, found.where, np.lexsort((p.arrays.topological, found.start)))
 
 
 def heft(run: Run, p: Prepared) -> None:

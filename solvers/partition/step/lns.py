@@ -2,14 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import pairwise
 
 import numpy as np
+from ortools.sat.python import cp_model
 
+from gangplan.instances import StepPlan
+from gangplan.instances.arrays import FloatArray
+
+from ...cpsat_solver import cpsat_solver
+from ...processes import interruptible
 from ...run import Run
 from ..sizes import Covers
-from .lns_model import Around
+from .cpsat import in_ticks
+from .cpsat_model import StepModel, Transfers
 from .model import Prepared
+from .schedule import retime, sent_of
+from .segments import Segments, Ticks
+
+_NEAR = 2.0
+_LEAST = 0.005
+"""How far from its time a free op may go, of the makespan: `_NEAR` times the share of groups free, or `_LEAST`."""
+_EFFORT = 0.5
+"""Deterministic seconds for one neighbourhood: about as many seconds, but the same on every machine."""
+
+
+class _Part(StepModel):
+    """A model in which what stays keeps its order, and what is free stays near its time."""
+
+    def __init__(self, around: Around, free: Collection[int], stopped: Callable[[], bool]) -> None:
+        self.around, self.free = around, free
+        p = around.p
+        self.arcs = around.arcs(free)
+        fixed = {g: d for g, d in enumerate(around.device) if g not in free}
+        cut = Segments((), np.zeros(p.n, dtype=np.int32), 1)
+        super().__init__(
+            around.ticks,
+            cut,
+            around.makespan,
+            fixed=fixed,
+            paths=around.paths(free, self.arcs),
+            covers=around.covers,
+            stopped=stopped,
+        )
+
+    def _devices(self) -> None:
+        """(D) a device runs one op at a time. What is free comes between what stays long before and long after it."""
+        around, model = self.around, self.model
+        for u, v in self.arcs:
+            model.add(self.start[v] >= self.end[u])
+        moving = [v for v in around.order if self.group[v] in self.free]
+        far = around.makespan * max(_NEAR * len(self.free) / self.p.n_groups, _LEAST)
+        for d, staying in enumerate(around.staying(self.free)):
+            starts, ends = around.start[staying], around.end[staying]
+            here = [v for v in moving if d in self.x[self.group[v]]]
+            near: set[int] = set()
+            for v in here:
+                # both ends grow along a device
+                low = int(np.searchsorted(ends, around.start[v] - far, side="left"))
+                high = int(np.searchsorted(starts, around.end[v] + far, side="right"))
+                near.update(range(low, high))
+                if low > 0:
+                    model.add(self.start[v] >= self.end[staying[low - 1]]).only_enforce_if(self.x[self.group[v]][d])
+                if high < len(staying):
+                    model.add(self.start[staying[high]] >= self.end[v]).only_enforce_if(self.x[self.group[v]][d])
+            rivals = [*here, *(staying[i] for i in sorted(near))]
+            if here and len(rivals) > 1:
+                model.add_no_overlap([self._interval(v, d) for v in rivals])
+
+    def _groups(self) -> None:
+        """(G) is left out: the order of what stays says most of it."""
+
+
+class Around:
+    """The neighbourhoods of one plan.
+
+    Attributes:
+        p, ticks: the problem in seconds and in ticks.
+        scale: ticks per second.
+        device: of each group.
+        start, end: of each op in ticks, as early as the plan's order allows.
+        order: the ops by start; what takes no time before what starts with it.
+        covers: groups that do not go together; it learns.
+    """
+
+    def __init__(self, p: Prepared, plan: StepPlan, unit: float, covers: Covers | None = None) -> None:
+        """Look at `plan`; `unit` is the makespan that the fineness of ticks is chosen for."""
+        self.p, self.covers = p, covers if covers is not None else Covers()
+        self.ticks, self.scale = in_ticks(p, unit)
+        early = retime(self.ticks, plan.device, plan.start, sent_of(plan))
+        self.sent = sent_of(early)
+        self.start = early.start
+        took = self.ticks.time[p.type_of[plan.device], np.arange(p.n)]
+        self.end: FloatArray = self.start + took
+        self.makespan = int(self.end.max())
+        self.device: list[int] = [int(plan.device[ops[0]]) for ops in p.members]
+        rank = np.empty(p.n, dtype=np.int64)
+        rank[p.order] = np.arange(p.n)
+        self.order: list[int] = np.lexsort((rank, took, self.start)).tolist()
+
+    def improve(self, free: Collection[int], run: Run) -> tuple[StepPlan | None, bool]:
+        """Return the best plan found in which only the groups `free` move, and whether there is no better one.
+
+        No plan is returned where it is plain that none is better.
+
+        Args:
+            free: groups.
+            run: gives the limits, seed and workers.
+        """
+        arcs = self.arcs(free)
+        head, tail = self.paths(free, arcs)
+        if int((head + self.least(free) + tail).max()) >= self.makespan:
+            return None, True
+        model = _Part(self, free, lambda: run.stopped)
+        sent = Transfers(model) if self.p.contention and not run.stopped else None
+        if run.stopped:
+            return None, False
+        self._hint(model, sent)
+        return self._solve(model, sent, run)
+
+    def staying(self, free: Collection[int]) -> list[list[int]]:
+        """Return the ops on each device that are not free, by start."""
+        found: list[list[int]] = [[] for _ in range(self.p.n_devices)]
+        group = self.p.group_of.tolist()
+        for v in self.order:
+            if group[v] not in free:
+                found[self.device[group[v]]].append(v)
+        return found
+
+    def arcs(self, free: Collection[int]) -> list[tuple[int, int]]:
+        """Return the neighbours in the order of what stays on each device."""
+        return [pair for row in self.staying(free) for pair in pairwise(row)]
+
+    def least(self, free: Collection[int]) -> Ticks:
+        """Return the ticks each op takes at least, int64 (n,)."""
+        p, ticks = self.p, self.ticks
+        here = ticks.time[p.type_of[np.array(self.device)[p.group_of]], np.arange(p.n)]
+        return np.where(np.isin(p.group_of, list(free)), ticks.fastest, here).astype(np.int64)
+
+    def paths(self, free: Collection[int], arcs: list[tuple[int, int]]) -> tuple[Ticks, Ticks]:
+        """Return the longest paths before and after each op, with the order and the delays of what stays."""
+        p = self.p
+        took = self.least(free).tolist()
+        following: list[list[tuple[int, int]]] = [[] for _ in range(p.n)]
+        level, delay, group = p.level.tolist(), self.ticks.delay.astype(np.int64).tolist(), p.group_of.tolist()
+        for u, v in zip(*(ends.tolist() for ends in p.edges), strict=True):
+            g, h = group[u], group[v]
+            between = -1 if g in free or h in free else level[self.device[g]][self.device[h]]
+            following[u].append((v, delay[between][u] if between >= 0 else 0))
+        for u, v in arcs:
+            following[u].append((v, 0))
+        head, tail = [0] * p.n, [0] * p.n
+        for u in self.order:
+            ready = head[u] + took[u]
+            for v, wait in following[u]:
+                head[v] = max(head[v], ready + wait)
+        for u in reversed(self.order):
+            tail[u] = max((wait + took[v] + tail[v] for v, wait in following[u]), default=0)
+        return np.array(head, dtype=np.int64), np.array(tail, dtype=np.int64)
+
+    def _hint(self, model: StepModel, sent: Transfers | None) -> None:
+        known = [*model.placed(self.device), (model.length[0], self.makespan)]
+        known += [(s, int(self.start[v])) for v, s in enumerate(model.start)]
+        if sent is not None:
+            known += sent.values(self.device, [0], self.sent, self.end.tolist())
+        for variable, value in {x.index: (x, value) for x, value in known}.values():
+            model.model.add_hint(variable, value)
+
+    def _solve(self, model: StepModel, sent: Transfers | None, run: Run) -> tuple[StepPlan | None, bool]:
+        solver = cpsat_solver(run)
+        solver.parameters.max_deterministic_time = _EFFORT
+        # a second worker would look for neighbourhoods in the neighbourhood
+        solver.parameters.num_workers = 1
+        status = interruptible(lambda: solver.solve(model.model), solver.stop_search, lambda: run.stopped)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None, False
+        where = [next(d for d, x in row.items() if solver.boolean_value(x)) for row in model.x]
+        start = np.array([solver.value(s) for s in model.start], dtype=float)
+        times = sent.times(solver.value, [0]) if sent is not None else None
+        plan = retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start, times)
+        fits = self.covers.accepts(run, plan, self.p.group_of, "lns")
+        return (plan, status == cp_model.OPTIMAL) if fits else (None, False)
 
 
 def lns(run: Run, p: Prepared) -> None:

@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
 from .heft import heft
 from .model import Prepared, prepare
 from .series_bound import series_bound
-
-if TYPE_CHECKING:
-    from . import (
-        annealing,
-        cpsat,
-        enumeration,
-        list_schedule,
-        list_scheduler,
-        lns,
-        plain,
-        random_problem,
-        settings,
-        timing,
-        traffic,
-    )
-else:
-    (
-        annealing,
-        cpsat,
-        enumeration,
-        list_schedule,
-        list_scheduler,
-        lns,
-        plain,
-        random_problem,
-        settings,
-        timing,
-        traffic,
-    ) = on_demand(
-        __package__,
-        "annealing cpsat enumeration list_schedule list_scheduler lns plain random_problem settings timing traffic",
-    )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 """What the bound from the series may take of the time that is left; more where memory forces cuts."""
@@ -83,12 +53,6 @@ def _start(run: Run, p: Prepared) -> None:
         _heft(run, p)
 
 
-def _start_anyhow(run: Run, p: Prepared) -> None:
-    """Offer a plan of next to no time if there is none."""
-    if run.plan is None:
-        offer_draft(run)
-
-
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     """Accept problems of so many places and levels, and with contention of so many ways to send something."""
 
@@ -100,42 +64,68 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
-_DECODING = compiled(list_scheduler.build, timing.polish, timing.schedule, settings.union)
+def _decoding() -> tuple[Any, ...]:
+    from . import list_scheduler, settings, timing
+
+    return list_scheduler.build, timing.polish, timing.schedule, settings.union
+
+
+def _annealing() -> tuple[Any, ...]:
+    from . import annealing, timing
+
+    return annealing.anneal, timing.schedule
 
 
 def _heft(run: Run, p: Prepared) -> None:
     """Run HEFT as compiled code where that has run already: on thousands of ops it is a hundred times as fast."""
-    (list_schedule.heft if in_memory(_DECODING) else heft)(run, p)
+    if in_memory(_decoding):
+        from . import list_schedule
+
+        list_schedule.heft(run, p)
+    else:
+        heft(run, p)
 
 
-_EXACT = _at_most(20_000, 40_000)
+def _list_schedule(run: Run, p: Prepared) -> None:
+    from .list_schedule import list_schedule
+
+    list_schedule(run, p)
+
+
+def _local_search(run: Run, p: Prepared) -> None:
+    from .annealing import local_search
+
+    local_search(run, p)
+
+
+def _lns(run: Run, p: Prepared) -> None:
+    from .lns import lns
+
+    lns(run, p)
+
+
+def _cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, p, below=below)
+
+
+def _referee() -> Referee:
+    from . import referee
+
+    return referee.optimum, referee.random_problem
+
+
+(_PLAIN,) = on_demand(__package__, "plain")
+_EXACT = Method(_cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(_heft),
-    "list_schedule": Method(
-        list_schedule.list_schedule,
-        library="numba",
-        kernels=lambda: (*_DECODING(), *compiled(annealing.anneal)()),
-    ),
-    "traffic": Method(
-        traffic.traffic,
-        library="numba",
-        suits=traffic.decides,
-        kernels=compiled(traffic.anneal_traffic, timing.polish, timing.schedule),
-        start=_start_anyhow,
-    ),
-    "local_search": Method(
-        annealing.local_search,
-        library="numba",
-        kernels=compiled(annealing.anneal, timing.schedule),
-        start=_start,
-        draws=True,
-    ),
-    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
-    "cpsat_below": Method(
-        lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start
-    ),
+    "list_schedule": Method(_list_schedule, library="numba", kernels=lambda: (*_decoding(), *_annealing())),
+    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start, draws=True),
+    "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
+    "cpsat": _EXACT,
+    "cpsat_below": replace(_EXACT, function=partial(_cpsat, below=True)),
     "bounds": Method(_bounds),
-    **plain_methods(plain, start=_start, rows_milp=plain.rows_milp),
+    **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -13,6 +13,8 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
 
+from .. import groups_of
+
 if TYPE_CHECKING:
     from .arrays import Arrays
     from .settings import Basis
@@ -198,7 +200,7 @@ def prepare(problem: StepProblem) -> Prepared:
     graph, topology = problem.graph, problem.cluster.topology
     n, k = graph.n_ops, problem.cluster.n_devices
     time = problem.time()
-    group_of = _groups(graph.colocation)
+    group_of = groups_of(graph.colocation)
     count = int(group_of.max()) + 1
     group_time = np.zeros((len(time), count))
     for row, total in zip(time, group_time, strict=True):
@@ -248,16 +250,6 @@ def _delay(problem: StepProblem) -> FloatArray:
         bandwidth, latency = topology.slowest_link()
         rows = [latency + size / bandwidth]
     return np.where(size > 0, np.stack(rows), 0.0)
-
-
-def _groups(colocation: IntArray) -> IntArray:
-    """Return a group for each op: one for each class, one for each op without; numbered by their first op."""
-    lone = colocation < 0
-    key = np.where(lone, np.arange(len(colocation)) + colocation.max(initial=-1) + 1, colocation)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return np.asarray(rank[inverse])
 
 
 def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
+from ...run import never
 from .ideals import Family, Index
 
 STRICT = 1e-9
@@ -48,9 +49,7 @@ class _State:
     kind: Index
 
 
-def best_chain(
-    family: Family, threshold: float, stopped: Callable[[], bool] = lambda: False
-) -> tuple[float, Chain] | None:
+def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
     """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
 
     Raises:

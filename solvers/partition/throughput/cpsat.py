@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import PartitionPlan, precedence
 
-from ...cpsat_solver import cpsat_solver, minimise
+from ...cpsat_solver import cpsat_solver, minimise, parted
 from ...run import Run, watched
 from ..sizes import Covers, refine, whole
 from .bounds import load_ceiling
@@ -140,7 +140,9 @@ class Model:
             if all(q.host[t] for t in self.y[s]):
                 tolls: Any = 0
             else:
-                tolls = sum(self._int(cost) * self._toll(sorted(pins), s) for pins, cost in q.nets)
+                tolls = sum(
+                    self._int(cost) * parted(model, [self.x[g][s] for g in sorted(pins)])[0] for pins, cost in q.nets
+                )
             for t, chosen in self.y[s].items():
                 compute = sum(
                     self._int(q.time[t, g]) * self.x[g][s] for g in range(q.n_groups) if np.isfinite(q.time[t, g])
@@ -148,21 +150,6 @@ class Model:
                 load = model.add(compute + (0 if q.host[t] else tolls) <= self.z)
                 if chosen is not True:
                     load.only_enforce_if(chosen)
-
-    def _toll(self, pins: list[int], s: int) -> Any:
-        model = self.model
-        here = [self.x[g][s] for g in pins]
-        toll = model.new_bool_var("")
-        if len(here) == 2:
-            model.add_bool_or(~here[0], here[1], toll)
-            model.add_bool_or(here[0], ~here[1], toll)
-            return toll
-        some, every = model.new_bool_var(""), model.new_bool_var("")
-        for x in here:
-            model.add_implication(x, some)
-            model.add_implication(every, x)
-        model.add_bool_or(~some, every, toll)
-        return toll
 
     def _memory(self) -> None:
         """(M) sum of m[g] x[g, s] <= capacity of the slot's type, see `sizes`."""

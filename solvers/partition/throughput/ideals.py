@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ...run import never
 from ..sizes import edge, most
 from .quotient import Quotient
 
 
-def all_ideals(q: Quotient, limit: int, stopped: Callable[[], bool] = lambda: False) -> list[int] | None:
+def all_ideals(q: Quotient, limit: int, stopped: Callable[[], bool] = never) -> list[int] | None:
     """Return every ideal of the order, or `None` if there are more than `limit` or `stopped` turns true."""
     return between(q, 0, (1 << q.n_groups) - 1, limit, stopped)
 
 
-def between(
-    q: Quotient, low: int, high: int, limit: int, stopped: Callable[[], bool] = lambda: False
-) -> list[int] | None:
+def between(q: Quotient, low: int, high: int, limit: int, stopped: Callable[[], bool] = never) -> list[int] | None:
     """Return every ideal from `low` to `high`, both ideals, or `None` if there are more than `limit`."""
     before, after = q.neighbours
     needs = [sum(1 << a for a in x) for x in before]

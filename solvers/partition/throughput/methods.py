@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
@@ -20,26 +20,7 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import (
-        annealing,
-        cpsat,
-        cuts,
-        cycles,
-        enumeration,
-        milp,
-        moves,
-        plain,
-        random_keys,
-        random_problem,
-        spectral_bound,
-    )
-else:
-    annealing, cpsat, cuts, cycles, enumeration, milp, moves, plain, random_keys, random_problem, spectral_bound = (
-        on_demand(
-            __package__,
-            "annealing cpsat cuts cycles enumeration milp moves plain random_keys random_problem spectral_bound",
-        )
-    )
+    from .random_keys import KeyDecoder
 
 
 class Reduced:
@@ -62,9 +43,11 @@ class Reduced:
         return dominate(flat, self.stopped)
 
     @cached_property
-    def decoder(self) -> random_keys.KeyDecoder | None:
+    def decoder(self) -> KeyDecoder | None:
         """What makes pipelines of keys, `None` if there plainly is no plan."""
-        return random_keys.decoder_of(self.pipeline)
+        from .random_keys import decoder_of
+
+        return decoder_of(self.pipeline)
 
 
 def _prepare(run: Run) -> Reduced:
@@ -98,26 +81,45 @@ _LISTED = 3e7
 
 def _start(run: Run, reduced: Reduced) -> None:
     """Offer a pipeline, or a draft of one, if there is no plan: a ceiling scales integers and cuts off trees."""
-    if run.plan is None and not in_memory(_CUTTING) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
+    if run.plan is None and not in_memory(_cutting) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
         offer_draft(run)
     elif run.plan is None:
         _pipedream(run, reduced)
 
 
-_CUTTING = compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered)
+def _cutting() -> tuple[Any, ...]:
+    from . import cuts, moves
+
+    return cuts.cut, moves.improve, cuts.extend, cuts.numbered
+
+
+def _annealing() -> tuple[Any, ...]:
+    from .annealing import anneal
+
+    return (anneal,)
 
 
 def _pipedream(run: Run, reduced: Reduced) -> None:
     """Offer PipeDream's plan from compiled cuts where they have run already, which takes a few milliseconds."""
-    if not in_memory(_CUTTING):
+    if not in_memory(_cutting):
         pipedream(run, reduced.pipeline)
     elif reduced.decoder is not None:
+        from . import random_keys
+
         random_keys.pipedream(run, reduced.decoder)
 
 
 def _random_keys(run: Run, reduced: Reduced) -> None:
     if reduced.decoder is not None:
-        random_keys.random_keys(run, reduced.decoder)
+        from .random_keys import random_keys
+
+        random_keys(run, reduced.decoder)
+
+
+def _local_search(run: Run, reduced: Reduced) -> None:
+    from .annealing import local_search
+
+    local_search(run, reduced.own)
 
 
 def _bounds(run: Run, reduced: Reduced) -> None:
@@ -125,44 +127,48 @@ def _bounds(run: Run, reduced: Reduced) -> None:
 
 
 def _spectral(run: Run, reduced: Reduced) -> None:
-    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
+    from .spectral_bound import spectral_bounds
+
+    for value in spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
         run.raise_bound(value, "eigenvalues")
+
+
+def _convex(run: Run, reduced: Reduced) -> None:
+    from .cycles import cyclic_bound
+
+    pipeline(run, reduced.pipeline, cyclic_bound(reduced.own))
+
+
+def _cpsat(run: Run, reduced: Reduced) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, reduced.own)
+
+
+def _milp(run: Run, reduced: Reduced) -> None:
+    from .milp import milp
+
+    milp(run, reduced.own)
+
+
+def _referee() -> Referee:
+    from . import referee
+
+    return referee.optimum, referee.random_problem
 
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING, draws=True),
-    "local_search": Method(
-        lambda run, reduced: annealing.local_search(run, reduced.own),
-        library="numba",
-        kernels=compiled(annealing.anneal),
-        start=_start,
-        draws=True,
-    ),
+    "random_keys": Method(_random_keys, library="numba", kernels=_cutting, draws=True),
+    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start, draws=True),
     "pipeline": Method(
         lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",), start=_start
     ),
     "bounds": Method(_bounds, start=_start),
     "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
-    "convex": Method(
-        lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)),
-        variants=("convex",),
-        start=_start,
-    ),
-    "cpsat": Method(
-        lambda run, reduced: cpsat.cpsat(run, reduced.own),
-        exact=True,
-        suits=_at_most(25_000),
-        library=CPSAT,
-        start=_start,
-    ),
-    "milp": Method(
-        lambda run, reduced: milp.milp(run, reduced.own),
-        exact=True,
-        suits=_at_most(400_000),
-        library="pulp",
-        start=_start,
-    ),
-    **plain_methods(plain),
+    "convex": Method(_convex, variants=("convex",), start=_start),
+    "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
+    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
+    **plain_methods(*on_demand(__package__, "plain")),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)

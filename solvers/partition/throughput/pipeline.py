@@ -114,7 +114,7 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
             run.raise_bound(value, "stages")
     if run.objective is not None and not run.stopped:
         with run.phase("contraction"):
-            from .contraction import contraction_bounds
+            from .stage_bound import contraction_bounds
 
             for value in contraction_bounds(own, run.bound, run.objective, lambda: run.stopped):
                 run.raise_bound(value, "contraction")

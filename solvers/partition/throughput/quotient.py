@@ -14,6 +14,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
 
 from ...run import never, watched
+from .. import by_first, groups_of
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""
@@ -105,12 +106,8 @@ def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> 
         TimeoutError: once `stopped` is true.
     """
     graph = problem.graph
-    own = graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
-    label = np.where(graph.colocation >= 0, graph.colocation, own)
     earlier, later = precedence(graph)
-    _, first, label = np.unique(label, return_index=True, return_inverse=True)
-    # groups are numbered by their first op, so that ties are broken as the user ordered the ops
-    group: IntArray = np.argsort(np.argsort(first))[label].astype(np.int32)
+    group = groups_of(graph.colocation)
     ends = _between(group, earlier, later)
     if problem.variant == "contiguous":
         group = _acyclic(group, ends)
@@ -180,9 +177,8 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
 
         joined = csr_array((np.ones(len(ends)), ends.T), shape=(count, count))
         component = connected_components(joined, connection="strong")[1]
-        _, first, component = np.unique(component, return_index=True, return_inverse=True)
-        renumbered = np.argsort(np.argsort(first))[component]
-        group, ends = renumbered[group].astype(np.int32), renumbered[ends]
+        renumbered = by_first(component)
+        group, ends = renumbered[group], renumbered[ends]
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
     return np.argsort(order)[group].astype(np.int32)
 

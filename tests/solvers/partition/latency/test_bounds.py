@@ -16,10 +16,9 @@ from gangplan.solvers.partition.latency.bounds import ceiling, impossible, path_
 from gangplan.solvers.partition.latency.chain import longest
 from gangplan.solvers.partition.latency.chain_bound import ChainBound, chains
 from gangplan.solvers.partition.latency.dominate import dominate
-from gangplan.solvers.partition.latency.enumeration import optimum
 from gangplan.solvers.partition.latency.methods import METHODS
-from gangplan.solvers.partition.latency.random_problem import random_problem
 from gangplan.solvers.partition.latency.reduced import Reduced, reduce
+from gangplan.solvers.partition.latency.referee import optimum, random_problem
 
 from ..conftest import Make
 

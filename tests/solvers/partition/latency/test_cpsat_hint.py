@@ -8,8 +8,8 @@ from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.partition.latency.cpsat import Model
-from gangplan.solvers.partition.latency.random_problem import random_problem
 from gangplan.solvers.partition.latency.reduced import reduce
+from gangplan.solvers.partition.latency.referee import random_problem
 from gangplan.solvers.partition.latency.sequence import greedy
 
 

@@ -8,9 +8,8 @@ from gangplan.instances import verify
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.partition.latency.cpsat import cpsat
-from gangplan.solvers.partition.latency.enumeration import optimum
 from gangplan.solvers.partition.latency.methods import METHODS, SUITE
-from gangplan.solvers.partition.latency.random_problem import random_problem
+from gangplan.solvers.partition.latency.referee import optimum, random_problem
 
 
 @pytest.mark.parametrize("name", METHODS)

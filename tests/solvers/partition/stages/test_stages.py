@@ -17,7 +17,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.stages.family import around, mixed, thinned
-from gangplan.solvers.partition.stages.plans import deal
+from gangplan.solvers.partition.stages.recurrence import deal
 from gangplan.solvers.partition.stages.reduced import Reduced
 
 GIB = 2.0**30

@@ -117,5 +117,4 @@ def test_a_plan_on_devices_that_are_left_out(contention: bool) -> None:
     p = SUITE.prepare(run)
     run.offer(StepPlan(problem.graph.names, np.full(3, 2099), np.arange(3) * 1.5), "somebody")
     METHODS["local_search"].function(run, p)
-    METHODS["traffic"].function(run, p)
     assert p.partial and [found.by for found in run.trace] == ["somebody"]

@@ -20,9 +20,8 @@ from gangplan.solvers.partition.step.bounds import (
     load_bound,
     one_machine,
 )
-from gangplan.solvers.partition.step.enumeration import optimum
 from gangplan.solvers.partition.step.model import prepare
-from gangplan.solvers.partition.step.random_problem import random_problem
+from gangplan.solvers.partition.step.referee import optimum, random_problem
 from gangplan.solvers.partition.step.series import series
 from gangplan.solvers.partition.step.series_bound import series_bound
 

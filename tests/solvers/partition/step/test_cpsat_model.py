@@ -16,7 +16,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.cpsat import Formulation, ceiling_of, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.random_problem import random_problem
+from gangplan.solvers.partition.step.referee import random_problem
 from gangplan.solvers.partition.step.segments import segments
 from gangplan.solvers.partition.step.symmetry import DeviceTree, equal_parts
 

@@ -12,10 +12,8 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step import heft, list_schedule
 from gangplan.solvers.partition.step.arrays import workroom
-from gangplan.solvers.partition.step.found import plan_of
-from gangplan.solvers.partition.step.list_schedule import decode, search
-from gangplan.solvers.partition.step.list_scheduler import build
-from gangplan.solvers.partition.step.list_state import empty_state
+from gangplan.solvers.partition.step.list_schedule import decode, plan_of, search
+from gangplan.solvers.partition.step.list_scheduler import build, empty_state
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.settings import SETTINGS, bred, draw, prices_of
 

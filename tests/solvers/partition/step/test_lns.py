@@ -8,7 +8,7 @@ import pytest
 from gangplan import solve
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.solvers.partition.step import lns
-from gangplan.solvers.partition.step.lns_model import Around
+from gangplan.solvers.partition.step.lns import Around
 from gangplan.solvers.partition.step.model import prepare
 
 from .conftest import cluster, graph

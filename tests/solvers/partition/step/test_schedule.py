@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology, verify
 from gangplan.instances.arrays import IntArray
-from gangplan.solvers.partition.step.enumeration import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.random_problem import random_problem
+from gangplan.solvers.partition.step.referee import optimum, random_problem
 from gangplan.solvers.partition.step.schedule import Busy, Decoder, Partial, retime, sent_of
 
 from .conftest import cluster, decode, graph, order_of, training

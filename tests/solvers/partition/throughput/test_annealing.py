@@ -16,10 +16,9 @@ from gangplan.solvers.partition import offer_draft
 from gangplan.solvers.partition.throughput import moves
 from gangplan.solvers.partition.throughput.annealing import local_search
 from gangplan.solvers.partition.throughput.arrays import arrays_of
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
 from gangplan.solvers.partition.throughput.moves import state_of
-from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 
 VARIANTS = ("contiguous", "convex", "free")
 

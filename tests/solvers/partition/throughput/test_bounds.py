@@ -16,9 +16,8 @@ from gangplan.solvers.partition.throughput.bounds import counting_bound, impossi
 from gangplan.solvers.partition.throughput.cut_bound import cut_bound
 from gangplan.solvers.partition.throughput.cycles import cyclic_bound
 from gangplan.solvers.partition.throughput.dominate import dominate
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.quotient import Quotient, quotient
-from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])

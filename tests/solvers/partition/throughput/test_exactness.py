@@ -14,9 +14,8 @@ from gangplan.instances import Cluster, DeviceType, PartitionProblem, verify
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.partition.throughput.bounds import impossible
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, Reduced
-from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.run import OPTIMAL_GAP
 
 VARIANTS = ("contiguous", "convex", "free")

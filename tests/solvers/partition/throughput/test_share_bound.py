@@ -12,10 +12,9 @@ from gangplan import solve
 from gangplan.instances import Cluster, DeviceType
 from gangplan.instances.generators import generate
 from gangplan.solvers.partition.throughput.bounds import counting_bound
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import Reduced
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.partition.throughput.share_bound import Order, Shares, share_bounds
 
 from .test_bounds import both, dear_chain, equal_devices

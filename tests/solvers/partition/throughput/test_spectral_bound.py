@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances.generators import generate
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.partition.throughput.spectral_bound import spectral_bounds
 from gangplan.solvers.run import never
 

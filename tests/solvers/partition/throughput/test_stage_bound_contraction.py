@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import PartitionProblem
-from gangplan.solvers.partition.throughput.contraction import contraction_bounds, refutes
-from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.random_problem import random_problem
-from gangplan.solvers.partition.throughput.stage_bound import stage_bounds
+from gangplan.solvers.partition.throughput.referee import optimum, random_problem
+from gangplan.solvers.partition.throughput.stage_bound import contraction_bounds, refutes, stage_bounds
 from gangplan.solvers.run import never
 
 from .test_bounds import both, equal_devices

@@ -13,7 +13,7 @@ from gangplan.instances import StepProblem
 from gangplan.instances.generators.families import make
 from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.compiled.routines import sow
-from gangplan.solvers.partition.step import choice, moves
+from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.annealing import anneal, begin
 from gangplan.solvers.partition.step.arrays import workroom
 from gangplan.solvers.partition.step.methods import METHODS
@@ -25,7 +25,7 @@ from gangplan.solvers.run import Run
 def choose(a: Any, s: Any, seed: int) -> Any:
     """Choose by a seed, with references to what is passed."""
     sow(seed)
-    return choice.choose(by_reference(a), by_reference(s))
+    return moves.choose(by_reference(a), by_reference(s))
 
 
 @njit
@@ -62,7 +62,7 @@ def test_the_most_promising_is_taken(seed: int) -> None:
     for i in range(60):
         anneal(a, s, i, 500, 1e-2, 20_000, i)
         before, left = s.where.copy(), s.left.copy()
-        drawn = np.empty((choice.TRIED, p.n_groups), np.int64)
+        drawn = np.empty((moves.TRIED, p.n_groups), np.int64)
         draw(a, s, i, drawn)
         assert (s.where == before).all()
         s.left[:] = left  # but for rounding it is so already, and where a device is full that decides
@@ -70,7 +70,7 @@ def test_the_most_promising_is_taken(seed: int) -> None:
         hangs[s.critical[: s.tally[2]]] = 1
         assert (hangs == s.hangs).all()
         both = hangs[p.edges[0]] * hangs[p.edges[1]]
-        promise = np.full(choice.TRIED, -np.inf)
+        promise = np.full(moves.TRIED, -np.inf)
         for j in np.flatnonzero(drawn[:, 0] >= 0):
             less = delays(a, p.edges, before) - delays(a, p.edges, drawn[j])
             shares = np.array([less @ both, less.sum()]) / s.length[0]
