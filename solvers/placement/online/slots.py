@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor
@@ -24,6 +25,38 @@ CPU = 1_000_000
 
 MOST = 2.0**62
 """No amount is larger: what sums and 64 bits can hold."""
+
+
+LOG = 50_000
+"""Changes that a `ChangeLog` remembers, before it forgets the older half."""
+
+
+class ChangeLog:
+    """What has changed, in this order, so that who keeps a view looks again at little; who reads too late, at all.
+
+    Attributes:
+        end: how many changes there were.
+    """
+
+    __slots__ = ("_entries", "_forgotten", "end")
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._forgotten = self.end = 0
+
+    def note(self, changed: Sequence[int]) -> None:
+        """Note changes."""
+        self._entries += changed
+        self.end += len(changed)
+        if len(self._entries) > LOG:
+            del self._entries[: len(self._entries) - LOG // 2]
+            self._forgotten = self.end - LOG // 2
+
+    def since(self, read: int) -> Long | None:
+        """Return what changed after `read` changes, each once, ascending, int64; `None` if that is forgotten."""
+        if read < self._forgotten:
+            return None
+        return np.unique(np.array(self._entries[read - self._forgotten :], dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)

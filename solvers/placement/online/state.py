@@ -12,10 +12,7 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.job import Task
 
-from .slots import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, need
-
-LOG = 50_000
-"""Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""
+from .slots import GPU, MOST, ChangeLog, Long, Need, accepting, cores, fitting, hardware_of, need
 
 
 def kind_of(wanted: Need) -> int:
@@ -40,7 +37,7 @@ class State:
         marks: int64 (m,), a bit for each kind of GPU request in the slot, 0 unless they are told apart.
         members: the nodes of each slot, ascending; none if the slot is not in use.
         first: int64 (m,), the first node of each slot; m if the slot is not in use.
-        log: slots in the order in which they began or ceased to be in use; `forgotten` entries before these are gone.
+        log: slots in the order in which they began or ceased to be in use.
     """
 
     def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
@@ -63,8 +60,7 @@ class State:
         self.marks, self.free = np.zeros(m, dtype=np.int64), np.full((m, width), -1, dtype=np.int64)
         self.members: list[list[int]] = [[] for _ in range(m)]
         self.first = np.full(m, m, dtype=np.int64)
-        self.log: list[int] = []
-        self.forgotten = 0
+        self.log = ChangeLog()
         self._slots: dict[tuple[int, ...], int] = {}
         self._idle = list(range(m - 1, -1, -1))
         usable = np.ones(m, dtype=bool) if fleet.usable is None else fleet.usable
@@ -136,6 +132,7 @@ class State:
             own = value.copy() if isinstance(value, np.ndarray | list | dict) else value
             setattr(other, name, own)
         other.members = [list(nodes) for nodes in self.members]
+        other.log = ChangeLog()  # who reads it knows states by identity
         return other
 
     def key(self) -> bytes:
@@ -162,7 +159,7 @@ class State:
         if not nodes:
             del self._slots[self._key(slot)]
             self._idle.append(slot)
-            self._note(slot)
+            self.log.note([slot])
 
     def _key(self, slot: int) -> tuple[int, ...]:
         row = (int(self.hardware[slot]), int(self.cpu[slot]), int(self.memory[slot]), int(self.marks[slot]))
@@ -179,13 +176,7 @@ class State:
             slot = self._slots[key] = self._idle.pop()
             self.hardware[slot], self.cpu[slot], self.memory[slot], self.marks[slot] = key[:4]
             self.free[slot] = free
-            self._note(slot)
+            self.log.note([slot])
         insort(self.members[slot], node)
         self.first[slot] = self.members[slot][0]
         self.slot_of[node] = slot
-
-    def _note(self, slot: int) -> None:
-        self.log.append(slot)
-        if len(self.log) > LOG:
-            del self.log[: LOG // 2]
-            self.forgotten += LOG // 2

@@ -191,7 +191,7 @@ def test_removing_what_is_not_there_is_refused() -> None:
 
 def test_old_logs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that slept while the log was cut still sees what is free now."""
-    monkeypatch.setattr("gangplan.solvers.placement.online.state.LOG", 10)
+    monkeypatch.setattr("gangplan.solvers.placement.online.slots.LOG", 10)
     state = State(fleet((1, 80.0, 1e10, "A"), (1, 80.0, 1e10, "A")))
     task, other = Task(Demand(1.0)), Task(Demand(0.0, cpu=1.0))
     policy: Callable[[State, Task], object] = make_policy("first_fit", Mix.of([task])).choose
@@ -199,5 +199,5 @@ def test_old_logs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(30):
         state.add(0, other, ())
     state.add(0, task, (0,))
-    assert state.forgotten
+    assert state.log.since(0) is None
     assert policy(state, task) == (1, (0,))
