@@ -254,9 +254,7 @@ class ClusterState:
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
         if self.interference is not None:
-            need = max(1, job.request.job.worker.grants)
-            rows = {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()}
-            self.interference.note(job.request.job, rows)
+            self.interference.note(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.note(job)
 
@@ -270,7 +268,7 @@ class ClusterState:
         self.idle += job.gpus
         self.placer.remove(name)
         if self.interference is not None:
-            self.interference.forget(name)
+            self.interference.forget(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.forget(name)
         self.closed.clear()

@@ -9,32 +9,19 @@ from typing import TYPE_CHECKING, Any
 from ..kernels import in_memory
 from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import Run
-from .bounds import bound
+from .bounds import bound, impossible
 from .build import build
-from .impossible import impossible
-from .policies import (
-    Policy,
-    best_fit,
-    first_fit,
-    least_interference,
-    load_balance,
-    nearest,
-    nearest_by_size,
-    nearest_to_centre,
-    pack,
-    topology,
-)
+from .classic import dot_prod, fgd, gpu_clustering, gpu_packing, load_balance, nearest_by_size, nearest_to_centre, pack
+from .policies import Policy, best_fit, first_fit, least_interference, nearest, topology
 from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
-from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, pricing
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem, search = on_demand(
-        __package__,
-        "cpsat enumeration local_search pattern_bound patterns pricing random_problem ruin_recreate.search",
+    cpsat, enumeration, local_search, pattern_bound, patterns, pricing, search = on_demand(
+        __package__, "cpsat enumeration local_search pattern_bound patterns pricing ruin_recreate.search"
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -110,4 +97,4 @@ METHODS: dict[str, Method] = {
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), _draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

@@ -14,8 +14,8 @@ from gangplan.instances.arrays import FloatArray
 
 from ..compiled.kernel import Bools, Floats, Floats2, Floats3, Ints, Ints2, Ints3, by_reference, inner, kernel
 from ..run import Run
+from .classic import base
 from .decode import Decoder, Schedule, chosen, data_of, list_of, room_of, rows_of, seat
-from .lists import base
 from .prepare import Prepared
 from .profile import Busy, Data, Room, clear, idle
 

@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, Placemen
 
 from ..policies import GANG_POLICIES, GangPolicy, around
 from .capacity import Capacity, Kind, Nodes, demanded
-from .slots import MOST, ChangeLog, Long
+from .state import MOST, ChangeLog, Long
 
 ANY_MODEL = "any"
 """The model of all jobs, where models make no difference."""
@@ -78,12 +78,12 @@ class Placer:
     @property
     def vacant(self) -> Long:
         """What is left of each node in the units of `Kind.need`, int64 (4, m); a view."""
-        return self._nodes.free
+        return np.asarray(self._nodes.free)
 
     @property
     def whole(self) -> Long:
         """What each node has if nobody is there, in these units, int64 (4, m); a view."""
-        return self._whole
+        return np.asarray(self._whole)
 
     @property
     def taken(self) -> Long:

@@ -10,8 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.job import Task
 
-from .slots import GPU, Long, Need, Slots, need
-from .state import State
+from .state import GPU, Long, Need, Slots, State, need
 
 Choice = tuple[int, tuple[int, ...]]
 """A node and its GPUs."""

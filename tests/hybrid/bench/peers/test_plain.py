@@ -12,7 +12,7 @@ from gangplan import Run
 from gangplan.hybrid.bench.peers.plain import cbc, cpsat, highs
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.method import suite
-from gangplan.solvers.placement.random_problem import random_problem
+from gangplan.solvers.placement.enumeration import random_problem
 
 PEERS = pytest.mark.parametrize("peer", [cpsat, highs, cbc])
 

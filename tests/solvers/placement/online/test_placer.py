@@ -12,7 +12,7 @@ import pytest
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem
-from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer, slots
+from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer, state
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.policies import Offer
 
@@ -66,7 +66,7 @@ def test_every_decision_is_feasible(policy: str, seed: int) -> None:
 @pytest.mark.parametrize("policy", GANG_POLICIES)
 def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Capacities renewed where nodes changed equal rooms computed anew, also where logs and kinds are forgotten."""
-    monkeypatch.setattr(slots, "LOG", 40)
+    monkeypatch.setattr(state, "LOG", 40)
     monkeypatch.setattr(placer, "KINDS", 5)
     for placed, job, _ in churn(crowd(7), policy, 7):
         kept, fresh = placed._room(Kind.workers(job), []), Capacity(placed._nodes, Kind.workers(job))

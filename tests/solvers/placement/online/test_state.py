@@ -14,7 +14,7 @@ from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import TASK_POLICIES, Mix, State, make_policy
-from gangplan.solvers.placement.online.slots import GPU, need
+from gangplan.solvers.placement.online.state import GPU, need
 
 
 def fleet(*nodes: tuple[int, float, float, str], usable: tuple[bool, ...] | None = None) -> Fleet:
@@ -191,7 +191,7 @@ def test_removing_what_is_not_there_is_refused() -> None:
 
 def test_old_logs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that slept while the log was cut still sees what is free now."""
-    monkeypatch.setattr("gangplan.solvers.placement.online.slots.LOG", 10)
+    monkeypatch.setattr("gangplan.solvers.placement.online.state.LOG", 10)
     state = State(fleet((1, 80.0, 1e10, "A"), (1, 80.0, 1e10, "A")))
     task, other = Task(Demand(1.0)), Task(Demand(0.0, cpu=1.0))
     policy: Callable[[State, Task], object] = make_policy("first_fit", Mix.of([task])).choose
