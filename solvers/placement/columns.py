@@ -17,9 +17,8 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ..run import Run
-from .options import Kinship, Options, families, options_of
+from .options import Kinship, Options, Pricing, families, options_of
 from .prepare import Batch, Indices, Rows
-from .pricing import Pricing
 
 
 class Prices(NamedTuple):

@@ -93,8 +93,8 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         local_search.local_search, suits=suits_local_search, library="numba", kernels=_SEARCH, draws=True
     ),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
-    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing.search)),
+    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

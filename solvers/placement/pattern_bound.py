@@ -38,9 +38,8 @@ from ..run import Run
 from .best_case import BestCase
 from .build import start
 from .columns import merged_kinds
-from .options import Options, joined, parts_of, relaxed_options, staying, within
+from .options import Options, Pricing, joined, parts_of, relaxed_options, staying, within
 from .prepare import Batch, Indices
-from .pricing import Pricing
 from .state import State
 
 _STEPS = 2_000_000

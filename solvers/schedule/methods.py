@@ -18,10 +18,10 @@ from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import classic, cpsat, decode, enumeration, labels, local_search, milp, prices, starts
+    from . import classic, cpsat, enumeration, labels, local_search, milp, prices, profile, starts
 else:
-    classic, cpsat, decode, enumeration, labels, local_search, milp, prices, starts = on_demand(
-        __package__, "classic cpsat decode enumeration labels local_search milp prices starts"
+    classic, cpsat, enumeration, labels, local_search, milp, prices, profile, starts = on_demand(
+        __package__, "classic cpsat enumeration labels local_search milp prices profile starts"
     )
 
 
@@ -61,7 +61,7 @@ def _start(run: Run, p: Prepared, most: int | None = None) -> None:
             classic.lists(run, p, most)
 
 
-_SERIAL = (decode.serial,)
+_SERIAL = (profile.serial,)
 _LISTS = compiled(*_SERIAL)
 _ANNEALING = (*_SERIAL, local_search.anneal)
 _PRICING = (*_SERIAL, prices.cheapest, prices.answer)
