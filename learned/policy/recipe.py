@@ -9,21 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
-from ..training.checkpoint import Tensors, read_checkpoint, seeded, under
+from ..training.checkpoint import read_checkpoint, under
 from ..training.lock import locked
 from ..training.loop import INTERRUPTED
 from ..training.stages import Stage, StageReport, train_stages
 from .settings import build, read_config
 from .weights import Card, files, save
 
-N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
@@ -79,15 +78,6 @@ def recipe(name: str) -> Recipe:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
     found: Recipe = import_module(RECIPES[name]).RECIPE
     return found
-
-
-def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
-    """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
-    with seeded(seed):
-        network = make()
-    if before is not None:
-        network.load_state_dict(under("policy", before))
-    return network
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..interference.ground import Agents
 from .settings import NAME, Settings
-
-if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
-
-
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation, if there is to be any, and PPO."""
-    fitted: list[Any] = []
-
-    def models() -> Any:
-        from .rewards import reward_models
-
-        fitted[:] = fitted or [reward_models(settings, seed)]  # the same again in a run that is resumed
-        return fitted[0]
-
-    def imitate(turn: int, before: Tensors | None) -> Any:
-        from .learners import imitation
-        from .network import Actor
-
-        return imitation(start(lambda: Actor(settings), seed, before), settings, models(), seed, turn)
-
-    def improve(before: Tensors | None) -> Any:
-        from .learners import Agents
-        from .network import Actor, Critic
-
-        critic = start(lambda: Critic(settings), seed + 1, None)
-        return Agents(start(lambda: Actor(settings), seed, before), critic, settings, models(), seed)
-
-    updates = settings.imitation_updates
-    rounds = [(f"imitation-{turn}", partial(imitate, turn)) for turn in range(settings.rounds)]
-    made = [Stage(name, make, updates, max(updates // 4, 1)) for name, make in rounds]
-    made.append(Stage("rl", improve, settings.rl_updates, settings.validate_every))
-    return [x for x in made if x.updates]
-
-
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import MarlPolicy
-
-    return MarlPolicy.load(path)
 
 
 def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[str, ...]]:
@@ -72,8 +31,14 @@ RECIPE = Recipe(
     name=NAME,
     about="where agents that own racks place tasks, and to whom they pass jobs on",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            *(Step(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
+            Step("rl", of.rl_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,
     data="small data centres of gangplan.systems.interference, under speeds predicted by models fitted to logs",
 )

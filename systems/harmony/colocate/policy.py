@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.policy import weights
+from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
 from ...interference.baselines import Policy, Rule
@@ -72,7 +71,7 @@ class Speeds:
         return np.asarray(np.exp(logs.mean(axis=0) - low))
 
 
-class ColocatePolicy:
+class ColocatePolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
 
     While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
@@ -87,6 +86,8 @@ class ColocatePolicy:
         fitted: these, as the compiled kernel takes them.
     """
 
+    recipe, config = NAME, Settings
+
     def __init__(
         self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
     ) -> None:
@@ -97,6 +98,20 @@ class ColocatePolicy:
         self._case: Case | None = None
         self._now = 0.0
         self._said: dict[int, float] = {}
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Ensemble:
+        """Return an ensemble for the cluster and the types of the weights."""
+        from gangplan.learned.interference.samples import Setting
+
+        from .network import Ensemble
+
+        names = "members.0.features", "unit", "link"
+        for name in names:
+            if name not in tensors:
+                raise InstanceError(f"tensors[{name!r}]", "is missing")
+        features, unit, link = (tensors[x].numpy() for x in names)
+        return Ensemble(Setting(features.astype(np.float64), np.exp(unit), link), settings)
 
     def speeds_for(self, doubt: float) -> Speeds:
         """Return what predicts speeds, less so many deviations."""
@@ -140,28 +155,3 @@ class ColocatePolicy:
         self._case, self._now = env.case, 0.0
         self._said = {}
         self._errors: deque[float] = deque(maxlen=REPORTS)
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
-        weights.save(path, self.network.state_dict(), card)
-
-    @classmethod
-    def load(cls, path: str | Path) -> ColocatePolicy:
-        """Read what `save` wrote.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        from gangplan.learned.interference.samples import Setting
-
-        from .network import Ensemble
-
-        tensors, _ = weights.load(path)
-        for name in ("members.0.features", "unit", "link"):
-            if name not in tensors:
-                raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
-        features, unit, link = (tensors[x].numpy() for x in ("members.0.features", "unit", "link"))
-        setting = Setting(features.astype(np.float64), np.exp(unit), link)
-        network, settings, _ = weights.restore(path, NAME, Settings, lambda made: Ensemble(setting, made))
-        return cls(network, settings)

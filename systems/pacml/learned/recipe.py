@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Pacml
 from .settings import NAME, Settings
-
-if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
-
-    from .teacher import Taught
 
 TRAINING, VALIDATION = 2_000_000, 1_000_000
 """Where the seeds of cases begin; those below a million are for tests."""
@@ -26,48 +20,6 @@ RIVALS = (
     *("smallest+best", "from-2+best", "about-4+first", "from-8+best"),
 )
 """The best constants and rules with a block of each distribution, in either of the units: docs/pacml-results.md."""
-
-
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation of the teachers, then again with labels of states that the network comes to."""
-    teachers: list[Taught] = []
-
-    def stage(name: str, updates: int, rate: float, corrects: bool) -> Stage:
-        make = _imitation(settings, seed, teachers, updates, rate, corrects=corrects)
-        return Stage(name, make, updates, settings.validate_every)
-
-    made = [stage("imitation", settings.imitation_updates, settings.imitation_rate, False)]
-    if settings.corrected_updates:
-        made.append(stage("correction", settings.corrected_updates, settings.corrected_rate, True))
-    return made
-
-
-def _imitation(
-    settings: Settings, seed: int, teachers: list[Taught], updates: int, rate: float, *, corrects: bool
-) -> Callable[[Tensors | None], Any]:
-    def make(before: Tensors | None) -> Any:
-        from .learners import imitation, validation
-        from .network import Network
-        from .scenarios import published
-        from .teacher import corrected, taught
-
-        network = start(lambda: Network(settings.width, settings.variant), seed, before)
-        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
-        # a run that is resumed at the correction has its teachers to make anew
-        teachers[:] = teachers or taught(scenario, settings, seed)
-        found = corrected(teachers, network, settings, seed) if corrects else teachers
-        labels = [(*teacher.searched, *(() if corrects else teacher.quick)) for teacher in found]
-        judge = validation(scenario, settings)
-        return imitation(network, labels, judge, settings, rate, updates, seed + corrects)
-
-    return make
-
-
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import RampPolicy
-
-    return RampPolicy.load(path)
 
 
 def judge(
@@ -90,25 +42,24 @@ def judge(
         cluster: communication groups x racks x servers in a rack.
         load, jobs: see `gangplan.systems.pacml.arrivals`.
     """
-    chosen = units or policy.settings.get("units", ["physical"])[0]
+    chosen = units or policy.settings.units[0]
     grounds = [Pacml(profiles, letter, chosen, models, cluster, jobs, load) for letter in "ABCD"]
     return grounds, lambda drawn, seed: policy, RIVALS
-
-
-def export(policy: Any, path: Path) -> tuple[Path]:
-    """Write a policy as ONNX."""
-    from .onnx import export as write
-
-    return write(policy, path)
 
 
 RECIPE = Recipe(
     name=NAME,
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            Step("imitation", of.imitation_updates, of.validate_every),
+            Step("correction", of.corrected_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=export,
+    export=later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment

@@ -115,4 +115,4 @@ def test_trained_from_nothing(data: Path, tmp_path: Path) -> None:
         trained = train_policy(config, tmp_path / str(blocks))
         assert trained.weights is not None and trained.card is not None
         assert 0 < trained.card.validation["score"] < 1
-        assert RampPolicy.load(trained.weights).settings["blocks"] is blocks
+        assert RampPolicy.load(trained.weights).settings.blocks is blocks

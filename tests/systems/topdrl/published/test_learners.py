@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gangplan.learned.policy.recipe import recipe, start, train_policy
+from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.ppo import Ppo
-from gangplan.systems.topdrl.published.learners import imitation, kind, ppo
-from gangplan.systems.topdrl.published.network import Critic, Network
+from gangplan.learned.training.trainer import start
+from gangplan.systems.topdrl.published.learners import Training, kind
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
 from gangplan.systems.topdrl.published.settings import Settings
 
@@ -22,14 +22,15 @@ TINY: dict[str, Any] = {
 
 def learner(settings: Settings) -> Ppo:
     """Return what trains first weights by PPO."""
-    network = start(lambda: Network(settings), 0, None)
-    return ppo(network, start(lambda: Critic(settings), 1, None), settings, 0)
+    training = Training(settings, 0)
+    return training.rl(start(training.network, 0, None))
 
 
 def test_imitation_makes_it_better() -> None:
     """After a few updates of imitation jobs are done sooner than with first weights."""
     settings = Settings(imitation_updates=60, labels=2000, minibatch=64, imitation_rate=3e-3, **TINY)
-    found = imitation(start(lambda: Network(settings), 0, None), settings, 0)
+    training = Training(settings, 0)
+    found = training.imitation(start(training.network, 0, None))
     before = found.validate()["score"]
     for step in range(1, 61):
         found.update(step)

@@ -12,7 +12,7 @@ import torch
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy import find
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
 from gangplan.systems.topdrl.published.network import Network
