@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
@@ -21,7 +22,7 @@ from ..training.lock import locked
 from ..training.loop import INTERRUPTED
 from ..training.stages import Stage, StageReport, train_stages
 from .settings import build, read_config
-from .weights import Card, files, save
+from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.systems.pacml.learned.recipe",
@@ -78,6 +79,25 @@ def recipe(name: str) -> Recipe:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
     found: Recipe = import_module(RECIPES[name]).RECIPE
     return found
+
+
+def load_policy(name: str, path: Path, decides: str = "") -> Any:
+    """Return the policy of a file of weights.
+
+    Args:
+        name: what errors call it.
+        path: of the weights.
+        decides: the method that it must have.
+
+    Raises:
+        InstanceError: if torch is not installed, the weights are broken or the policy is for another problem.
+    """
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
+    policy = recipe(read_card(path).policy).load(path)
+    if decides and not hasattr(policy, decides):
+        raise InstanceError("policy", f"{name!r} decides on another problem")
+    return policy
 
 
 @dataclass(frozen=True, slots=True)

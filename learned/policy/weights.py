@@ -187,6 +187,13 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.safetensors"))}
 
 
+def named(name: str, suffix: str = "", folder: Path = FOLDER) -> Path | None:
+    """Return the file of weights: ``NAME.safetensors`` itself, or of a name in a folder, ``NAME-SUFFIX`` preferred."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    return next((path for x in (f"{name}-{suffix}", name) if (path := folder / f"{x}.safetensors").is_file()), None)
+
+
 def find(name: str) -> Path:
     """Return the file of weights, given a file or the name of weights that come with the package.
 

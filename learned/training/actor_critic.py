@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .learner import NetworkLearner, clipped_step
+from .trainer import Trainer, start
 
 Loss = Callable[[Tensor], tuple[Tensor, dict[str, float]]]
 """From some decisions, by their numbers, to the loss of the policy and figures to log."""
@@ -38,12 +39,10 @@ class ActorCritic(NetworkLearner):
     """Train a network by what it plays, see `gangplan.learned.training.Learner`; `play` and `lesson` are left open.
 
     Args:
+        training: has the critic, whose optimizer is its own, for its gradients are large; what validates; the seed of
+            what is drawn; and of settings `rl_updates`, `rl_rate`, `critic_rate`, `warm`, updates that train the critic
+            only, and perhaps `passes` over the decisions of a lesson.
         network: scores actions.
-        critic: values states. It has an optimizer of its own: its gradients are large.
-        validate: from the network to figures, see `Imitation`.
-        settings: `rl_updates`, `rl_rate` and `critic_rate`, and `warm`, updates that train the critic only.
-        seed: of what is drawn.
-        passes: over the decisions of a lesson.
 
     Attributes:
         LEAST: what the learning rates of policy and critic end at, as shares of the first.
@@ -55,21 +54,14 @@ class ActorCritic(NetworkLearner):
     CRITIC_PASSES, CRITIC_CLIP = 2, 1.0
     CRITIC_MINIBATCH, MINIBATCH = 512, 2048
 
-    def __init__(
-        self,
-        network: nn.Module,
-        critic: nn.Module,
-        validate: Callable[[Any], dict[str, float]],
-        settings: Any,
-        seed: int,
-        *,
-        passes: int = 1,
-    ) -> None:
-        self.network, self.critic, self.settings = network, critic, settings
-        self.validate_by, self.seed, self.passes, self.rng = validate, seed, passes, np.random.default_rng(seed)
-        self.networks = {"policy": network, "critic": critic}
-        rates = zip(self.networks.values(), (settings.rl_rate, settings.critic_rate), strict=True)
-        self._steps = [torch.optim.Adam(x.parameters(), rate) for x, rate in rates]
+    def __init__(self, training: Trainer[Any], network: nn.Module) -> None:
+        self.training, self.settings, self.network = training, training.settings, network
+        self.critic = start(training.critic, training.seed + 1, None)
+        self.rng = np.random.default_rng(training.seed)
+        self.networks = {"policy": network, "critic": self.critic}
+        self._rates = self.settings.rl_rate, self.settings.critic_rate
+        parts = zip(self.networks.values(), self._rates, strict=True)
+        self._steps = [torch.optim.Adam(x.parameters(), rate) for x, rate in parts]
         self.optimizers = dict(zip(("optimizer", "critic_optimizer"), self._steps, strict=True))
         self.generators = {"random": self.rng}
 
@@ -88,12 +80,11 @@ class ActorCritic(NetworkLearner):
 
     def validate(self) -> dict[str, float]:
         """Return figures on the validation seeds."""
-        return self.validate_by(self.network)
+        return self.training.validate(self.network)
 
     def slow_down(self, step: int) -> None:
         """Set the learning rates of an update."""
-        rates = self.settings.rl_rate, self.settings.critic_rate
-        for optimizer, rate, least in zip(self._steps, rates, self.LEAST, strict=True):
+        for optimizer, rate, least in zip(self._steps, self._rates, self.LEAST, strict=True):
             optimizer.param_groups[0]["lr"] = rate * max(1 - (step - 1) / self.settings.rl_updates, least)
 
     def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
@@ -111,7 +102,7 @@ class ActorCritic(NetworkLearner):
                 clipped_step(self._steps[1], loss, self.critic, self.CRITIC_CLIP)
                 error += float(loss.detach()) * len(chosen) / lesson.states
         figures, shown = lesson.figures | {"critic": error}, list[dict[str, float]]()
-        for _ in range(self.passes if step > self.settings.warm else 0):
+        for _ in range(getattr(self.settings, "passes", 1) if step > self.settings.warm else 0):
             shown = [self._improve(*lesson.loss(x)) for x in self.shuffled(lesson.decisions, self.MINIBATCH)]
         return figures | {name: sum(x[name] for x in shown) / len(shown) for name in (shown[0] if shown else ())}
 

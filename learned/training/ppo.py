@@ -6,7 +6,7 @@ Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. Lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 
-from ..policy.settings import PpoSettings
 from .actor_critic import ActorCritic, Lesson
 from .checkpoint import Tensors, pack_random, prefixed, under, unpack_random
+from .trainer import Trainer
 
 CLIP = 0.2
 """How far a probability ratio counts."""
@@ -142,12 +142,9 @@ class Ppo(ActorCritic):
     """Train a network by PPO, see `ActorCritic`.
 
     Args:
+        training: its settings are `PpoSettings`; its critic gives a value a state, (B,).
         network: from what it is shown to a score an action, (B, actions).
-        critic: from the same to a value a state, (B,).
         episodes: what is played.
-        validate: from the network to figures, see `Imitation`.
-        settings: see above.
-        seed: of the choices and the shuffles.
         pay: what a reward of 1 counts.
     """
 
@@ -155,20 +152,10 @@ class Ppo(ActorCritic):
     CRITIC_PASSES, CRITIC_CLIP = 3, math.inf
     CRITIC_MINIBATCH = 1024
 
-    def __init__(
-        self,
-        network: nn.Module,
-        critic: nn.Module,
-        episodes: Episodes,
-        validate: Callable[[Any], dict[str, float]],
-        settings: PpoSettings,
-        seed: int,
-        *,
-        pay: float = 1.0,
-    ) -> None:
-        super().__init__(network, critic, validate, settings, seed, passes=settings.passes)
-        self.episodes, self.pay, self._shuffles = episodes, pay, torch.Generator().manual_seed(seed)
-        self.MINIBATCH = -(-settings.steps * episodes.count // MINIBATCHES)
+    def __init__(self, training: Trainer[Any], network: nn.Module, episodes: Episodes, *, pay: float = 1.0) -> None:
+        super().__init__(training, network)
+        self.episodes, self.pay, self._shuffles = episodes, pay, torch.Generator().manual_seed(training.seed)
+        self.MINIBATCH = -(-self.settings.steps * episodes.count // MINIBATCHES)
         self.generators = {"random": self.rng, "torch": self._shuffles}
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:

@@ -45,10 +45,6 @@ class Trainer(Generic[S]):
         """Return figures on validation seeds; ``score`` is among them, and smaller is better."""
         raise NotImplementedError
 
-    def first_critic(self) -> Any:
-        """Return the network of values with first weights."""
-        return start(self.critic, self.seed + 1, None)
-
     def learner(self, stage: str, before: Tensors | None) -> Learner:
         """Return the learner of a stage.
 

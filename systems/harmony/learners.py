@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.checkpoint import Tensors, prefixed, under
 from gangplan.learned.training.imitation import Imitation
@@ -19,8 +18,8 @@ from gangplan.learned.training.trainer import Trainer
 from ..interference.cases import TRAINING, VALIDATION
 from .episodes import Seen, log_probabilities, play
 from .network import FeedForward, policy_network
+from .recipe import Settings
 from .rewards import environment, make_log, reward_model
-from .settings import Settings
 from .teacher import labelled
 
 
@@ -60,7 +59,7 @@ class Training(Trainer[Settings]):
 
     def rl(self, network: nn.Module) -> Replaying:
         """Return what trains a network by what it plays."""
-        return Replaying(network, self.first_critic(), self.validate, self.settings, self.seed, model=self.model)
+        return Replaying(self, network)
 
 
 def corrected(
@@ -92,24 +91,13 @@ def corrected(
 class Replaying(ActorCritic):
     """Learn from episodes and from earlier ones again, see `ActorCritic`.
 
-    Args:
-        network, critic, validate, settings, seed: see `ActorCritic`; the seed is of the cases, too.
-        model: predicts the rewards; None: the true cluster pays, in no more intervals than made the log.
+    Without a reward model the true cluster pays, in no more intervals than made the log.
     """
 
-    def __init__(
-        self,
-        network: nn.Module,
-        critic: nn.Module,
-        validate: Callable[[Any], dict[str, float]],
-        settings: Settings,
-        seed: int,
-        *,
-        model: Model | None,
-    ) -> None:
-        super().__init__(network, critic, validate, settings, seed)
-        self.model, self._kept = model, list[Seen]()
-        self._left = len(make_log(settings, seed).now) if model is None else -1
+    def __init__(self, training: Training, network: nn.Module) -> None:
+        super().__init__(training, network)
+        self.model, self.seed, self._kept = training.model, training.seed, list[Seen]()
+        self._left = len(make_log(self.settings, self.seed).now) if self.model is None else -1
 
     def update(self, step: int) -> dict[str, float]:
         """Play episodes, and learn from them and from some that were kept."""

@@ -13,7 +13,7 @@ from ..interference.environment import Environment
 from .episodes import log_probabilities
 from .network import policy_network
 from .observe import Lane
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 
 class HarmonyPolicy(NetworkPolicy):

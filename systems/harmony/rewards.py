@@ -18,7 +18,7 @@ from ..interference.cases import TRAINING
 from ..interference.environment import Environment
 from ..interference.samples import Log, log
 from ..interference.sources import log_samples
-from .settings import Settings
+from .recipe import Settings
 
 MEMBERS = 2
 """Of the reward model, each fitted to the whole log."""

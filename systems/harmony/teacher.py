@@ -11,8 +11,8 @@ from gangplan.learned.interference.ensemble import Model
 from ..interference.case import Case
 from ..interference.cases import TRAINING
 from .observe import Lane
+from .recipe import Settings
 from .rewards import Predicted, end_intervals, environment
-from .settings import Settings
 
 Label = tuple[np.ndarray, np.ndarray, int]
 """What was seen, which actions were allowed, and which one was taken."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import CLIP, advantages
@@ -19,8 +18,8 @@ from gangplan.learned.training.trainer import Trainer
 from ..interference.cases import TRAINING, VALIDATION
 from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
+from .recipe import Settings
 from .rewards import episodes, reward_models
-from .settings import Settings
 
 PAY = 0.1
 """Value of a reward of 1."""
@@ -75,7 +74,7 @@ class Training(Trainer[Settings]):
 
     def rl(self, network: Actor) -> Agents:
         """Return what trains a network by PPO."""
-        return Agents(network, self.first_critic(), self.validate, self.settings, self.seed, models=self.models)
+        return Agents(self, network)
 
 
 def mean_jct(lanes: Sequence[Lane]) -> float:
@@ -84,30 +83,13 @@ def mean_jct(lanes: Sequence[Lane]) -> float:
 
 
 class Agents(ActorCritic):
-    """Train agents that share a network by PPO, see `ActorCritic`.
-
-    Args:
-        network, critic, validate, settings, seed: see `ActorCritic`; the seed is of the cases, too.
-        models: predict the rewards.
-    """
+    """Train agents that share a network by PPO, see `ActorCritic`: 16 intervals, then 128 steps in a minibatch."""
 
     CRITIC_MINIBATCH, MINIBATCH = 16, 128
 
+    training: Training
     network: Actor
     critic: Critic
-
-    def __init__(
-        self,
-        network: Actor,
-        critic: Critic,
-        validate: Callable[[Actor], dict[str, float]],
-        settings: Settings,
-        seed: int,
-        *,
-        models: Mapping[str, Model],
-    ) -> None:
-        super().__init__(network, critic, validate, settings, seed, passes=settings.passes)
-        self.models = models
 
     def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
         """Return the numbers below `count` in minibatches of about the same size."""
@@ -116,8 +98,8 @@ class Agents(ActorCritic):
 
     def play(self, step: int) -> list[Lane]:
         """Return lanes that were played to their ends."""
-        first = TRAINING + 1_000_000 + 500_000 * self.seed + (step - 1) * self.settings.lanes
-        lanes, paying = episodes(self.settings, self.models, range(first, first + self.settings.lanes))
+        first = TRAINING + 1_000_000 + 500_000 * self.training.seed + (step - 1) * self.settings.lanes
+        lanes, paying = episodes(self.settings, self.training.models, range(first, first + self.settings.lanes))
         play(lanes, paying, self.network, self.rng)
         return lanes
 

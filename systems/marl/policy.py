@@ -14,7 +14,7 @@ from ..interference.environment import Environment
 from ..interference.table import Table
 from .episodes import Lane, decide
 from .network import Actor
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 
 class MarlPolicy(NetworkPolicy):

@@ -12,7 +12,7 @@ from ..interference.cases import TRAINING
 from ..interference.rivals import baselines
 from ..interference.table import Table
 from .episodes import Lane
-from .settings import Settings
+from .recipe import Settings
 
 _RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
 

@@ -24,7 +24,7 @@ from ...interference.samples import Log, log
 from ...interference.sources import log_samples
 from .network import Ensemble
 from .policy import WAYS, ColocatePolicy
-from .settings import Settings
+from .recipe import Settings
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size."""

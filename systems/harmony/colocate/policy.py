@@ -22,7 +22,7 @@ from ...interference.rivals import CONSOLIDATE, PATIENCE
 from ...interference.speeds import Where
 from .joint import Joint
 from .kernel import Fitted, all_logs
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Ensemble

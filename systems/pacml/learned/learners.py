@@ -18,8 +18,8 @@ from ..arrivals import DISTRIBUTIONS
 from .episodes import run_episode
 from .features import scratch_of
 from .network import Network, compiled
+from .recipe import Settings
 from .scenarios import VALIDATION, Episode, Scenario, published
-from .settings import Settings
 from .teacher import Labels, Taught, corrected, taught
 
 AVERAGED = 0.995

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gangplan.learned.policy.perceptron import Weights, weights_of
 
 from .features import CANDIDATE, CONTEXT, JOB, WIDTH
-from .settings import Variant
+from .recipe import Variant
 
 _TOTALS = len(CONTEXT) + len(JOB) + len(CANDIDATE)
 _HISTORY = CONTEXT.index("busy")

@@ -22,7 +22,7 @@ from .features import SUMS, remember, turn_of, write_rows
 from .guard import Guard, LookAhead, LookBack
 from .parts import Part, parts
 from .past import Futures
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 from .tables import Times, tables, times_of
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, tur
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network, compiled
+from .recipe import Settings
 from .scenarios import EPISODE, TRAINING, Episode, Scenario
 from .servers import start_job
-from .settings import Settings
 from .tables import Tables, Times
 from .values import EXPLORE, GAMMA, value_table, weigh, worth
 

@@ -14,7 +14,7 @@ from gangplan.learned.training.trainer import Trainer
 from ..suites import VALIDATION
 from .episodes import Picking, Placing
 from .network import Critic, Network
-from .settings import Settings
+from .recipe import Settings
 from .teacher import labelled, stagger
 
 TEMPERATURE = 0.05
@@ -59,9 +59,9 @@ class Training(Trainer[Settings]):
 
     def rl(self, network: Network) -> Ppo:
         """Return what trains a network by PPO."""
-        of, critic, episodes = self.settings, self.first_critic(), kind(self.settings)(self.settings, self.seed)
+        episodes = kind(self.settings)(self.settings, self.seed)
         stagger(episodes)
-        return Ppo(network, critic, episodes, self.validate, of, self.seed, pay=of.pay)
+        return Ppo(self, network, episodes, pay=self.settings.pay)
 
 
 def kind(settings: Settings) -> type[Picking]:

@@ -15,7 +15,7 @@ from ..allocate import ALLOCATORS, allocate
 from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..step import advance, start
 from .observe import alone, observe, set_aside
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Network

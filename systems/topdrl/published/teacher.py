@@ -11,7 +11,7 @@ from torch import Tensor
 from ..arrays import WAITING
 from ..suites import TRAINING
 from .episodes import Picking
-from .settings import Settings
+from .recipe import Settings
 
 LANES = 8
 """Episodes side by side that are labelled: few, so that they are played to their ends."""

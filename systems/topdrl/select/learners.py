@@ -18,7 +18,7 @@ from .episodes import play
 from .features import WIDTH
 from .guard import RULES
 from .network import Network, compiled
-from .settings import JUDGED, Settings
+from .recipe import JUDGED, Settings
 from .teacher import labels
 
 AVERAGED = 0.995

@@ -13,7 +13,7 @@ from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrays import Cluster, Jobs, State
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Network

@@ -1,16 +1,54 @@
-"""How the selector is trained, loaded and judged."""
+"""How the selector may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from gangplan.instances.lazy import later
 from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Topdrl
-from .settings import JUDGED, NAME, Settings
+
+NAME = "select"
+JUDGED = ("small", "expensive", "mixed", "loaded", "uncertain")
+"""Suites of which workloads with validation seeds judge a network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the selector and its training.
+
+    Attributes:
+        width: of its hidden layers.
+        labels: decisions that the teacher labels, of states that it comes to.
+        futures, ahead: that the teacher plays with each candidate, and arrivals in each.
+        updates, rate: of imitation.
+        minibatch: decisions.
+        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        validate_every: updates from one validation to the next.
+        validation_seeds: workloads of each suite.
+    """
+
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"corrected", "corrected_updates", "corrected_rate"})
+    """Of imitation in states that the network comes to, which made no difference: they stand on cards of weights."""
+
+    width: int = limited(64, least=1)
+    labels: int = limited(36_000, least=1)
+    futures: int = limited(24, least=1)
+    ahead: int = limited(30, least=0)
+    updates: int = limited(1500, least=1)
+    rate: float = limited(2e-3, above=0)
+    minibatch: int = limited(256, least=1)
+    temperature: float = limited(1.0, above=0)
+    cross_entropy: float = limited(0.1, least=0)
+    validate_every: int = limited(500, least=1)
+    validation_seeds: int = limited(8, least=1)
+
 
 RIVALS = ("least_work", "linear", "sjf", "tetris")
 

@@ -17,9 +17,9 @@ from .candidates import Scratch, scratch_of
 from .episodes import take_candidate
 from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
 from .guard import RULES
+from .recipe import Settings
 from .rollouts import TRIED, Base, best_scores, weigh
 from .scenarios import episode
-from .settings import Settings
 
 TRIES, ROOM, EPISODES = 24, 20_000, 10_000
 """Candidates that are labelled at most; rows of an episode at most; episodes of a seed."""

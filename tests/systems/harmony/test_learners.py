@@ -16,8 +16,8 @@ from gangplan.systems.harmony.episodes import log_probabilities, mixture, play
 from gangplan.systems.harmony.learners import Replaying, Training, corrected
 from gangplan.systems.harmony.network import policy_network
 from gangplan.systems.harmony.policy import HarmonyPolicy
+from gangplan.systems.harmony.recipe import Settings
 from gangplan.systems.harmony.rewards import environment, make_log
-from gangplan.systems.harmony.settings import Settings
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.ground import Interference
 

@@ -12,7 +12,7 @@ from gangplan.learned.training.trainer import start
 from gangplan.systems.marl.episodes import batch
 from gangplan.systems.marl.learners import Agents, Training
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.settings import Settings
+from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {

@@ -17,7 +17,7 @@ from gangplan.systems.interference.table import Table
 from gangplan.systems.marl.episodes import Lane, Step, batch, play
 from gangplan.systems.marl.network import Actor
 from gangplan.systems.marl.policy import MarlPolicy
-from gangplan.systems.marl.settings import Settings
+from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GRAPHS = ("hierarchical", "outer", "flat")

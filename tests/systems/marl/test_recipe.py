@@ -8,8 +8,7 @@ import pytest
 
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.systems.marl.policy import MarlPolicy
-from gangplan.systems.marl.recipe import RECIPE
-from gangplan.systems.marl.settings import Settings
+from gangplan.systems.marl.recipe import RECIPE, Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

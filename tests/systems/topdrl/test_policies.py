@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned import policy
-from gangplan.systems.topdrl import policies as proximity
+from gangplan.learned.policy import recipe as policy
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy, weights_of
 from gangplan.systems.topdrl.rules import SCORES, Rule
 from gangplan.systems.topdrl.suites import suite
@@ -66,7 +65,7 @@ def test_what_a_learned_policy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
     with pytest.raises(InstanceError, match="no guard"):
         make_policy("pacml-unguarded")
-    monkeypatch.setattr(proximity, "find_spec", lambda name: None)
+    monkeypatch.setattr(policy, "find_spec", lambda name: None)
     with pytest.raises(InstanceError, match="'pacml' needs torch"):
         make_policy("pacml")
 

@@ -13,8 +13,8 @@ from gangplan.systems.pacml.learned.features import scratch_of
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network, Variant, compiled
 from gangplan.systems.pacml.learned.policy import RampPolicy
+from gangplan.systems.pacml.learned.recipe import Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.learned.settings import Settings
 from gangplan.systems.pacml.simulate import simulate
 
 

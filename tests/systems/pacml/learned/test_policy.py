@@ -22,9 +22,8 @@ from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE
+from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.learned.settings import Settings
 from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 needs_onnx = pytest.mark.skipif(

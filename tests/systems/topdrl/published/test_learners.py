@@ -12,7 +12,7 @@ from gangplan.learned.training.ppo import Ppo
 from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.published.learners import Training, kind
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {

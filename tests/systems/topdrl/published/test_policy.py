@@ -17,7 +17,7 @@ from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
 from gangplan.systems.topdrl.published.network import Network
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.workloads import SMALL, Mix
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.systems.topdrl.published.episodes import Picking
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 from gangplan.systems.topdrl.published.teacher import labelled, least_work
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate
