@@ -120,11 +120,9 @@ class Settings(Limited):
     def rule(self, score: str) -> Rule:
         """Return a rule in the same form as the policy."""
         from ..interference.baselines import Rule
-        from ..interference.rivals import CONSOLIDATE
+        from ..interference.rivals import tuned
 
-        if not self.waits:
-            return Rule(score)
-        return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+        return tuned(score, near=True) if self.waits else Rule(score)
 
 
 def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interference], Maker, list[str]]:

@@ -13,16 +13,15 @@ from gangplan.learned.policy.weights import FOLDER, named
 
 from ..harmony.colocate.joint import Joint
 from ..harmony.colocate.kernel import Fitted
-from ..harmony.colocate.slowdowns import Slowdowns
+from ..harmony.colocate.policy import Slowdowns
 from .agents import Team
-from .baselines import Policy, Rule
+from .baselines import Policy
 from .bidders import Local
 from .case import Case
-from .greedy import Greedy
+from .greedy import Greedy, Packing
 from .market import Market
-from .packing import Packing
 from .remote import Actors, Processes
-from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines
+from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines, tuned
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""
@@ -35,7 +34,7 @@ def _bidder(case: Case) -> Greedy:
 
 
 def _near(score: str) -> Maker:
-    return lambda case: Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+    return lambda case: tuned(score, near=True)
 
 
 def _agents(local: Maker, forward: str) -> Callable[..., Policy]:

@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import CLIP, advantages
 from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer
 
+from ..harmony.rewards import Predicted, fitted, logged
 from ..interference.cases import TRAINING, VALIDATION
+from ..interference.rivals import baselines
+from ..interference.table import Table
 from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
 from .recipe import Settings
-from .rewards import episodes, reward_models
+
+_RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
+
+
+def reward_models(settings: Settings, seed: int) -> dict[str, Model]:
+    """Return the model that pays in each case, fitted to what its true cluster reported under the rules."""
+    found = dict[str, Model]()
+    for name in settings.cases:
+        cases = [settings.make(name, TRAINING + 100 * seed + at) for at in range(len(_RULES))]
+        rules = [baselines()[rule](case) for rule, case in zip(_RULES, cases, strict=True)]
+        log = logged(cases, rules, settings.samples, settings.noise, seed)
+        found[name] = fitted(settings.reward_model, cases[0], log, settings.samples, seed)
+    return found
+
+
+def episodes(
+    settings: Settings, models: Mapping[str, Model], seeds: Sequence[int], *, teach: bool = False
+) -> tuple[list[Lane], list[Model]]:
+    """Return lanes that run by a model, the cases in turn, and the models."""
+    names = [settings.cases[i % len(settings.cases)] for i in range(len(seeds))]
+    cases = [settings.make(name, seed) for name, seed in zip(names, seeds, strict=True)]
+    each = zip(names, cases, seeds, strict=True)
+    lanes = [
+        Lane(Predicted(replace(case, truth=models[name])), Table(case, seed), settings.types, teach=teach)
+        for name, case, seed in each
+    ]
+    return lanes, [models[name] for name in names]
+
 
 PAY = 0.1
 """Value of a reward of 1."""

@@ -19,16 +19,15 @@ from gangplan.solvers.processes import one_thread
 from ...interference.baselines import Rule, run
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
-from ...interference.rivals import CONSOLIDATE
-from ...interference.samples import Log, log
-from ...interference.sources import log_samples
+from ...interference.rivals import tuned
+from ...interference.samples import Log, log, log_samples
 from .network import Ensemble
 from .policy import WAYS, ColocatePolicy
 from .recipe import Settings
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size."""
-_LOGGED = Rule("tetris", "shortest", together=True, patience=CONSOLIDATE)
+_LOGGED = tuned("tetris")
 
 
 def log_of(settings: Settings, seed: int) -> Samples:

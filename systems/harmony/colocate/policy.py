@@ -14,12 +14,13 @@ from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from ...interference.baselines import Policy, Rule
+from ...interference.baselines import Policy
 from ...interference.case import Case
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
-from ...interference.rivals import CONSOLIDATE, PATIENCE
+from ...interference.rivals import CONSOLIDATE, PATIENCE, tuned
 from ...interference.speeds import Where
+from ...interference.truths import HiddenTruth
 from .joint import Joint
 from .kernel import Fitted, all_logs
 from .recipe import NAME, Settings
@@ -27,24 +28,21 @@ from .recipe import NAME, Settings
 if TYPE_CHECKING:
     from .network import Ensemble
 
+
 DOUBT, SLACK = 1.0, 0.05
 """Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
 
 
-def _near(score: str) -> Rule:
-    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
-
-
 WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
-    "tetris": lambda mean, low: Rule("tetris", "shortest", together=True, patience=CONSOLIDATE),
-    "lif": lambda mean, low: Rule("lif", "shortest", together=True, patience=CONSOLIDATE),
+    "tetris": lambda mean, low: tuned("tetris"),
+    "lif": lambda mean, low: tuned("lif"),
     "consolidated": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE),
     "patient": lambda mean, low: Greedy(mean, PATIENCE),
     "joint, consolidated": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE),
     "joint, patient": lambda mean, low: Joint(mean, PATIENCE),
     "joint, pessimistic": lambda mean, low: Joint(low, PATIENCE),
-    "tetris, near": lambda mean, low: _near("tetris"),
-    "lif, near": lambda mean, low: _near("lif"),
+    "tetris, near": lambda mean, low: tuned("tetris", near=True),
+    "lif, near": lambda mean, low: tuned("lif", near=True),
     "packed": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE, slack=SLACK),
     "joint, packed": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE, slack=SLACK),
 }
@@ -155,3 +153,28 @@ class ColocatePolicy(NetworkPolicy):
         self._case, self._now = env.case, 0.0
         self._said = {}
         self._errors: deque[float] = deque(maxlen=REPORTS)
+
+
+class Slowdowns:
+    """Speeds alone, times what a job keeps beside those that run with it; a `Truth` for `Greedy`.
+
+    What it keeps is a ratio of two predictions of an ensemble, with the others and without, in which all servers and
+    links of a level are alike: so it holds on servers that the ensemble never saw.
+
+    Args:
+        fitted: the ensemble, of any cluster with the same types of jobs.
+        alone: speeds without interference, of these servers.
+    """
+
+    def __init__(self, fitted: Fitted, alone: HiddenTruth) -> None:
+        link = alone.hidden.link
+        sites = link.shape[1] + int(link.max()) + 1
+        self._fitted = fitted._replace(link=link, site=np.ones((len(fitted.site), sites)))
+        self._alone = alone
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return the epochs a second of each job, float64 (n,)."""
+        rows = (now.kind, now.rows, now.server, now.workers, now.ps)
+        together = all_logs(self._fitted, Where(now.first, *rows))
+        apart = all_logs(self._fitted, Where(np.arange(len(now.kind) + 1), *rows))
+        return np.asarray(self._alone.speeds(now) * np.exp((together - apart).mean(axis=0)))

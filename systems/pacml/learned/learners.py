@@ -17,7 +17,7 @@ from gangplan.learned.training.trainer import Trainer
 from ..arrivals import DISTRIBUTIONS
 from .episodes import run_episode
 from .features import scratch_of
-from .network import Network, compiled
+from .network import Network
 from .recipe import Settings
 from .scenarios import VALIDATION, Episode, Scenario, published
 from .teacher import Labels, Taught, corrected, taught
@@ -43,7 +43,7 @@ class Validation:
     def __call__(self, network: Network) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
         found: dict[str, list[float]] = {}
-        world, weights = self._scenario, compiled(network)
+        world, weights = self._scenario, network.compiled()
         for x in self._episodes:
             finish = np.zeros(len(x.kind))
             run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)

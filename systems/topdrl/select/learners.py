@@ -17,9 +17,9 @@ from .candidates import scratch_of
 from .episodes import play
 from .features import WIDTH
 from .guard import RULES
-from .network import Network, compiled
+from .network import Network
 from .recipe import JUDGED, Settings
-from .teacher import labels
+from .rollouts import labels
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
@@ -50,7 +50,7 @@ class Training(Trainer[Settings]):
 
     def validate(self, network: Network) -> dict[str, float]:
         """Return the mean JCT of each suite over that of least work, and their geometric mean as ``score``."""
-        weights = compiled(network)
+        weights = network.compiled()
         found: dict[str, list[float]] = {}
         for name, jobs, cluster, base in self._cases:
             state = begin(jobs, cluster)

@@ -44,6 +44,7 @@ class SelectPolicy(NetworkPolicy):
     """
 
     recipe, config = NAME, Settings
+    network: Network
 
     def __init__(self, network: Network, settings: Settings | None = None, *, guarded: bool = True) -> None:
         super().__init__(network, replace(settings or Settings(), width=network.width))
@@ -62,9 +63,8 @@ class SelectPolicy(NetworkPolicy):
         from .episodes import play
         from .features import WIDTH
         from .guard import RULES, guarded
-        from .network import compiled
 
-        s, net = scratch_of(cluster, WIDTH), compiled(self.network)
+        s, net = scratch_of(cluster, WIDTH), self.network.compiled()
         if self.guarded:
             guarded(jobs, cluster, state, s, net)
         else:

@@ -11,7 +11,7 @@ from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.episodes import run_episode
 from gangplan.systems.pacml.learned.features import scratch_of
 from gangplan.systems.pacml.learned.learners import Validation
-from gangplan.systems.pacml.learned.network import Network, Variant, compiled
+from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario
@@ -38,7 +38,7 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
     episode, weights = scenario.episode(name, case), network(variant, seed)
     finish = np.zeros(case.n_jobs)
     accepted = run_episode(
-        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, compiled(weights),
+        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, weights.compiled(),
         scratch_of(scenario.tables, choose=choose), finish,
     )  # fmt: skip
     outcome = simulate(case, RampPolicy(weights, Settings(blocks=choose), guarded=False))

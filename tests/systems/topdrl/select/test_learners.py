@@ -11,7 +11,7 @@ from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.select.learners import CAP, Training
 from gangplan.systems.topdrl.select.network import Network
 from gangplan.systems.topdrl.select.recipe import JUDGED, Settings
-from gangplan.systems.topdrl.select.teacher import Labels, labels
+from gangplan.systems.topdrl.select.rollouts import Labels, labels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = Settings(
