@@ -156,7 +156,8 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
     assert set(policy.needs) <= set(COLUMNS), f"needs {sorted(set(policy.needs) - set(COLUMNS))}, which nothing shows"
     for _ in range(scenes):
         n = int(rng.integers(1, 12))
-        columns = {"gpus": rng.permutation(n) + 1.0, "seconds": rng.random(n) * 1e3, "waited": rng.random(n) * 1e3}
+        gpus: FloatArray = (rng.permutation(n) + 1).astype(np.float64)
+        columns = {"gpus": gpus, "seconds": rng.random(n) * 1e3, "waited": rng.random(n) * 1e3}
         idle = int(rng.integers(0, n + 1))
         order = rng.permutation(n)
         scene = _shown(idle, columns, np.arange(n))

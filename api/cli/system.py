@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from inspect import Parameter, Signature, getdoc
 from math import isfinite
 from typing import Annotated, Any
@@ -132,8 +133,8 @@ def _compare(
     cases: list[list[Run]] = []
     with Bar("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):
-            at = len(cases)
-            cases.append(evaluate(ground, makers, chosen, progress=lambda x, at=at: bar((at + x) / len(grounds))))
+            told = partial(_tell, bar, len(cases), len(grounds))
+            cases.append(evaluate(ground, makers, chosen, progress=told))
     if plot is not None:
         _draw(plot, panel, grounds[0], made[0], first_seed)
     if as_json:
@@ -146,6 +147,11 @@ def _compare(
         blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names), *_asides(ground, runs, names)]
     emit_blocks(*blocks)
     return 0
+
+
+def _tell(bar: Bar, done: int, of: int, share: float) -> None:
+    """Show which share of all grounds is done."""
+    bar((done + share) / of)
 
 
 def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:

@@ -169,11 +169,13 @@ USUAL: dict[str, tuple[str, ...]] = {
     "ramp": ("constant-4", "constant-8", "constant-16", "smallest+best", "plans"),
 }
 """Policies of a run that names none."""
+_TOPDRL: Any = ground_of("topdrl")
+_PACML: Any = ground_of("pacml")
 GROUNDS: dict[str, Callable[..., Ground]] = {
     "queue": _of("Queue", USUAL["queue"], Queue),
-    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: ground_of("topdrl")(**x, draws=None)),
+    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: _TOPDRL(**x, draws=None)),
     "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
     "agents": _of("Agents", USUAL["agents"], ground_of("marl")),
-    "ramp": _of("Ramp", USUAL["ramp"], lambda **x: ground_of("pacml")(profiles=_types(), **x)),
+    "ramp": _of("Ramp", USUAL["ramp"], lambda **x: _PACML(profiles=_types(), **x)),
 }
 """By the name that suite.toml has for it: makes the ground of settings and a seed."""
