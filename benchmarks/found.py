@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.simulator.metrics import Difference, interval
+from gangplan.simulator.metrics import interval
 
 from .rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A figure of one policy less that of another, over the seeds that both ran.
+
+    Attributes:
+        seeds: how many.
+        mean: of the differences.
+        margin: half the width of the 95% interval of the mean, by Student's t; None of one seed.
+        base: mean of the other policy's figure.
+    """
+
+    seeds: int
+    mean: float
+    margin: float | None
+    base: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether 0 is outside of the interval."""
+        return self.margin is not None and abs(self.mean) > self.margin
 
 
 class Found:

@@ -8,9 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from gangplan.learned.policy.weights import named
 from gangplan.systems.interference.cases import OF_AGENTS, VALIDATION, maker
 from gangplan.systems.interference.ground import Interference
-from gangplan.systems.interference.policies import make_policy, weights_of
+from gangplan.systems.interference.policies import make_policy
 
 from . import centres, harmony_tables
 from .rows import Task, digest
@@ -28,7 +29,7 @@ def tasks(options: Options) -> Iterator[Task]:
         seeds = max(5, seeds // 3) if case in (*LARGE, *OF_AGENTS) else seeds
         usual = centres.policies_of(case) if case in OF_AGENTS else harmony_tables.POLICIES
         for policy in options.policies or usual:
-            weights = digest(weights_of(policy, case, options.weights))
+            weights = digest(named(policy, case, options.weights))
             yield from (Task(case, policy, seed, weights) for seed in range(seeds))
 
 

@@ -17,8 +17,7 @@ from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.job_types import TESTBED
 from gangplan.systems.interference.outcome import InterferenceOutcome
 from gangplan.systems.interference.rivals import baselines
-from gangplan.systems.interference.samples import Log, log
-from gangplan.systems.interference.sources import log_samples
+from gangplan.systems.interference.samples import Log, log, log_samples
 from gangplan.systems.interference.truths import HiddenTruth
 
 from .rows import ROOT

@@ -17,8 +17,7 @@ from gangplan.learned.interference.samples import Samples
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.baselines import Rule, load_balance
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.samples import Log, log
-from gangplan.systems.interference.sources import log_samples, pair_samples
+from gangplan.systems.interference.samples import Log, log, log_samples, pair_samples
 
 from .found import Found, table
 from .rows import Task

@@ -13,7 +13,7 @@ from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
 from gangplan.solvers.placement.online.policy import Scored
-from gangplan.solvers.placement.online.slots import need
+from gangplan.solvers.placement.online.state import need
 
 pytest.importorskip("pytest_benchmark")
 NODES, LOAD, DECISIONS = 10_000, 0.7, 300

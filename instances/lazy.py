@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 
@@ -54,3 +55,12 @@ def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return attribute
+
+
+def later(reference: str) -> Callable[..., Any]:
+    """Return a function that imports another, ``module:attribute``, when it is called, and calls it."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        return resolve_name(reference)(*given, **named)
+
+    return call

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online.slots import GPU, Need, need
+from gangplan.solvers.placement.online.state import GPU, Need, need
 from gangplan.solvers.placement.online.stranding import GRID, ROUNDS, fill
 
 SPLITS = 5

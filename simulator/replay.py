@@ -18,7 +18,7 @@ from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
 from gangplan.solvers.placement.online.policy import Policy
-from gangplan.solvers.placement.online.slots import GPU, need
+from gangplan.solvers.placement.online.state import GPU, need
 
 from .asking import asking
 from .ceiling import ceiling

@@ -69,7 +69,7 @@ def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None
     """Return what each learned model that is installed comes to on combinations held out."""
     from gangplan.learned.interference.judge import hold_out, judge
     from gangplan.learned.interference.models import available, fit
-    from gangplan.systems.interference.sources import pair_samples, table_samples
+    from gangplan.systems.interference.samples import pair_samples, table_samples
 
     fitted, held_out = hold_out(pair_samples(data) if isinstance(data, Pairs) else table_samples(data), seed)
     found, names = [], available()

@@ -9,8 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
-
-from .placer import FailingPlacer
+from gangplan.solvers.placement.online.placer import Placer
 
 _KINDS = 512
 """Kinds of worker that are remembered until a node fails or comes back."""
@@ -38,7 +37,7 @@ class Bundles:
         placer: knows the nodes.
     """
 
-    def __init__(self, placer: FailingPlacer) -> None:
+    def __init__(self, placer: Placer) -> None:
         self._placer = placer
         self._sizes: dict[tuple[Kind, int], int] = {}
         self._grounds: dict[Kind, Ground] = {}

@@ -44,6 +44,12 @@ class RunningJob:
         """How many GPUs it holds."""
         return sum(len(gpus) for gpus in self.nodes.values())
 
+    @property
+    def rows(self) -> dict[int, tuple[int, int]]:
+        """Its workers on each node, and that it has no servers."""
+        need = max(1, self.request.job.worker.grants)
+        return {node: (len(gpus) // need, 0) for node, gpus in self.nodes.items()}
+
     def ran(self, now: float) -> float:
         """Return the seconds for which it got on; what its start cost is none of them."""
         return max(0.0, now - self.since - self.request.pays)

@@ -305,9 +305,9 @@ class Starts:
         if state.learned is not None and state.learned.ready:
             gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
             policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)
-            return placer.place_by(policy, job, room)
+            return placer.place(job, room, policy)
         if state.interference is not None:
-            return placer.place_by(state.interference.policy(job), job, room)
+            return placer.place(job, room, state.interference.policy(job))
         return placer.place(job, room)
 
     def _full(self, request: Request, degree: int) -> str:

@@ -13,9 +13,9 @@ from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.interference import LeastInterference
+from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .bundles import Bundles, Ground
-from .placer import ANY_MODEL, FailingPlacer
 from .queue import Estimates, Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 
@@ -93,7 +93,7 @@ class ClusterState:
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
-        self.placer = FailingPlacer(fleet, speeds)
+        self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.queue, self.due, self.estimates = Queue(settings.order), Queue(0.0), Estimates()
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
@@ -254,9 +254,7 @@ class ClusterState:
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
         if self.interference is not None:
-            need = max(1, job.request.job.worker.grants)
-            rows = {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()}
-            self.interference.note(job.request.job, rows)
+            self.interference.note(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.note(job)
 
@@ -270,7 +268,7 @@ class ClusterState:
         self.idle += job.gpus
         self.placer.remove(name)
         if self.interference is not None:
-            self.interference.forget(name)
+            self.interference.forget(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.forget(name)
         self.closed.clear()

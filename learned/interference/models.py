@@ -6,38 +6,20 @@ from importlib.util import find_spec
 
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.lazy import later
 
 from .ensemble import Model, fit_members
 from .samples import Samples
-from .simple import Fit, Point, boosted_trees, low_rank_table, mean_ratio, ridge
-
-
-def _sequence(samples: Samples, seed: int) -> Point:
-    from .sequence import sequence_to_sequence
-
-    return sequence_to_sequence(samples, seed)
-
-
-def _graph(samples: Samples, seed: int) -> Point:
-    from .graph import graph
-
-    return graph(samples, seed)
-
-
-def _pressure(samples: Samples, seed: int) -> Point:
-    from .pressure import pressure
-
-    return pressure(samples, seed)
-
+from .simple import Fit, boosted_trees, low_rank_table, mean_ratio, ridge
 
 MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
     "mean ratio": (mean_ratio, ()),
     "low rank": (low_rank_table, ()),
     "ridge": (ridge, ()),
     "trees": (boosted_trees, ("sklearn",)),
-    "sequence": (_sequence, ("torch",)),
-    "graph": (_graph, ("torch", "torch_geometric")),
-    "pressure": (_pressure, ("torch",)),
+    "sequence": (later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
+    "graph": (later(f"{__package__}.graph:graph"), ("torch", "torch_geometric")),
+    "pressure": (later(f"{__package__}.pressure:pressure"), ("torch",)),
 }
 """What fits each, and the packages that it needs; `pressure` is ours."""
 

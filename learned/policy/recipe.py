@@ -8,22 +8,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
-from ..training.checkpoint import Tensors, read_checkpoint, seeded, under
+from ..training.checkpoint import read_checkpoint, under
 from ..training.lock import locked
 from ..training.loop import INTERRUPTED
 from ..training.stages import Stage, StageReport, train_stages
 from .settings import build, read_config
-from .weights import Card, files, save
+from .weights import Card, files, read_card, save
 
-N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
@@ -81,13 +81,23 @@ def recipe(name: str) -> Recipe:
     return found
 
 
-def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
-    """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
-    with seeded(seed):
-        network = make()
-    if before is not None:
-        network.load_state_dict(under("policy", before))
-    return network
+def load_policy(name: str, path: Path, decides: str = "") -> Any:
+    """Return the policy of a file of weights.
+
+    Args:
+        name: what errors call it.
+        path: of the weights.
+        decides: the method that it must have.
+
+    Raises:
+        InstanceError: if torch is not installed, the weights are broken or the policy is for another problem.
+    """
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
+    policy = recipe(read_card(path).policy).load(path)
+    if decides and not hasattr(policy, decides):
+        raise InstanceError("policy", f"{name!r} decides on another problem")
+    return policy
 
 
 @dataclass(frozen=True, slots=True)

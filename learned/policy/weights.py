@@ -137,14 +137,14 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     return tensors, card
 
 
-def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S], Any]) -> tuple[Any, S, Card]:
-    """Return the network, the settings and the card of a file of weights.
+def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S, Tensors], Any]) -> tuple[Any, S]:
+    """Return the network and the settings of a file of weights.
 
     Args:
         path: of the weights.
         policy: the recipe they are to be of.
         settings: a dataclass; the card's are those it was trained with, but for keys in its `RETIRED`.
-        make: from settings to a network, a torch module.
+        make: from settings and tensors to a network, a torch module.
 
     Raises:
         InstanceError: naming the file, if it is missing, broken or of another policy.
@@ -157,10 +157,13 @@ def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S]
         known = build(settings, {key: value for key, value in card.settings.items() if key not in retired})
     except InstanceError as error:
         raise error.within("settings").of(str(path)) from None
-    network = make(known)
+    try:
+        network = make(known, tensors)
+    except InstanceError as error:
+        raise error.of(str(path)) from None
     match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
     network.load_state_dict(tensors)
-    return network, known, card
+    return network, known
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
@@ -182,6 +185,13 @@ def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path
 def shipped() -> dict[str, Path]:
     """Return the weights that come with the package, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.safetensors"))}
+
+
+def named(name: str, suffix: str = "", folder: Path = FOLDER) -> Path | None:
+    """Return the file of weights: ``NAME.safetensors`` itself, or of a name in a folder, ``NAME-SUFFIX`` preferred."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    return next((path for x in (f"{name}-{suffix}", name) if (path := folder / f"{x}.safetensors").is_file()), None)
 
 
 def find(name: str) -> Path:

@@ -5,7 +5,8 @@ Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. Lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -16,18 +17,14 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 
-from ..policy.settings import PpoSettings
+from .actor_critic import ActorCritic, Lesson
 from .checkpoint import Tensors, pack_random, prefixed, under, unpack_random
-from .learner import NetworkLearner
+from .trainer import Trainer
 
 CLIP = 0.2
 """How far a probability ratio counts."""
-CRITIC_PASSES, CRITIC_MINIBATCH = 3, 1024
-"""Over what was seen in an update, and states in a step."""
 MINIBATCHES = 6
 """Of a pass over what was decided."""
-LEAST, CRITIC_LEAST = 0.03, 0.1
-"""What the learning rates end at, as shares of the first."""
 
 
 def advantages(
@@ -141,61 +138,31 @@ class Episodes(Protocol):
         """Go back to what `state` returned."""
 
 
-class Ppo(NetworkLearner):
-    """Trains a network by PPO, see `gangplan.learned.training.Learner`.
+class Ppo(ActorCritic):
+    """Train a network by PPO, see `ActorCritic`.
 
     Args:
+        training: its settings are `PpoSettings`; its critic gives a value a state, (B,).
         network: from what it is shown to a score an action, (B, actions).
-        critic: from the same to a value a state, (B,).
         episodes: what is played.
-        validate: from the network to figures, see `Imitation`.
-        settings: see above.
-        seed: of the choices and the shuffles.
         pay: what a reward of 1 counts.
     """
 
-    def __init__(
-        self,
-        network: nn.Module,
-        critic: nn.Module,
-        episodes: Episodes,
-        validate: Callable[[nn.Module], dict[str, float]],
-        settings: PpoSettings,
-        seed: int,
-        *,
-        pay: float = 1.0,
-    ) -> None:
-        self.network, self.critic, self.episodes = network, critic, episodes
-        self.settings, self._judge, self.pay = settings, validate, pay
-        self.rng, self._shuffles = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-        self._optimizer = torch.optim.Adam(network.parameters(), settings.rl_rate)
-        # the critic has an optimizer of its own: its gradients are large, and must not shorten the policy's steps
-        self._critic_optimizer = torch.optim.Adam(critic.parameters(), settings.critic_rate)
-        self._minibatch = -(-settings.steps * episodes.count // MINIBATCHES)
-        self.networks = {"policy": network, "critic": critic}
-        self.optimizers = {"optimizer": self._optimizer, "critic_optimizer": self._critic_optimizer}
+    LEAST = 0.03, 0.1
+    CRITIC_PASSES, CRITIC_CLIP = 3, math.inf
+    CRITIC_MINIBATCH = 1024
+
+    def __init__(self, training: Trainer[Any], network: nn.Module, episodes: Episodes, *, pay: float = 1.0) -> None:
+        super().__init__(training, network)
+        self.episodes, self.pay, self._shuffles = episodes, pay, torch.Generator().manual_seed(training.seed)
+        self.MINIBATCH = -(-self.settings.steps * episodes.count // MINIBATCHES)
         self.generators = {"random": self.rng, "torch": self._shuffles}
-
-    def update(self, step: int) -> dict[str, float]:
-        """Play some steps in all episodes, then improve on them."""
-        share = max(1 - (step - 1) / self.settings.rl_updates, LEAST)
-        self._optimizer.param_groups[0]["lr"] = self.settings.rl_rate * share
-        self._critic_optimizer.param_groups[0]["lr"] = self.settings.critic_rate * max(share, CRITIC_LEAST)
-        decisions, reward = self._play()
-        figures = {"reward": reward, "critic": self._fit_critic(decisions.rows, decisions.target)}
-        if step > self.settings.warm:
-            figures |= self._improve(decisions)
-        return figures
-
-    def validate(self) -> dict[str, float]:
-        """Return figures on the validation seeds."""
-        return self._judge(self.network)
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that the next update depends on."""
-        found, plain = super().state()
+        tensors, plain = super().state()
         arrays = {name: torch.from_numpy(a.copy()) for name, a in self.episodes.state().items()}
-        return found | prefixed("episodes", arrays), plain | {"episodes": pack_random(self.episodes.rng)}
+        return tensors | prefixed("episodes", arrays), plain | {"episodes": pack_random(self.episodes.rng)}
 
     def load(self, tensors: Tensors, plain: Any) -> None:
         """Go back to what `state` returned."""
@@ -203,21 +170,41 @@ class Ppo(NetworkLearner):
         self.episodes.load({name: a.numpy() for name, a in under("episodes", tensors).items()})
         unpack_random(self.episodes.rng, plain["episodes"])
 
-    def _play(self) -> tuple[Decisions, float]:
-        """Return what was decided in all steps but the last, whose values end the estimates, and the mean reward."""
-        settings = self.settings
+    def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
+        """Return the numbers below `count` in minibatches."""
+        parts: Sequence[Tensor] = torch.randperm(count, generator=self._shuffles).split(size)
+        return parts
+
+    def play(self, step: int) -> tuple[Tensor, ...]:
+        """Return rows, masks, actions, log-probabilities, rewards, and what had ended, (steps, B, ...) each."""
         with torch.no_grad():
-            played = [self._decide() for _ in range(settings.steps)]
-            rows, mask, action, log, reward, over = (torch.stack(x) for x in zip(*played, strict=True))
-            values = [self.critic(x) for x in rows.flatten(0, 1).split(CRITIC_MINIBATCH)]
+            played = [self._decide() for _ in range(self.settings.steps)]
+        return tuple(torch.stack(x) for x in zip(*played, strict=True))
+
+    def lesson(self, played: tuple[Tensor, ...]) -> Lesson:
+        """Return what was decided in all steps but the last, whose values end the estimates."""
+        (*known, reward, over), of = played, self.settings
+        with torch.no_grad():
+            values = [self.critic(x) for x in known[0].flatten(0, 1).split(self.CRITIC_MINIBATCH)]
         value, paid = torch.cat(values).reshape(reward.shape), self.pay * reward
         # an episode that begins at step t + 1 ended with step t
-        found = advantages(paid[:-1], value[:-1], over[1:], gamma=settings.gamma, lam=settings.lam, last=value[-1])
-        known = [x[:-1].flatten(0, 1) for x in (rows, mask, action, log)]
-        return Decisions(*known, *(x.flatten() for x in found)), float(reward.mean())
+        found = advantages(paid[:-1], value[:-1], over[1:], gamma=of.gamma, lam=of.lam, last=value[-1])
+        advantage, target = (x.flatten() for x in found)
+        spread = advantage - advantage.mean()
+        normal = spread / (spread.square().mean().sqrt() + 1e-8)
+        taken = Decisions(*[*(x[:-1].flatten(0, 1) for x in known), normal, target])
+
+        def error(chosen: Tensor) -> Tensor:
+            return (self.critic(taken.rows[chosen]) - target[chosen]).square().mean()
+
+        def loss(chosen: Tensor) -> tuple[Tensor, dict[str, float]]:
+            part = Decisions(*(x[chosen] for x in taken))
+            return clipped_loss(self.network(part.rows), part, entropy=of.entropy)
+
+        return Lesson(len(target), error, len(target), loss, {"reward": float(reward.mean())})
 
     def _decide(self) -> tuple[Tensor, ...]:
-        """Decide once in every episode; return rows, masks, actions, log-probabilities, rewards, and what had ended."""
+        """Decide once in every episode."""
         seen = self.episodes.look()
         rows, mask = torch.from_numpy(seen.rows), torch.from_numpy(seen.mask)
         log = torch.log_softmax(_masked(self.network(rows), mask), dim=1)
@@ -228,35 +215,3 @@ class Ppo(NetworkLearner):
         reward = torch.from_numpy(self.episodes.take(action)).float()
         taken = torch.from_numpy(action)
         return rows, mask, taken, log.gather(1, taken[:, None])[:, 0], reward, torch.from_numpy(seen.over)
-
-    def _improve(self, decisions: Decisions) -> dict[str, float]:
-        """Pass over the decisions in shuffled minibatches, and return the figures of the last pass, averaged."""
-        spread = decisions.advantage - decisions.advantage.mean()
-        decisions = decisions._replace(advantage=spread / (spread.square().mean().sqrt() + 1e-8))
-        shown: list[dict[str, float]] = []
-        for _ in range(self.settings.passes):
-            order = torch.randperm(len(spread), generator=self._shuffles)
-            shown = [self._step(Decisions(*(x[part] for x in decisions))) for part in order.split(self._minibatch)]
-        return {name: sum(x[name] for x in shown) / len(shown) for name in shown[0]}
-
-    def _step(self, part: Decisions) -> dict[str, float]:
-        loss, shown = clipped_loss(self.network(part.rows), part, entropy=self.settings.entropy)
-        self._optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self._optimizer.step()
-        return shown | {"gradient": float(norm)}
-
-    def _fit_critic(self, rows: Tensor, target: Tensor) -> float:
-        """Fit the critic to the targets, and return the last pass's mean squared error."""
-        error = 0.0
-        for _ in range(CRITIC_PASSES):
-            order = torch.randperm(len(target), generator=self._shuffles)
-            error = 0.0
-            for chosen in order.split(CRITIC_MINIBATCH):
-                loss = (self.critic(rows[chosen]) - target[chosen]).square().mean()
-                self._critic_optimizer.zero_grad()
-                loss.backward()
-                self._critic_optimizer.step()
-                error += float(loss.detach()) * len(chosen) / len(target)
-        return error

@@ -157,7 +157,7 @@ class SelectEnv(ClusterEnv):
     Args:
         slots: how many jobs of the queue are shown.
         image: makes, of fleet, speeds and slots, what draws a state to be shown instead, e.g.
-            `gangplan.systems.topdrl.picture.Picture`: it has `spaces`, and `observe` of a state, its queue and the
+            `gangplan.systems.topdrl.env.Picture`: it has `spaces`, and `observe` of a state, its queue and the
             number of arrivals.
         fleet, cases, scheduler, arguments: of `ClusterEnv`.
     """

@@ -75,8 +75,9 @@ class _Search:
             if not self.engine.holds(self.rows):
                 self.rows = []
             return
-        if self.run.plan is not None:
-            self.rows, self.cost = self.engine.improve(rows_of(self.batch, self.run.plan), 0)
+        rows = [] if self.run.plan is None else rows_of(self.batch, self.run.plan)
+        if rows and self.engine.holds(rows):
+            self.rows, self.cost = self.engine.improve(rows, 0)
             if self.run.trace and self.run.trace[-1].by == NAME:
                 return
         for stay in (True, False) if self.batch.standing else (True,):
@@ -95,7 +96,7 @@ class _Search:
             if self.rows:
                 return
         state = None if self.over() else first(self.run, self.batch)
-        if state is not None and state.complete():
+        if state is not None and state.complete() and self.engine.holds(state.rows):
             self.rows, self.cost = self.engine.improve(state.snapshot(), 0)
 
     def _descend(self) -> None:

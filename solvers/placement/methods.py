@@ -9,32 +9,19 @@ from typing import TYPE_CHECKING, Any
 from ..kernels import in_memory
 from ..method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ..run import Run
-from .bounds import bound
+from .bounds import bound, impossible
 from .build import build
-from .impossible import impossible
-from .policies import (
-    Policy,
-    best_fit,
-    first_fit,
-    least_interference,
-    load_balance,
-    nearest,
-    nearest_by_size,
-    nearest_to_centre,
-    pack,
-    topology,
-)
+from .classic import dot_prod, fgd, gpu_clustering, gpu_packing, load_balance, nearest_by_size, nearest_to_centre, pack
+from .policies import Policy, best_fit, first_fit, least_interference, nearest, topology
 from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
-from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, random_problem
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, random_problem, search = on_demand(
-        __package__,
-        "cpsat enumeration local_search pattern_bound patterns plain pricing random_problem ruin_recreate.search",
+    cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, search = on_demand(
+        __package__, "cpsat enumeration local_search pattern_bound patterns plain pricing ruin_recreate.search"
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -112,9 +99,9 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         local_search.local_search, suits=suits_local_search, library="numba", kernels=_SEARCH, draws=True
     ),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
-    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing.search)),
+    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), _draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

@@ -1,4 +1,4 @@
-"""What a job may have on one node, and what it costs there at least: the building blocks of patterns.
+"""What a job may have on one node, what it costs there at least, and the search for sets of them: patterns.
 
 A pattern is a set of options of different jobs that fit on one node. An option of job j is a > 0 workers and p servers
 of it; all of the gang, or a part. Servers on nodes without workers are in no pattern. With c, s the compute and
@@ -23,8 +23,11 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.placement.rate import ring_bytes
 from gangplan.instances.verify import TOLERANCE
 
+from ..processes import interruptible
+from ..run import Run
 from .best_case import BestCase
-from .prepare import Batch
+from .prepare import Batch, Indices
+from .pricing import DEEPEST, Found, Kind, search, work_of
 from .state import State
 
 _PARTS = 8
@@ -203,6 +206,81 @@ def joined(first: Options, second: Options) -> Options:
     names = [x.name for x in fields(first) if x.name != "room"]
     columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in names}
     return Options(**columns, room=first.room)
+
+
+class Pricing:
+    """Searches the patterns of a kind of node, many times at other prices."""
+
+    def __init__(self, batch: Batch, many: Indices, apart: BoolArray, options: Options) -> None:
+        """Take a kind of node.
+
+        Args:
+            batch: the problem.
+            many: jobs of each family.
+            apart: families that cannot meet on a node, bool (f, f).
+            options: what may be on a node.
+        """
+        self.options = options
+        speeds = batch.problem.speeds
+        table = np.stack(
+            [options.cpu, options.memory, options.rate, options.compute, options.hidden, options.fixed, options.nic]
+        ).astype(np.float64)
+        marks = np.stack(
+            [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
+        ).astype(np.int64)
+        self.kind = Kind(
+            table=table,
+            marks=marks,
+            host=np.array(speeds.host, dtype=np.float64, order="C"),
+            apart=np.array(apart, dtype=np.bool_, order="C"),
+            many=np.array(many, dtype=np.int64),
+            room=np.array(options.room, dtype=np.float64),
+        )
+        self.work = work_of(table.shape[1], len(self.kind.many), len(self.kind.host))
+
+    def search(
+        self,
+        run: Run,
+        pays: FloatArray,
+        limit: float,
+        most: int,
+        keep_best: bool,
+        steps: int,
+        kept: Indices | None = None,
+    ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
+        """Find the patterns whose cost less what their jobs pay is below `limit`.
+
+        Args:
+            run: the solve; once it has stopped the search gives up.
+            pays: what is paid for each option.
+            limit: the search is for what is below.
+            most: keep so many.
+            keep_best: whether of more the best are kept, and else the search ends there.
+            steps: sets looked at before it gives up.
+            kept: the options that are looked at, ascending, by default all.
+
+        Returns:
+            Reduced costs (n,), costs (n,), options (n, d) with -1 behind the last, and whether none can be missing.
+        """
+        if not len(pays):
+            return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
+        kind = self.kind
+        if kept is not None:
+            pays = pays[kept]
+            kind = kind._replace(table=kind.table[:, kept].copy(), marks=kind.marks[:, kept].copy())
+        found = Found(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
+        over = np.zeros(1, dtype=np.bool_)
+        paid = np.array(pays, dtype=np.float64)
+        count, complete = interruptible(
+            lambda: search(kind, self.work, found, paid, float(limit), keep_best, steps, over),
+            lambda: over.fill(True),
+            lambda: run.stopped,
+        )
+        order = np.argsort(found.reduced[:count], kind="stable")
+        chosen = found.options[order]
+        if kept is not None:
+            chosen = np.where(chosen >= 0, kept[chosen], -1)
+        return found.reduced[order], found.cost[order], chosen, bool(complete)
 
 
 def _row(

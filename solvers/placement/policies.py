@@ -1,9 +1,8 @@
-"""Where one gang goes: rules for batches and, the first four, for gangs that come one at a time."""
+"""Where one gang goes: rules that searches use and, the first four, for gangs that come one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 import numpy as np
@@ -121,32 +120,6 @@ def around(offer: Vacancy, seed: int, degree: int) -> dict[int, int]:
     return chosen
 
 
-def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray, degree: int) -> dict[int, int]:
-    """Return node -> workers: one worker at a time to the node of the lowest score, ties to the first.
-
-    Args:
-        score: of a node once it has so many of the workers; not less than with fewer of them.
-        start: the scores with none, (m,).
-        room: how many workers each node can take, (m,).
-        degree: how many there are.
-    """
-    nodes = np.flatnonzero(room)
-    if len(nodes) > degree:
-        # each of the best so many is taken once before any other is
-        last = np.partition(start[nodes], degree - 1)[degree - 1]
-        nodes = nodes[start[nodes] <= last]
-        nodes = nodes[np.argsort(start[nodes], kind="stable")[:degree]]
-    heap = list(zip(start[nodes].tolist(), nodes.tolist(), strict=True))
-    heapify(heap)
-    chosen: dict[int, int] = {}
-    for _ in range(degree):
-        _, node = heappop(heap)
-        chosen[node] = chosen.get(node, 0) + 1
-        if chosen[node] < room[node]:
-            heappush(heap, (score(node, chosen[node]), node))
-    return chosen
-
-
 def first_fit(offer: Vacancy, degree: int) -> dict[int, int]:
     """Fill the nodes in their order."""
     return take(np.flatnonzero(offer.room), offer.room, degree)
@@ -239,43 +212,6 @@ WIDE: Mapping[str, tuple[Policy, ...]] = {"ps": (_thin(2), _thin(4)), "hierarchi
 has no phase where each group has one member."""
 
 
-def nearest_by_size(offer: Offer, degree: int) -> dict[int, int]:
-    """Take the idle GPUs nearest to a node that the size of the gang picks (TopDRL).
-
-    One GPU: the emptiest node of the rack with the fewest idle GPUs; two to four: the node that is filled best, or
-    the emptiest there is; more: the emptiest node of the rack with the most.
-    """
-    gpus, free, room = degree * int(offer.state.batch.each[offer.job]), offer.free, offer.room
-    if 1 < gpus <= 4:
-        able = np.flatnonzero(room >= degree)
-        seed = int(able[np.argmin(free[able])]) if len(able) else int(np.argmax(room))
-    else:
-        racks, idle = _idle(offer)
-        rack = racks[int(np.argmin(idle) if gpus <= 1 else np.argmax(idle))]
-        inside = np.flatnonzero((offer.tree.group[1] == rack) & (room > 0))
-        seed = int(inside[np.argmax(free[inside])])
-    return around(offer, seed, degree)
-
-
-def nearest_to_centre(offer: Offer, degree: int) -> dict[int, int]:
-    """Take the idle GPUs nearest to the middle one of the rack that has the most of them (TopDRL)."""
-    racks, idle = _idle(offer)
-    group, room = offer.tree.group, offer.room
-    inside = np.flatnonzero((group[1] == racks[int(np.argmax(idle))]) & (room > 0))
-    reached = np.cumsum(room[inside])
-    seed = int(inside[np.searchsorted(reached, (reached[-1] + 1) // 2)])
-    nodes = np.arange(len(room))
-    apart = (group != group[:, seed][:, None]).sum(axis=0)
-    return take(np.lexsort([nodes, np.abs(nodes - seed), apart]), room, degree)
-
-
-def _idle(offer: Offer) -> tuple[Indices, Indices]:
-    """Return the racks where the gang has room, and the idle GPUs that it can use in each."""
-    nodes = np.flatnonzero(offer.room)
-    racks, inverse = np.unique(offer.tree.group[1][nodes], return_inverse=True)
-    return racks, np.bincount(inverse, weights=offer.room[nodes]).astype(np.int32)
-
-
 def least_interference(offer: Offer, degree: int) -> dict[int, int]:
     """Fill nodes in the order of the interference that a job adds to and gets from those there, then the roomiest.
 
@@ -287,37 +223,6 @@ def least_interference(offer: Offer, degree: int) -> dict[int, int]:
     mutual = offer.state.present @ (host[model] + host[:, model])
     nodes = np.flatnonzero(room)
     return take(nodes[np.lexsort([nodes, -room[nodes], mutual[nodes]])], room, degree)
-
-
-def load_balance(offer: Offer, degree: int) -> dict[int, int]:
-    """Give each worker the node whose share of GPUs in use, or of cores if that is more, is least."""
-    state = offer.state
-    fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
-    gpus, cores = np.maximum(fleet.gpus, 1e-300), np.maximum(fleet.cpu, 1e-300)
-    load = np.maximum(1 - state.free_gpu / gpus, 1 - state.free_cpu / cores)
-
-    def score(node: int, count: int) -> float:
-        by_gpu = 1 - (state.free_gpu[node] - count * demand.gpu) / gpus[node]
-        return float(max(by_gpu, 1 - (state.free_cpu[node] - count * demand.cpu) / cores[node]))
-
-    return spread(score, load, offer.room, degree)
-
-
-def pack(offer: Offer, degree: int) -> dict[int, int]:
-    """Give each worker the node with the largest dot product of demand and free resources.
-
-    Both are in shares of the largest node (Grandl et al., "Multi-resource packing for cluster schedulers", SIGCOMM
-    2014, section 3.2); there is no term for remote input, a gang reads none from its nodes.
-    """
-    state = offer.state
-    fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
-    need = np.array([demand.gpu, demand.cpu, demand.memory, demand.nic])
-    # of what no node has nobody who fits needs anything
-    largest = np.array([float(x.max()) or 1.0 for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
-    weight = need / largest**2
-    aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory, state.free_nic])
-    less = float(weight @ need)
-    return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
 
 
 GANG_POLICIES: Mapping[str, GangPolicy] = {

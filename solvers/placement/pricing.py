@@ -6,14 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-
 from ..compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, by_reference, inner, kernel
 from ..compiled.routines import argsort
-from ..processes import interruptible
-from ..run import Run
-from .options import Options
-from .prepare import Batch, Indices
 
 DEEPEST = 32
 """Options of a pattern at most; a deeper search is not complete."""
@@ -80,82 +74,8 @@ class Found(NamedTuple):
     options: Ints2
 
 
-class Pricing:
-    """Searches the patterns of a kind of node, many times at other prices."""
-
-    def __init__(self, batch: Batch, many: Indices, apart: BoolArray, options: Options) -> None:
-        """Take a kind of node.
-
-        Args:
-            batch: the problem.
-            many: jobs of each family.
-            apart: families that cannot meet on a node, bool (f, f).
-            options: what may be on a node.
-        """
-        self.options = options
-        speeds = batch.problem.speeds
-        table = np.stack(
-            [options.cpu, options.memory, options.rate, options.compute, options.hidden, options.fixed, options.nic]
-        ).astype(np.float64)
-        marks = np.stack(
-            [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
-        ).astype(np.int64)
-        self.kind = Kind(
-            table=table,
-            marks=marks,
-            host=np.array(speeds.host, dtype=np.float64, order="C"),
-            apart=np.array(apart, dtype=np.bool_, order="C"),
-            many=np.array(many, dtype=np.int64),
-            room=np.array(options.room, dtype=np.float64),
-        )
-        self.work = _work(table.shape[1], len(self.kind.many), len(self.kind.host))
-
-    def search(
-        self,
-        run: Run,
-        pays: FloatArray,
-        limit: float,
-        most: int,
-        keep_best: bool,
-        steps: int,
-        kept: Indices | None = None,
-    ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
-        """Find the patterns whose cost less what their jobs pay is below `limit`.
-
-        Args:
-            run: the solve; once it has stopped the search gives up.
-            pays: what is paid for each option.
-            limit: the search is for what is below.
-            most: keep so many.
-            keep_best: whether of more the best are kept, and else the search ends there.
-            steps: sets looked at before it gives up.
-            kept: the options that are looked at, ascending, by default all.
-
-        Returns:
-            Reduced costs (n,), costs (n,), options (n, d) with -1 behind the last, and whether none can be missing.
-        """
-        if not len(pays):
-            return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
-        kind = self.kind
-        if kept is not None:
-            pays = pays[kept]
-            kind = kind._replace(table=kind.table[:, kept].copy(), marks=kind.marks[:, kept].copy())
-        found = Found(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
-        over = np.zeros(1, dtype=np.bool_)
-        paid = np.array(pays, dtype=np.float64)
-        count, complete = interruptible(
-            lambda: _search(kind, self.work, found, paid, float(limit), keep_best, steps, over),
-            lambda: over.fill(True),
-            lambda: run.stopped,
-        )
-        order = np.argsort(found.reduced[:count], kind="stable")
-        chosen = found.options[order]
-        if kept is not None:
-            chosen = np.where(chosen >= 0, kept[chosen], -1)
-        return found.reduced[order], found.cost[order], chosen, bool(complete)
-
-
-def _work(options: int, families: int, models: int) -> Search:
+def work_of(options: int, families: int, models: int) -> Search:
+    """Return what a search works in."""
     depths = DEEPEST + 1
     return Search(
         following=np.zeros((depths, options), dtype=np.int64), gains=np.zeros((depths, options)),
@@ -204,7 +124,7 @@ def _meet(kind: Kind, work: Search, depth: int) -> None:
 
 
 @kernel
-def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
+def search(  # noqa: PLR0912, PLR0915 -- one compiled loop
     kind_of: Kind, work: Search, found: Found, pays: Floats, limit: float, keep_best: bool, steps: int, over: Bools
 ) -> tuple[int, bool]:
     """Depth first; a list of options that may follow for each depth, those that gain most a GPU first.

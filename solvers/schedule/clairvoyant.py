@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from ..compiled.kernel import kernel
 from ..run import Run
 from .bounds import flows
-from .lists import lists
+from .classic import lists
 from .local_search import local_search
 from .prepare import ShiftedRun, prepare
 from .starts import starts

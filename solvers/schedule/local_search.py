@@ -14,10 +14,10 @@ from gangplan.instances.arrays import FloatArray
 
 from ..compiled.kernel import Bools, Floats, Floats2, Floats3, Ints, Ints2, Ints3, by_reference, inner, kernel
 from ..run import Run
-from .decode import Decoder, Schedule, chosen, data_of, list_of, room_of, rows_of, seat
-from .lists import base
+from .classic import base
+from .decode import Decoder, data_of, list_of, room_of, rows_of
 from .prepare import Prepared
-from .profile import Busy, Data, Room, clear, idle
+from .profile import Busy, Data, Room, Schedule, chosen, clear, idle, seat
 
 _FIRST, _LAST = 0.01, 0.0004
 """Temperatures, as shares of the goal over the jobs."""
@@ -39,7 +39,7 @@ class Walk(NamedTuple):
     """A list that is changed, of n jobs, and the best one so far.
 
     Attributes:
-        order, wish: jobs, and what each is to have, see `decode.serial`, (n,).
+        order, wish: jobs, and what each is to have, see `profile.serial`, (n,).
         best_order, best_wish: the same.
         trial: room for one more order.
         may_leave: whether a job may be left out, (n,).

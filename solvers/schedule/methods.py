@@ -18,10 +18,10 @@ from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import cpsat, decode, dual, enumeration, labels, lists, local_search, plain, prices, starts
+    from . import classic, cpsat, enumeration, labels, local_search, plain, prices, profile, starts
 else:
-    cpsat, decode, dual, enumeration, labels, lists, local_search, plain, prices, starts = on_demand(
-        __package__, "cpsat decode dual enumeration labels lists local_search plain prices starts"
+    classic, cpsat, enumeration, labels, local_search, plain, prices, profile, starts = on_demand(
+        __package__, "classic cpsat enumeration labels local_search plain prices profile starts"
     )
 
 
@@ -56,12 +56,12 @@ def _start(run: Run, p: Prepared, most: int | None = None) -> None:
     begins = run.plan is None or run.trace[-1].by == BY
     if begins and not run.stopped and run.compiled(_LISTS, "lists", tell=False):
         if p.makespan:
-            dual.dual(run, p)
+            classic.dual(run, p)
         else:
-            lists.lists(run, p, most)
+            classic.lists(run, p, most)
 
 
-_SERIAL = (decode.serial,)
+_SERIAL = (profile.serial,)
 _LISTS = compiled(*_SERIAL)
 _ANNEALING = (*_SERIAL, local_search.anneal)
 _PRICING = (*_SERIAL, prices.cheapest, prices.answer)
@@ -74,8 +74,8 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 
 
 _SEARCHES: dict[str, Method] = {
-    "dual": Method(dual.dual, suits=suits_dual, library="numba", kernels=_LISTS),
-    "lists": Method(lists.lists, library="numba", kernels=_LISTS),
+    "dual": Method(classic.dual, suits=suits_dual, library="numba", kernels=_LISTS),
+    "lists": Method(classic.lists, library="numba", kernels=_LISTS),
     "local_search": Method(
         local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start, draws=True
     ),

@@ -13,10 +13,10 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..run import OPTIMAL_GAP, Run
+from .classic import BY_PRICES
 from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
-from .lists import BY_PRICES
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 from .prices import Prices, ascend, cheapest
 

@@ -14,8 +14,8 @@ from gangplan.learned.interference.ensemble import Model
 
 from ..interference.environment import Environment
 from .observe import RULES, Lane
+from .recipe import Settings
 from .rewards import end_intervals
-from .settings import Settings
 
 
 class Seen(NamedTuple):

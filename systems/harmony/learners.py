@@ -11,39 +11,108 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.checkpoint import Tensors, prefixed, under
 from gangplan.learned.training.imitation import Imitation
-from gangplan.learned.training.learner import NetworkLearner, clipped_step
+from gangplan.learned.training.trainer import Trainer
 
+from ..interference.case import Case
 from ..interference.cases import TRAINING, VALIDATION
 from .episodes import Seen, log_probabilities, play
-from .rewards import environment, make_log
-from .settings import Settings
-from .teacher import labelled
+from .network import FeedForward, policy_network
+from .observe import Lane
+from .recipe import Settings
+from .rewards import Predicted, end_intervals, environment, make_log, reward_model
 
-MINIBATCH, CRITIC_MINIBATCH, CRITIC_PASSES = 2048, 512, 2
-LEAST = 0.05
-"""What the learning rates end at, as a share of the first."""
-
-
-def validate(network: nn.Module, settings: Settings, model: Model | None) -> dict[str, float]:
-    """Return the mean JCT in minutes as ``score``, by the best action, in cases of twice the jobs of an episode."""
-    seeds = range(VALIDATION, VALIDATION + settings.validation_seeds)
-    envs = [environment(settings, model, seed, 2 * settings.jobs) for seed in seeds]
-    play(envs, settings, network, model, None)
-    return {"score": float(np.mean([(env.finish - env.case.jobs.submit).mean() / 60 for env in envs]))}
+Label = tuple[np.ndarray, np.ndarray, int]
+"""What was seen, which actions were allowed, and which one was taken."""
 
 
-def imitation(network: nn.Module, settings: Settings, model: Model | None, seed: int) -> Imitation:
-    """Return what trains a network on the teacher's decisions."""
-    rows, mask, action = labelled(settings, model, seed)
+class Watched(Predicted):
+    """An environment that remembers what was seen before each task was placed, and which action that was."""
 
-    def draw(rng: np.random.Generator) -> Tensor:
-        chosen = torch.from_numpy(rng.integers(0, len(rows), settings.minibatch))
-        return -log_probabilities(network, rows[chosen], mask[chosen]).gather(1, action[chosen, None]).mean()
+    def __init__(self, case: Case, settings: Settings) -> None:
+        super().__init__(case)
+        self.kept, self._begun, self._lane = list[Label](), 0, Lane(self, settings)
 
-    rate, updates = settings.imitation_rate, settings.imitation_updates
-    return Imitation(network, draw, lambda x: validate(x, settings, model), rate=rate, updates=updates, seed=seed)
+    def place(self, job: int, kind: int, server: int) -> None:
+        """Place a task; one of a job that is not in sight is not remembered."""
+        lane = self._lane
+        if self.current < 0:
+            self._begun = len(self.kept)
+        lane.look()
+        if job in lane.sight:
+            shape = (len(lane.mask) // (2 * len(self.free)), 2, len(self.free))
+            action = np.ravel_multi_index((lane.sight.index(job), kind, server), shape)
+            self.kept.append((lane.seen.astype(np.float16), lane.mask, int(action)))
+        super().place(job, kind, server)
+
+    def take_back(self) -> None:
+        """Forget the job that is begun, too."""
+        if self.current >= 0:
+            del self.kept[self._begun :]
+        super().take_back()
+
+    def end_interval(self) -> float:
+        """End it, and remember that, where it could be seen to be allowed and was no must."""
+        self._lane.look()
+        mask = self._lane.mask
+        if mask[-1] and mask.sum() > 1:
+            self.kept.append((self._lane.seen.astype(np.float16), mask, len(mask) - 1))
+        return super().end_interval()
+
+
+def labelled(settings: Settings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rows, masks and actions of the teacher in episodes, as many as asked for: see `Seen`."""
+    rule, kept, at = settings.rule(settings.teacher), list[Label](), 0
+    while len(kept) < settings.labels:
+        case = environment(settings, model, TRAINING + 500_000 + 10_000 * seed + at, settings.jobs).case
+        env = Watched(case, settings)
+        while not env.done:
+            rule.place(env)
+            end_intervals([env], model)
+        kept, at = kept + env.kept, at + 1
+    rows, masks, actions = (torch.from_numpy(np.array(x)) for x in zip(*kept[: settings.labels], strict=True))
+    return rows, masks, actions
+
+
+class Training(Trainer[Settings]):
+    """Imitation of a rule and actor-critic, both paid by one reward model."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self.model = reward_model(settings, seed)
+
+    def network(self) -> nn.Module:
+        """Return the network of the architecture."""
+        return policy_network(self.settings)
+
+    def critic(self) -> nn.Module:
+        """Return a network from rows to values, the same in both architectures."""
+        return FeedForward(self.settings, 1)
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        """Return the mean JCT in minutes as ``score``, by the best action, in cases of twice the jobs of an episode."""
+        of = self.settings
+        seeds = range(VALIDATION, VALIDATION + of.validation_seeds)
+        envs = [environment(of, self.model, seed, 2 * of.jobs) for seed in seeds]
+        play(envs, of, network, self.model, None)
+        return {"score": float(np.mean([(env.finish - env.case.jobs.submit).mean() / 60 for env in envs]))}
+
+    def imitation(self, network: nn.Module) -> Imitation:
+        """Return what trains a network on the teacher's decisions."""
+        of, (rows, mask, action) = self.settings, labelled(self.settings, self.model, self.seed)
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            chosen = torch.from_numpy(rng.integers(0, len(rows), of.minibatch))
+            return -log_probabilities(network, rows[chosen], mask[chosen]).gather(1, action[chosen, None]).mean()
+
+        rate, updates = of.imitation_rate, of.imitation_updates
+        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed)
+
+    def rl(self, network: nn.Module) -> Replaying:
+        """Return what trains a network by what it plays."""
+        return Replaying(self, network)
 
 
 def corrected(
@@ -72,55 +141,36 @@ def corrected(
     return target, advantage
 
 
-class ActorCritic(NetworkLearner):
-    """Trains a network by episodes and by earlier ones again, see `gangplan.learned.training.Learner`.
+class Replaying(ActorCritic):
+    """Learn from episodes and from earlier ones again, see `ActorCritic`.
 
-    Args:
-        network: scores actions.
-        critic: from rows to values.
-        settings: of the training.
-        model: predicts the rewards; None: the true cluster pays, in no more intervals than made the log.
-        seed: of the cases and of what is drawn.
+    Without a reward model the true cluster pays, in no more intervals than made the log.
     """
 
-    def __init__(
-        self, network: nn.Module, critic: nn.Module, settings: Settings, model: Model | None, seed: int
-    ) -> None:
-        self.network, self.critic, self.settings, self.model = network, critic, settings, model
-        self._seed, self._kept = seed, list[Seen]()
-        self._left = len(make_log(settings, seed).now) if model is None else -1
-        self.rng = np.random.default_rng(seed)
-        self._policy = torch.optim.Adam(network.parameters(), settings.rl_rate)
-        self._value = torch.optim.Adam(critic.parameters(), settings.critic_rate)
-        self.networks = {"policy": network, "critic": critic}
-        self.optimizers = {"optimizer": self._policy, "critic_optimizer": self._value}
-        self.generators = {"random": self.rng}
+    def __init__(self, training: Training, network: nn.Module) -> None:
+        super().__init__(training, network)
+        self.model, self.seed, self._kept = training.model, training.seed, list[Seen]()
+        self._left = len(make_log(self.settings, self.seed).now) if self.model is None else -1
 
     def update(self, step: int) -> dict[str, float]:
         """Play episodes, and learn from them and from some that were kept."""
-        settings = self.settings
-        share = max(1 - (step - 1) / settings.rl_updates, LEAST)
-        self._policy.param_groups[0]["lr"] = settings.rl_rate * share
-        self._value.param_groups[0]["lr"] = settings.critic_rate * share
-        seen, figures = self._play(step), dict[str, float]()
-        again = self.rng.permutation(len(self._kept))[: settings.replays]
+        of = self.settings
+        self.slow_down(step)
+        seen, figures = self.play(step), dict[str, float]()
+        again = self.rng.permutation(len(self._kept))[: of.replays]
         for old in [self._kept[i] for i in again.tolist()]:
-            figures |= {f"replayed_{name}": x for name, x in self._learn(old, step).items()}
+            figures |= {f"replayed_{name}": x for name, x in self.learn(old, step).items()}
         if seen is not None:
-            figures |= self._learn(seen, step) | {"decisions": float(len(seen.action))}
-            self._kept = [*self._kept, seen][-settings.replay :] if settings.replay else []
+            figures |= self.learn(seen, step) | {"decisions": float(len(seen.action))}
+            self._kept = [*self._kept, seen][-of.replay :] if of.replay else []
         return figures
-
-    def validate(self) -> dict[str, float]:
-        """Return figures on the validation seeds."""
-        return validate(self.network, self.settings, self.model)
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that the next update depends on."""
-        found, plain = super().state()
+        tensors, plain = super().state()
         for i, seen in enumerate(self._kept):
-            found |= prefixed(f"kept{i}", seen._asdict())
-        return found, plain | {"kept": len(self._kept), "left": self._left}
+            tensors |= prefixed(f"kept{i}", seen._asdict())
+        return tensors, plain | {"kept": len(self._kept), "left": self._left}
 
     def load(self, tensors: Tensors, plain: Mapping[str, Any]) -> None:
         """Go back to what `state` returned."""
@@ -128,16 +178,16 @@ class ActorCritic(NetworkLearner):
         self._kept = [Seen(**under(f"kept{i}", tensors)) for i in range(plain["kept"])]
         self._left = plain["left"]
 
-    def _play(self, step: int) -> Seen | None:
+    def play(self, step: int) -> Seen | None:
         """Return what was seen in new episodes; in those of the true cluster, as many as are left."""
-        settings, first = self.settings, TRAINING + 1_000_000 + 500_000 * self._seed + (step - 1) * self.settings.lanes
-        seeds = range(first, first + settings.lanes)
+        of, first = self.settings, TRAINING + 1_000_000 + 500_000 * self.seed + (step - 1) * self.settings.lanes
+        seeds = range(first, first + of.lanes)
         if self.model is not None:
-            envs = [environment(settings, self.model, seed, settings.jobs) for seed in seeds]
-            return play(envs, settings, self.network, self.model, self.rng)
+            envs = [environment(of, self.model, seed, of.jobs) for seed in seeds]
+            return play(envs, of, self.network, self.model, self.rng)
         parts = []
         for seed in seeds if self._left > 0 else ():
-            seen = play([environment(settings, None, seed, settings.jobs)], settings, self.network, None, self.rng)
+            seen = play([environment(of, None, seed, of.jobs)], of, self.network, None, self.rng)
             assert seen is not None
             self._left -= int((seen.reward > 0).sum())
             if self._left < 0:  # an episode that goes beyond what is left is not learned from
@@ -145,40 +195,33 @@ class ActorCritic(NetworkLearner):
             parts.append(seen)
         return Seen(*(torch.cat(x) for x in zip(*parts, strict=True))) if parts else None
 
-    def _learn(self, seen: Seen, step: int) -> dict[str, float]:
-        """Pass over decisions once, and return figures."""
-        pieces = list(zip(*(x.split(MINIBATCH) for x in seen), strict=True))
+    def lesson(self, played: Seen) -> Lesson:
+        """Return targets of V-trace, and the gradient of the policy: each action by its ratio up to 1."""
+        pieces = list(zip(*(x.split(self.MINIBATCH) for x in played), strict=True))
         with torch.no_grad():
             value = torch.cat([self.critic(part[0].float())[:, 0] for part in pieces])
             logs = torch.cat([log_probabilities(self.network, part[0], part[1]) for part in pieces])
-        ratio = (logs.gather(1, seen.action[:, None])[:, 0] - seen.behaviour).exp()
-        given = [x.double().numpy() for x in (value, seen.reward, seen.discount, ratio)]
+        ratio = (logs.gather(1, played.action[:, None])[:, 0] - played.behaviour).exp()
+        given = [x.double().numpy() for x in (value, played.reward, played.discount, ratio)]
         found = corrected(given[0], given[1], given[2], given[3], self.settings.lam)
         target, advantage = (torch.from_numpy(x).float() for x in found)
-        choice = seen.mask.sum(dim=1) > 1
-        spread = advantage - advantage[choice].mean()
-        advantage = spread / (spread[choice].square().mean().sqrt() + 1e-8)
-        error = 0.0
-        for _ in range(CRITIC_PASSES):
-            for chosen in torch.from_numpy(self.rng.permutation(len(target))).split(CRITIC_MINIBATCH):
-                loss = (self.critic(seen.rows[chosen].float())[:, 0] - target[chosen]).square().mean()
-                error = float(loss.detach())
-                clipped_step(self._value, loss, self.critic)
-        shown = {"critic": error, "paid": float(seen.reward.sum() / (seen.discount != 1).sum())}
-        if step > self.settings.warm:
-            free = torch.from_numpy(self.rng.permutation(choice.nonzero()[:, 0].numpy()))
-            each = [self._improve(seen, chosen, advantage) for chosen in free.split(MINIBATCH)]
-            shown |= {name: float(np.mean([x[name] for x in each])) for name in each[0]}
-        return shown
+        free = (played.mask.sum(dim=1) > 1).nonzero()[:, 0]
+        spread = advantage - advantage[free].mean()
+        normal = spread / (spread[free].square().mean().sqrt() + 1e-8)
 
-    def _improve(self, seen: Seen, chosen: Tensor, advantage: Tensor) -> dict[str, float]:
-        """Make a step by the gradient of the policy, each action by its ratio up to 1, and of the entropy."""
-        logs = log_probabilities(self.network, seen.rows[chosen], seen.mask[chosen])
-        taken = logs.gather(1, seen.action[chosen, None])[:, 0]
-        ratio = (taken.detach() - seen.behaviour[chosen]).exp().clamp(max=1.0)
-        allowed = logs.masked_fill(
-            ~seen.mask[chosen], 0.0
-        )  # before the product: 0 times minus infinity has no gradient
-        entropy = -(logs.exp() * allowed).sum(dim=1).mean()
-        loss = -(ratio * advantage[chosen] * taken).mean() - self.settings.entropy * entropy
-        return {"entropy": float(entropy.detach()), "gradient": clipped_step(self._policy, loss, self.network)}
+        def error(chosen: Tensor) -> Tensor:
+            square: Tensor = (self.critic(played.rows[chosen].float())[:, 0] - target[chosen]).square()
+            return square.mean()
+
+        def loss(chosen: Tensor) -> tuple[Tensor, dict[str, float]]:
+            rows, mask, action, behaviour = (x[free[chosen]] for x in played[:4])
+            logs = log_probabilities(self.network, rows, mask)
+            taken = logs.gather(1, action[:, None])[:, 0]
+            ratio = (taken.detach() - behaviour).exp().clamp(max=1.0)
+            allowed = logs.masked_fill(~mask, 0.0)  # before the product: 0 times minus infinity has no gradient
+            entropy = -(logs.exp() * allowed).sum(dim=1).mean()
+            gain = (ratio * normal[free[chosen]] * taken).mean()
+            return -gain - self.settings.entropy * entropy, {"entropy": float(entropy.detach())}
+
+        paid = float(played.reward.sum() / (played.discount != 1).sum())
+        return Lesson(len(target), error, len(free), loss, {"paid": paid})

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .observe import FOR_CRITIC, actions, width, widths
-from .settings import Settings
+from .recipe import Settings
 
 
 class FeedForward(nn.Module):

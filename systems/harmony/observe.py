@@ -10,7 +10,7 @@ from gangplan.instances.arrays import BoolArray
 
 from ..interference.baselines import SCORES, in_order
 from ..interference.environment import SERVER, WORKER, Environment
-from .settings import Settings
+from .recipe import Settings
 
 Row = NDArray[np.float32]
 _MOST, _AGE = 4.0, 50.0

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-
 import torch
 from torch import nn
 
-from gangplan.learned.policy import weights
+from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
 from ..interference.environment import Environment
 from .episodes import log_probabilities
 from .network import policy_network
 from .observe import Lane
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 
-class HarmonyPolicy:
+class HarmonyPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
 
     Args:
@@ -26,8 +24,12 @@ class HarmonyPolicy:
         settings: what it was trained with.
     """
 
-    def __init__(self, network: nn.Module, settings: Settings) -> None:
-        self.network, self.settings = network.cpu().eval(), settings
+    recipe, config = NAME, Settings
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> nn.Module:
+        """Return the network of the settings."""
+        return policy_network(settings)
 
     def place(self, env: Environment) -> None:
         """Place tasks of waiting jobs, once an interval.
@@ -46,18 +48,3 @@ class HarmonyPolicy:
                     break
                 lane.place(action)
                 lane.look()
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
-        weights.save(path, self.network.state_dict(), card)
-
-    @classmethod
-    def load(cls, path: str | Path) -> HarmonyPolicy:
-        """Read what `save` wrote.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        network, settings, _ = weights.restore(path, NAME, Settings, policy_network)
-        return cls(network, settings)

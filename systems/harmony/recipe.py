@@ -1,58 +1,128 @@
-"""How Harmony's policy is trained, loaded and judged."""
+"""How Harmony's policy may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances import InstanceError
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..interference.ground import Interference
-from .settings import NAME, Settings
 
 if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+    from ..interference.baselines import Rule
+    from ..interference.case import Case
+
+NAME = "harmony"
 
 
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation, if there is to be any, and the actor and the critic."""
-    fitted: list[Any] = []
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the policy and its training.
 
-    def model() -> Any:
-        from .rewards import reward_model
+    Attributes:
+        architecture: ``feedforward`` (2019), or ``attention`` (2023).
+        form: ``published``: jobs are seen by arrival, their lengths are not, and an interval ends when nothing fits; or
+            ``tuned``, with what tuned rules are given too: the shortest first, with its length by the profile and its
+            age, and the interval may end while something fits.
+        case: what it is trained on, of `CASES` or `DATA_CASES`.
+        data: folder of the latter.
+        types, servers: of the case.
+        jobs: of an episode.
+        slots, running: waiting and running jobs in sight.
+        width, heads: of layers, and of attention.
+        reward_model: one of `gangplan.learned.interference.models.MODELS`; or ``off``: the true cluster pays, in no
+            more intervals than made the log.
+        samples, noise: of the log, and of the speeds in it.
+        explore: probability of an exploratory action, packing or balancing load at random.
+        replay, replays: updates that are kept, and how many of them each update learns from again; 0 leaves it out.
+        imitation_updates, imitation_rate, minibatch, labels: of imitation of `teacher`, with which training begins; 0
+            updates leave it out.
+        teacher: score of the rule; it is that of the form.
+        rl_updates, rl_rate, critic_rate, gamma, lam, entropy: of actor-critic; the discount is an interval's.
+        lanes, warm: episodes of an update, and updates that train the critic only.
+        validate_every, validation_seeds: updates from one validation to the next, and cases of each.
+    """
 
-        fitted[:] = fitted or [reward_model(settings, seed)]  # the same again in a run that is resumed
-        return fitted[0]
+    architecture: Literal["feedforward", "attention"] = "attention"
+    form: Literal["published", "tuned"] = "published"
+    case: str = "poisson"
+    data: str = ""
+    types: int = limited(8, least=1)
+    servers: int = limited(6, least=1)
+    jobs: int = limited(50, least=1)
+    slots: int = limited(8, least=1, most=10)
+    running: int = limited(12, least=1)
+    width: int = limited(48, least=1)
+    heads: int = limited(4, least=1)
+    reward_model: str = "sequence"
+    samples: int = limited(2000, least=100)
+    noise: float = limited(0.02, least=0)
+    explore: float = limited(0.05, least=0, below=1)
+    replay: int = limited(8, least=0)
+    replays: int = limited(1, least=0)
+    imitation_updates: int = limited(600, least=0)
+    imitation_rate: float = limited(2e-3, above=0)
+    minibatch: int = limited(256, least=1)
+    labels: int = limited(20000, least=1)
+    teacher: str = "tetris"
+    rl_updates: int = limited(100, least=0)
+    rl_rate: float = limited(3e-5, above=0)
+    critic_rate: float = limited(3e-3, above=0)
+    gamma: float = limited(0.9, above=0, below=1)
+    lam: float = limited(0.9, above=0, most=1)
+    entropy: float = limited(3e-4, least=0)
+    lanes: int = limited(24, least=1)
+    warm: int = limited(6, least=0)
+    validate_every: int = limited(10, least=1)
+    validation_seeds: int = limited(8, least=1)
 
-    def imitate(before: Tensors | None) -> Any:
-        from .learners import imitation
-        from .network import policy_network
+    def __post_init__(self) -> None:
+        from gangplan.learned.interference.models import MODELS
 
-        return imitation(start(lambda: policy_network(settings), seed, before), settings, model(), seed)
+        from ..interference.baselines import SCORES
+        from ..interference.cases import CASES, DATA_CASES
 
-    def improve(before: Tensors | None) -> Any:
-        from .learners import ActorCritic
-        from .network import FeedForward, policy_network
+        Limited.__post_init__(self)
+        known = {"case": [*CASES, *DATA_CASES], "reward_model": ["off", *MODELS], "teacher": list(SCORES)}
+        for name, names in known.items():
+            if getattr(self, name) not in names:
+                raise InstanceError(name, f"{getattr(self, name)!r} is not one of {', '.join(names)}")
+        if self.case in DATA_CASES and not self.data:
+            raise InstanceError("data", f"is empty, and {self.case} needs it")
+        if not (self.imitation_updates or self.rl_updates):
+            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
+        if self.architecture == "attention" and self.width % self.heads:
+            raise InstanceError("width", f"{self.width} is not divisible by {self.heads} heads")
 
-        critic = start(lambda: FeedForward(settings, 1), seed + 1, None)
-        network = start(lambda: policy_network(settings), seed, before)
-        return ActorCritic(network, critic, settings, model(), seed)
+    @property
+    def waits(self) -> bool:
+        """Whether an interval may end while something fits."""
+        return self.form == "tuned"
 
-    made = [
-        Stage("imitation", imitate, settings.imitation_updates, max(settings.imitation_updates // 4, 1)),
-        Stage("rl", improve, settings.rl_updates, settings.validate_every),
-    ]
-    return [x for x in made if x.updates]
+    def make(self, seed: int, jobs: int | None = None) -> Case:
+        """Return the case of a seed, with the true cluster."""
+        from ..interference.cases import CASES, DATA_CASES
 
+        words: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
+        if self.case in CASES:
+            return CASES[self.case](seed, **words)
+        path, made = DATA_CASES[self.case]
+        return made(str(Path(self.data) / path), seed, **words)
 
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import HarmonyPolicy
+    def rule(self, score: str) -> Rule:
+        """Return a rule in the same form as the policy."""
+        from ..interference.baselines import Rule
+        from ..interference.rivals import tuned
 
-    return HarmonyPolicy.load(path)
+        return tuned(score, near=True) if self.waits else Rule(score)
 
 
 def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interference], Maker, list[str]]:
@@ -73,8 +143,14 @@ RECIPE = Recipe(
     name=NAME,
     about="which task of which waiting job goes to which server, where jobs slow one another down",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            Step("imitation", of.imitation_updates, of.imitation_updates // 4),
+            Step("rl", of.rl_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:HarmonyPolicy.load"),
     judge=judge,
     data="drawn cases of gangplan.systems.interference.cases, under speeds predicted by a model fitted to a log",
 )

@@ -16,9 +16,8 @@ from ..interference.baselines import Policy
 from ..interference.case import Case
 from ..interference.cases import TRAINING
 from ..interference.environment import Environment
-from ..interference.samples import Log, log
-from ..interference.sources import log_samples
-from .settings import Settings
+from ..interference.samples import Log, log, log_samples
+from .recipe import Settings
 
 MEMBERS = 2
 """Of the reward model, each fitted to the whole log."""

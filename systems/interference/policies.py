@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances.errors import InstanceError, extra
-from gangplan.learned.policy.weights import FOLDER
+from gangplan.instances import InstanceError
+from gangplan.learned.policy.recipe import load_policy
+from gangplan.learned.policy.weights import FOLDER, named
 
 from ..harmony.colocate.joint import Joint
 from ..harmony.colocate.kernel import Fitted
-from ..harmony.colocate.slowdowns import Slowdowns
+from ..harmony.colocate.policy import Slowdowns
 from .agents import Team
-from .baselines import Policy, Rule
+from .baselines import Policy
 from .bidders import Local
 from .case import Case
-from .greedy import Greedy
+from .greedy import Greedy, Packing
 from .market import Market
-from .packing import Packing
 from .remote import Actors, Processes
-from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines
+from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines, tuned
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""
@@ -35,7 +34,7 @@ def _bidder(case: Case) -> Greedy:
 
 
 def _near(score: str) -> Maker:
-    return lambda case: Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+    return lambda case: tuned(score, near=True)
 
 
 def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
@@ -62,10 +61,8 @@ def learned_bidder(case: Case) -> Greedy:
 
 @cache
 def _fitted() -> Fitted:
-    _require_torch("market-learned")
-    from ..harmony.colocate.policy import ColocatePolicy
-
-    return ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted
+    fitted: Fitted = load_policy("market-learned", FOLDER / f"{BIDS}.safetensors").fitted
+    return fitted
 
 
 _TEAMS: dict[str, Callable[..., Policy]] = {
@@ -112,30 +109,7 @@ def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
     known = baselines() | OTHERS
     if name in known:
         return known[name]
-    path = weights_of(name, case, folder)
+    path = named(name, case, folder)
     if path is None:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(known)}, nor weights")
-    _require_torch(name)
-    return lambda case: _learned(name, path)
-
-
-def _require_torch(name: str) -> None:
-    if find_spec("torch") is None:
-        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
-
-
-def weights_of(name: str, case: str = "", folder: Path = FOLDER) -> Path | None:
-    """Return the file of a policy's weights, if it has any: see `make_policy`."""
-    if name.endswith(".safetensors"):
-        return Path(name)
-    return next((path for x in (f"{name}-{case}", name) if (path := folder / f"{x}.safetensors").is_file()), None)
-
-
-def _learned(name: str, path: Path) -> Policy:
-    from gangplan.learned.policy import read_card, recipe
-
-    found = recipe(read_card(path).policy).load(path)
-    if not hasattr(found, "place"):
-        raise InstanceError("policy", f"{name!r} decides on another problem")
-    policy: Policy = found
-    return policy
+    return lambda case: load_policy(name, path, "place")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.snapshots import Truth
@@ -27,9 +26,8 @@ def baselines() -> dict[str, Maker]:
     is what to compare with. ``alone`` is the latter with the speeds that jobs have alone: what it lacks is what there
     is to learn about interference.
     """
-    tuned = {"order": "shortest", "together": True, "patience": CONSOLIDATE}
-    makers = {name: _rule(name, **tuned) for name in ("lif", "tetris", "lb", "best", "first")}
-    makers |= {f"{name}-published": _rule(name) for name in ("lif", "tetris", "lb")}
+    makers: dict[str, Maker] = {x: _always(tuned, x) for x in ("lif", "tetris", "lb", "best", "first")}
+    makers |= {f"{x}-published": _always(Rule, x) for x in ("lif", "tetris", "lb")}
     makers["alone"] = lambda case: Greedy(alone(case.truth), consolidate=CONSOLIDATE)
     makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
     return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
@@ -42,5 +40,10 @@ def alone(truth: Truth) -> HiddenTruth:
     return truth.alone()
 
 
-def _rule(score: str, **words: Any) -> Maker:
-    return lambda case: Rule(score, **words)
+def tuned(score: str, *, near: bool = False) -> Rule:
+    """Return a rule that takes the shortest first, together; near: that goes on where a job began."""
+    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=near)
+
+
+def _always(make: Callable[[str], Rule], score: str) -> Maker:
+    return lambda case: make(score)

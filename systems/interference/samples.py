@@ -12,17 +12,24 @@ second of each job, so that ``Greedy(model)`` and ``Case(..., truth=model)`` tak
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.simulator.snapshots import Snapshots
+from gangplan.instances.placement import Fleet
+from gangplan.instances.readers.measured import Pairs
+from gangplan.instances.readers.together import Together
+from gangplan.learned.interference.samples import Samples, Setting, named_features, type_features
+from gangplan.simulator.snapshots import Long, Snapshots
 
 from .baselines import Policy
 from .case import Case
 from .environment import Environment
+from .job_types import JobTypes
+from .truths import links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,3 +77,54 @@ def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, 
             size += len(speed)
         env.end_interval()
     return Log.join(parts)
+
+
+def cluster_setting(fleet: Fleet, types: JobTypes) -> Setting:
+    """Return what everybody knows of a simulated cluster, speeds in epochs a second.
+
+    Types that are one model with several batch sizes or gangs are alike by their names, too.
+    """
+    logs = np.log(np.stack([types.compute, types.gradient + 1.0, types.batch], axis=1))
+    spread = logs.std(axis=0)
+    features = (logs - logs.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    parts = [re.fullmatch(r"(.*?)(?: \(\D*(\d+)\))?(?: x(\d+))?", name) for name in types.names]
+    words = [part[1] if part else name for part, name in zip(parts, types.names, strict=True)]
+    if len(set(words)) < len(words):
+        numbers = [[float(x or 1) for x in part.groups()[1:]] if part else [] for part in parts]
+        features = np.concatenate([features, type_features(words, numbers)], axis=1)
+    return Setting(features, 1 / (types.compute * types.batches), links(fleet))
+
+
+def log_samples(case: Case, made: Log) -> Samples:
+    """Return a log of the cluster of a case."""
+    return Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
+
+
+def pair_samples(pairs: Pairs) -> Samples:
+    """Return each measured pair as two jobs at one place; what a type keeps beside its like is there once."""
+    known = np.isfinite(pairs.kept)
+    first, second = np.nonzero(np.triu(known | known.T))
+    speed = np.stack([pairs.kept[first, second], pairs.kept[second, first]], axis=1)
+    speed[first == second, 1] = np.nan
+    kind, group = np.stack([first, second], axis=1).ravel(), np.arange(len(first)).repeat(2)
+    return _at_one_place(named_features(pairs.jobs), kind, group, speed.ravel())
+
+
+def table_samples(table: Together) -> Samples:
+    """Return the jobs of each group as tasks at one place."""
+    return _at_one_place(type_features(table.words, table.numbers), table.kind, table.group, table.kept)
+
+
+def _at_one_place(features: FloatArray, kind: Long, group: Long, speed: FloatArray) -> Samples:
+    """Return jobs as samples of which those of a group shared one place, and nothing else is known.
+
+    Args:
+        features: of the types, float64 (T, F).
+        kind, group: of each job, int64 (n,), sorted by group.
+        speed: relative to that alone, float64 (n,).
+    """
+    n = len(kind)
+    setting = Setting(features, np.ones(len(features)), np.zeros((1, 1), dtype=np.int64))
+    first = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [n]]).astype(np.int64)
+    one, none = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    return Samples(setting, Snapshots(first, kind.astype(np.int64), np.arange(n + 1), none, one, none), speed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -10,29 +11,102 @@ from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
-from gangplan.learned.training.learner import NetworkLearner, clipped_step
 from gangplan.learned.training.ppo import CLIP, advantages
 from gangplan.learned.training.ragged import segment_sum
+from gangplan.learned.training.trainer import Trainer
 
+from ..harmony.rewards import Predicted, fitted, logged
 from ..interference.cases import TRAINING, VALIDATION
+from ..interference.rivals import baselines
+from ..interference.table import Table
 from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
-from .rewards import episodes
-from .settings import Settings
+from .recipe import Settings
 
-LEAST = 0.05
-"""What the learning rates end at, as a share of the first."""
-MINIBATCH, STEPS, CRITIC_PASSES, PAY = 16, 128, 2, 0.1
-"""Intervals and steps in a minibatch of critic and policy; passes of the critic; what a reward of 1 counts."""
+_RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
 
 
-def validate(network: Actor, settings: Settings, models: Mapping[str, Model]) -> dict[str, float]:
-    """Return the mean JCT in minutes as ``score``, by the best actions, under the predicted speeds."""
-    count = settings.validation_seeds * len(settings.cases)
-    lanes, paying = episodes(settings, models, range(VALIDATION, VALIDATION + count))
-    play(lanes, paying, network, keep=False)
-    return {"score": mean_jct(lanes)}
+def reward_models(settings: Settings, seed: int) -> dict[str, Model]:
+    """Return the model that pays in each case, fitted to what its true cluster reported under the rules."""
+    found = dict[str, Model]()
+    for name in settings.cases:
+        cases = [settings.make(name, TRAINING + 100 * seed + at) for at in range(len(_RULES))]
+        rules = [baselines()[rule](case) for rule, case in zip(_RULES, cases, strict=True)]
+        log = logged(cases, rules, settings.samples, settings.noise, seed)
+        found[name] = fitted(settings.reward_model, cases[0], log, settings.samples, seed)
+    return found
+
+
+def episodes(
+    settings: Settings, models: Mapping[str, Model], seeds: Sequence[int], *, teach: bool = False
+) -> tuple[list[Lane], list[Model]]:
+    """Return lanes that run by a model, the cases in turn, and the models."""
+    names = [settings.cases[i % len(settings.cases)] for i in range(len(seeds))]
+    cases = [settings.make(name, seed) for name, seed in zip(names, seeds, strict=True)]
+    each = zip(names, cases, seeds, strict=True)
+    lanes = [
+        Lane(Predicted(replace(case, truth=models[name])), Table(case, seed), settings.types, teach=teach)
+        for name, case, seed in each
+    ]
+    return lanes, [models[name] for name in names]
+
+
+PAY = 0.1
+"""Value of a reward of 1."""
+
+
+class Training(Trainer[Settings]):
+    """Rounds of imitation and PPO, paid by one reward model a case."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self.models = reward_models(settings, seed)
+
+    def network(self) -> Actor:
+        """Return the network that all agents share."""
+        return Actor(self.settings)
+
+    def critic(self) -> Critic:
+        """Return the network of all agents' values."""
+        return Critic(self.settings)
+
+    def validate(self, network: Actor) -> dict[str, float]:
+        """Return the mean JCT in minutes as ``score``, by the best actions, under the predicted speeds."""
+        count = self.settings.validation_seeds * len(self.settings.cases)
+        lanes, paying = episodes(self.settings, self.models, range(VALIDATION, VALIDATION + count))
+        play(lanes, paying, network, keep=False)
+        return {"score": mean_jct(lanes)}
+
+    def labelled(self, network: Actor | None = None, turn: int = 0, seed: int | None = None) -> list[Step]:
+        """Return steps with the teacher's word, of as many intervals as asked for; the network, if any, decides."""
+        of, seed = self.settings, self.seed if seed is None else seed
+        found, first = list[Interval](), TRAINING + 500_000 + 10_000 * (seed * 10 + turn)
+        while len(found) < of.labels:
+            lanes, paying = episodes(of, self.models, range(first, first + len(of.cases)), teach=True)
+            play(lanes, paying, network)
+            found += [x for lane in lanes for x in lane.played if x.steps]
+            first += len(of.cases)
+        return [step for x in found for step in x.steps]
+
+    def imitation(self, network: Actor, turn: int = 0) -> Imitation:
+        """Return what trains a network on the teacher's word; any of several right actions will do."""
+        of, known = self.settings, self.labelled() + (self.labelled(network, turn) if turn else [])
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            chosen = [known[i] for i in rng.integers(0, len(known), of.minibatch)]
+            asked, told = batch(network, chosen)
+            right = torch.from_numpy(np.concatenate([mask for x in chosen for mask in x.right]))
+            chance = segment_sum(network(asked, told).exp() * right, asked.action, len(asked.job))
+            return -(chance + 1e-6).log().mean()
+
+        rate, updates = of.imitation_rate / (1 + turn), of.imitation_updates
+        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed)
+
+    def rl(self, network: Actor) -> Agents:
+        """Return what trains a network by PPO."""
+        return Agents(self, network)
 
 
 def mean_jct(lanes: Sequence[Lane]) -> float:
@@ -40,88 +114,52 @@ def mean_jct(lanes: Sequence[Lane]) -> float:
     return float(np.mean([(x.env.finish - x.env.case.jobs.submit).mean() / 60 for x in lanes]))
 
 
-def labelled(
-    settings: Settings, models: Mapping[str, Model], seed: int, network: Actor | None = None, turn: int = 0
-) -> list[Step]:
-    """Return steps with the teacher's word, of as many intervals as asked for; the network, if any, decides."""
-    found, first = list[Interval](), TRAINING + 500_000 + 10_000 * (seed * 10 + turn)
-    while len(found) < settings.labels:
-        lanes, paying = episodes(settings, models, range(first, first + len(settings.cases)), teach=True)
-        play(lanes, paying, network)
-        found += [x for lane in lanes for x in lane.played if x.steps]
-        first += len(settings.cases)
-    return [step for x in found for step in x.steps]
+class Agents(ActorCritic):
+    """Train agents that share a network by PPO, see `ActorCritic`: 16 intervals, then 128 steps in a minibatch."""
 
+    CRITIC_MINIBATCH, MINIBATCH = 16, 128
 
-def imitation(network: Actor, settings: Settings, models: Mapping[str, Model], seed: int, turn: int = 0) -> Imitation:
-    """Return what trains a network on the teacher's word; any of several right actions will do."""
-    known = labelled(settings, models, seed) + (labelled(settings, models, seed, network, turn) if turn else [])
+    training: Training
+    network: Actor
+    critic: Critic
 
-    def draw(rng: np.random.Generator) -> Tensor:
-        chosen = [known[i] for i in rng.integers(0, len(known), settings.minibatch)]
-        asked, told = batch(network, chosen)
-        right = torch.from_numpy(np.concatenate([mask for x in chosen for mask in x.right]))
-        chance = segment_sum(network(asked, told).exp() * right, asked.action, len(asked.job))
-        return -(chance + 1e-6).log().mean()
+    def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
+        """Return the numbers below `count` in minibatches of about the same size."""
+        parts: Sequence[Tensor] = torch.from_numpy(self.rng.permutation(count)).tensor_split(-(-count // size))
+        return parts
 
-    rate, updates = settings.imitation_rate / (1 + turn), settings.imitation_updates
-    return Imitation(network, draw, lambda x: validate(x, settings, models), rate=rate, updates=updates, seed=seed)
-
-
-class Agents(NetworkLearner):
-    """Trains agents that share a network by PPO, see `gangplan.learned.training.Learner`.
-
-    Args:
-        network: scores actions.
-        critic: values of all agents.
-        settings: of the training.
-        models: predict the rewards.
-        seed: of the cases and of what is drawn.
-    """
-
-    def __init__(
-        self, network: Actor, critic: Critic, settings: Settings, models: Mapping[str, Model], seed: int
-    ) -> None:
-        self.network, self.critic, self.settings, self.models, self._seed = network, critic, settings, models, seed
-        self.rng = np.random.default_rng(seed)
-        self._policy = torch.optim.Adam(network.parameters(), settings.rl_rate)
-        self._value = torch.optim.Adam(critic.parameters(), settings.critic_rate)
-        self.networks = {"policy": network, "critic": critic}
-        self.optimizers = {"optimizer": self._policy, "critic_optimizer": self._value}
-        self.generators = {"random": self.rng}
-
-    def update(self, step: int) -> dict[str, float]:
-        """Play episodes, and learn from them."""
-        of = self.settings
-        share = max(1 - (step - 1) / of.rl_updates, LEAST)
-        self._policy.param_groups[0]["lr"] = of.rl_rate * share
-        self._value.param_groups[0]["lr"] = of.critic_rate * share
-        first = TRAINING + 1_000_000 + 500_000 * self._seed + (step - 1) * of.lanes
-        lanes, paying = episodes(of, self.models, range(first, first + of.lanes))
+    def play(self, step: int) -> list[Lane]:
+        """Return lanes that were played to their ends."""
+        first = TRAINING + 1_000_000 + 500_000 * self.training.seed + (step - 1) * self.settings.lanes
+        lanes, paying = episodes(self.settings, self.training.models, range(first, first + self.settings.lanes))
         play(lanes, paying, self.network, self.rng)
-        advantage, target = self._judge([lane.played for lane in lanes])
-        intervals = [x for lane in lanes for x in lane.played]
-        decisions = sum(len(step.seen) for x in intervals for step in x.steps)
-        figures = {
-            "jct": mean_jct(lanes), "decisions": float(decisions), "critic": self._fit(intervals, target)
-        }  # fmt: skip
-        return figures | (self._improve(intervals, advantage) if step > of.warm else {})
+        return lanes
 
-    def validate(self) -> dict[str, float]:
-        """Return figures on the validation seeds."""
-        return validate(self.network, self.settings, self.models)
+    def lesson(self, played: Sequence[Lane]) -> Lesson:
+        """Return intervals, which the critic learns, and steps, in which agents decide at the same time."""
+        advantage, target = self.estimates([lane.played for lane in played])
+        intervals = [x for lane in played for x in lane.played]
+        steps = [
+            (step, a[[x.agent for x in step.seen]])
+            for x, a in zip(intervals, advantage, strict=True)
+            for step in x.steps
+        ]
+        counted = np.concatenate([a for _, a in steps])
+        mean, spread = float(counted.mean()), float(counted.std()) + 1e-8
 
-    def _values(self, intervals: Sequence[Interval]) -> Tensor:
-        """Return the values of all agents in intervals, one interval after the other."""
-        shapes = [shape for x in intervals for shape in x.plan.inside]
-        racks = racks_of(self.critic.body.graph, shapes, np.concatenate([x.racks for x in intervals]))
-        pods = [int(x.plan.pod.max()) + 1 for x in intervals]
-        pod = np.concatenate([x.plan.pod + at for x, at in zip(intervals, np.cumsum(pods) - pods, strict=True)])
-        core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])
-        found: Tensor = self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
-        return found
+        def error(chosen: Tensor) -> Tensor:
+            wanted = torch.from_numpy(np.concatenate([target[i] for i in chosen.tolist()])).float()
+            return (self._values([intervals[i] for i in chosen.tolist()]) - wanted).square().mean()
 
-    def _judge(self, played: Sequence[Sequence[Interval]]) -> tuple[list[FloatArray], list[FloatArray]]:
+        def loss(chosen: Tensor) -> tuple[Tensor, dict[str, float]]:
+            part = [steps[i] for i in chosen.tolist()]
+            given = np.concatenate([a for _, a in part])
+            return self._loss([step for step, _ in part], torch.from_numpy((given - mean) / spread).float())
+
+        figures = {"jct": mean_jct(played), "decisions": float(sum(len(step.seen) for step, _ in steps))}
+        return Lesson(len(intervals), error, len(steps), loss, figures)
+
+    def estimates(self, played: Sequence[Sequence[Interval]]) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return advantages and targets of each agent in each interval."""
         of, advantage, target = self.settings, list[FloatArray](), list[FloatArray]()
         for one in played:
@@ -136,36 +174,17 @@ class Agents(NetworkLearner):
             target += list(wanted.double().numpy())
         return advantage, target
 
-    def _fit(self, intervals: Sequence[Interval], target: Sequence[FloatArray]) -> float:
-        """Fit the critic to targets; return the mean squared error of the last pass."""
-        error = list[float]()
-        for _ in range(CRITIC_PASSES):
-            error.clear()
-            for chosen in np.array_split(self.rng.permutation(len(intervals)), -(-len(intervals) // MINIBATCH)):
-                wanted = torch.from_numpy(np.concatenate([target[i] for i in chosen])).float()
-                loss = (self._values([intervals[i] for i in chosen]) - wanted).square().mean()
-                clipped_step(self._value, loss, self.critic)
-                error.append(float(loss.detach()))
-        return float(np.mean(error))
+    def _values(self, intervals: Sequence[Interval]) -> Tensor:
+        """Return the values of all agents in intervals, one interval after the other."""
+        shapes = [shape for x in intervals for shape in x.plan.inside]
+        racks = racks_of(self.critic.body.graph, shapes, np.concatenate([x.racks for x in intervals]))
+        pods = [int(x.plan.pod.max()) + 1 for x in intervals]
+        pod = np.concatenate([x.plan.pod + at for x, at in zip(intervals, np.cumsum(pods) - pods, strict=True)])
+        core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])
+        found: Tensor = self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
+        return found
 
-    def _improve(self, intervals: Sequence[Interval], advantage: Sequence[FloatArray]) -> dict[str, float]:
-        """Pass over the decisions, and return figures of the last pass."""
-        steps = [
-            (step, a[[x.agent for x in step.seen]])
-            for x, a in zip(intervals, advantage, strict=True)
-            for step in x.steps
-        ]
-        counted, shown = np.concatenate([a for _, a in steps]), list[dict[str, float]]()
-        mean, spread = float(counted.mean()), float(counted.std()) + 1e-8
-        for _ in range(self.settings.passes):
-            shown.clear()
-            for chosen in np.array_split(self.rng.permutation(len(steps)), -(-len(steps) // STEPS)):
-                given = np.concatenate([steps[i][1] for i in chosen])
-                part = [steps[i][0] for i in chosen]
-                shown.append(self._pass(part, torch.from_numpy((given - mean) / spread).float()))
-        return {name: float(np.mean([x[name] for x in shown])) for name in shown[0]}
-
-    def _pass(self, part: Sequence[Step], advantage: Tensor) -> dict[str, float]:
+    def _loss(self, part: Sequence[Step], advantage: Tensor) -> tuple[Tensor, dict[str, float]]:
         asked, told = batch(self.network, part)
         log = self.network(asked, told)
         first = torch.from_numpy(np.cumsum([0, *(len(d.mask) for x in part for d in x.seen)])[:-1])
@@ -174,6 +193,6 @@ class Agents(NetworkLearner):
         ratio = (taken - before).exp()
         gain = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
         entropy = -(log.exp() * log.masked_fill(~asked.mask, 0.0)).sum() / len(taken)
-        norm = clipped_step(self._policy, -gain - self.settings.entropy * entropy, self.network)
         shown = {"entropy": entropy, "clipped": ((ratio - 1).abs() > CLIP).float().mean()}
-        return {name: float(x.detach()) for name, x in shown.items()} | {"gradient": norm}
+        loss = -gain - self.settings.entropy * entropy
+        return loss, {name: float(x.detach()) for name, x in shown.items()}

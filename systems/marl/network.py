@@ -17,7 +17,7 @@ from torch_geometric.nn import SAGEConv
 from gangplan.learned.training.ragged import segment_log_softmax
 
 from .observe import EXTRAS, STATE, Decision, Plan, widths
-from .settings import Settings
+from .recipe import Settings
 
 
 class Racks(NamedTuple):

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
 
 import torch
 
-from gangplan.learned.policy import weights
+from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
 from ..interference.environment import Environment
 from ..interference.table import Table
 from .episodes import Lane, decide
 from .network import Actor
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 
-class MarlPolicy:
+class MarlPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
 
     Args:
@@ -31,11 +30,19 @@ class MarlPolicy:
         lane: the environment that it was last asked about, with the table of its agents.
     """
 
+    recipe, config = NAME, Settings
+
     def __init__(
         self, network: Actor, settings: Settings, seed: int = 0, fails: Mapping[int, float] | None = None
     ) -> None:
-        self.network, self.settings, self.seed, self.fails = network.eval(), settings, seed, fails
+        super().__init__(network, settings)
+        self.seed, self.fails = seed, fails
         self.lane: Lane | None = None
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Actor:
+        """Return the network of the settings."""
+        return Actor(settings)
 
     def place(self, env: Environment) -> None:
         """Let all agents decide, once an interval.
@@ -58,18 +65,3 @@ class MarlPolicy:
                 for ask, action in zip(asks, step.action, strict=True):
                     table.take(ask, action)
             table.end()
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
-        weights.save(path, self.network.state_dict(), card)
-
-    @classmethod
-    def load(cls, path: str | Path) -> MarlPolicy:
-        """Read what `save` wrote.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        network, settings, _ = weights.restore(path, NAME, Settings, Actor)
-        return cls(network, settings)

@@ -1,57 +1,95 @@
-"""How MARL's policy is trained, loaded and judged."""
+"""How MARL's policy may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances import InstanceError
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..interference.ground import Agents
-from .settings import NAME, Settings
 
 if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+    from ..interference.case import Case
+
+NAME = "marl"
 
 
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation, if there is to be any, and PPO."""
-    fitted: list[Any] = []
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the policy and its training.
 
-    def models() -> Any:
-        from .rewards import reward_models
+    Attributes:
+        graph: ``hierarchical``, as published; ``outer``: without messages inside servers; ``flat``: one level, from
+            groups of GPUs to racks.
+        cases: what it is trained on, of `CASES` with racks.
+        servers, jobs: of an episode.
+        types: of jobs.
+        width: of layers.
+        reward_model: one of `gangplan.learned.interference.models.MODELS`.
+        samples, noise: of the log of each case, and of the speeds in it.
+        rounds, imitation_updates, imitation_rate, minibatch, labels: of imitation of a market, see `Teacher`; steps in
+            a minibatch, and intervals of a cluster with labels. In the first round the market decides, then also the
+            network so far, and the market says what is right (DAgger, Ross et al., AISTATS 2011). No rounds: none.
+        rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO; the discount is an interval's.
+        team: share of an agent's advantage that is the mean of all agents'.
+        lanes, warm: episodes of an update, and updates that train the critic only.
+        validate_every, validation_seeds: updates from one validation to the next, and workloads of each case.
+    """
 
-        fitted[:] = fitted or [reward_models(settings, seed)]  # the same again in a run that is resumed
-        return fitted[0]
+    graph: Literal["hierarchical", "outer", "flat"] = "hierarchical"
+    cases: tuple[str, ...] = ("leaf-spine", "fat-tree")
+    servers: int = limited(32, least=1)
+    jobs: int = limited(150, least=1)
+    types: int = limited(8, least=1)
+    width: int = limited(32, least=1)
+    reward_model: str = "pressure"
+    samples: int = limited(4000, least=100)
+    noise: float = limited(0.02, least=0)
+    rounds: int = limited(2, least=0)
+    imitation_updates: int = limited(600, least=1)
+    imitation_rate: float = limited(2e-3, above=0)
+    minibatch: int = limited(32, least=1)
+    labels: int = limited(120, least=1)
+    rl_updates: int = limited(100, least=0)
+    rl_rate: float = limited(2e-4, above=0)
+    critic_rate: float = limited(2e-3, above=0)
+    gamma: float = limited(0.9, above=0, below=1)
+    lam: float = limited(0.9, above=0, most=1)
+    entropy: float = limited(3e-4, least=0)
+    passes: int = limited(2, least=1)
+    team: float = limited(0.5, least=0, most=1)
+    lanes: int = limited(8, least=1)
+    warm: int = limited(5, least=0)
+    validate_every: int = limited(10, least=1)
+    validation_seeds: int = limited(2, least=1)
 
-    def imitate(turn: int, before: Tensors | None) -> Any:
-        from .learners import imitation
-        from .network import Actor
+    def __post_init__(self) -> None:
+        from gangplan.learned.interference.models import MODELS
 
-        return imitation(start(lambda: Actor(settings), seed, before), settings, models(), seed, turn)
+        from ..interference.cases import CENTRES
 
-    def improve(before: Tensors | None) -> Any:
-        from .learners import Agents
-        from .network import Actor, Critic
+        Limited.__post_init__(self)
+        known = [("reward_model", self.reward_model, list(MODELS))]
+        for name, found, names in known + [("cases", x, list(CENTRES)) for x in self.cases]:
+            if found not in names:
+                raise InstanceError(name, f"{found!r} is not one of {', '.join(names)}")
+        if not self.cases:
+            raise InstanceError("cases", "is empty")
+        if not (self.rounds or self.rl_updates):
+            raise InstanceError("rl_updates", "is 0, as are rounds: nothing is trained")
 
-        critic = start(lambda: Critic(settings), seed + 1, None)
-        return Agents(start(lambda: Actor(settings), seed, before), critic, settings, models(), seed)
+    def make(self, case: str, seed: int, jobs: int | None = None) -> Case:
+        """Return the case of a seed, with the true cluster."""
+        from ..interference.cases import CENTRES
 
-    updates = settings.imitation_updates
-    rounds = [(f"imitation-{turn}", partial(imitate, turn)) for turn in range(settings.rounds)]
-    made = [Stage(name, make, updates, max(updates // 4, 1)) for name, make in rounds]
-    made.append(Stage("rl", improve, settings.rl_updates, settings.validate_every))
-    return [x for x in made if x.updates]
-
-
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import MarlPolicy
-
-    return MarlPolicy.load(path)
+        return CENTRES[case](seed, jobs=jobs or self.jobs, servers=self.servers)
 
 
 def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[str, ...]]:
@@ -72,8 +110,14 @@ RECIPE = Recipe(
     name=NAME,
     about="where agents that own racks place tasks, and to whom they pass jobs on",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            *(Step(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
+            Step("rl", of.rl_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,
     data="small data centres of gangplan.systems.interference, under speeds predicted by models fitted to logs",
 )

@@ -3,18 +3,83 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Box
 
 from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import POLICIES, Scheduler
+from gangplan.simulator.engine.apart import ApartRates
+from gangplan.simulator.engine.jobs import Long
+from gangplan.simulator.engine.state import ClusterState
 from gangplan.simulator.envs.episode import Case, Reward, Throughput
+from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
 
-from .picture import Picture
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
+from .image import draw, require_frame
 from .place import Close
+from .rows import JobRows, StateRows
 from .suites import TRAINING, Suite, suite
+
+
+class Picture:
+    """Draws states of one fleet: `Image` as a dictionary.
+
+    Attributes:
+        spaces: the bounds of `cluster`, `queue` and `scalars`, see `Image`.
+
+    Args:
+        fleet: the nodes.
+        speeds: how much gangs pay for being apart.
+        slots: jobs of the queue in sight.
+        rows, width, step, backlog: as of `gangplan.systems.topdrl.image`.
+
+    Raises:
+        InstanceError: if `speeds` are others, or one of the numbers is not positive.
+    """
+
+    def __init__(
+        self, fleet: Fleet, speeds: Any, slots: int, rows: int = 30, width: int = 8, step: float = 1.0, backlog: int = 5
+    ) -> None:
+        if not isinstance(speeds, Proximity):
+            raise InstanceError("image", "is of a cluster whose speeds are a Proximity")
+        require_frame(rows, width, step, backlog)
+        self._proximity, self._cluster = speeds, cluster_of(fleet, speeds)
+        self._step, self._backlog = float(step), backlog
+        self._of: ClusterState | None = None
+        scalars = np.array([1, 1, 1, MOST_JOBS, MOST_JOBS, 1], dtype=np.float32)
+        self.spaces = {
+            "cluster": Box(0, 1, (rows, int(self._cluster.first[-1])), np.float32),
+            "queue": Box(0, 1, (slots, rows, width), np.float32),
+            "scalars": Box(np.zeros_like(scalars), scalars, dtype=np.float32),
+        }
+
+    def observe(self, state: ClusterState, queue: Long, arrived: int) -> dict[str, Float32]:
+        """Return the image of a state with that queue, after so many arrivals."""
+        if self._of is not state:
+            jobs = jobs_of(state.workload, self._proximity)
+            self._of, self._jobs = state, JobRows(*(x[None] for x in jobs))
+            self._state = StateRows(*(x[None] for x in begin(jobs, self._cluster)))
+        assert isinstance(state.rates, ApartRates)
+        now, order = self._state, state.order
+        now.clock[0, NOW] = state.now
+        now.count[0, [ARRIVED, WAITING, RUNNING]] = arrived, len(queue), state.running.size
+        now.queue[0, : len(queue)] = state.rank[queue]
+        now.holder[:] = -1
+        for job in state.running.jobs.tolist():
+            rows = state.log.rows(job)
+            if (rows.gpu < 0).any():
+                raise InstanceError("scheduler", "does not tell GPUs apart, as an image does: add a `Close`")
+            now.holder[0, self._cluster.first[rows.node] + rows.gpu] = state.rank[job]
+        now.start[0], now.cost[0] = state.since[order], state.rates.cost[order]
+        made = {name: np.zeros((1, *space.shape), dtype=np.float32) for name, space in self.spaces.items()}
+        draw(self._jobs, now, np.array([len(order)]), self._step, self._backlog, *made.values())
+        return {name: np.minimum(made[name][0], space.high) for name, space in self.spaces.items()}
 
 
 def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward | None = None) -> SelectEnv:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
-from gangplan.instances.errors import InstanceError, extra
-from gangplan.learned.policy.weights import FOLDER
+from gangplan.instances import InstanceError
+from gangplan.learned.policy.recipe import load_policy
+from gangplan.learned.policy.weights import FOLDER, named
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 
@@ -65,21 +65,11 @@ def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Pa
 
 def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> Path | None:
     """Return the file of a policy's weights, if it has any: see `make_policy`."""
-    name = name.removesuffix(UNGUARDED).partition("+")[0]
-    if name.endswith(".safetensors"):
-        return Path(name)
-    names = [name] if suite is None else [f"{name}-{suite.name}", name]
-    return next((path for x in names if (path := folder / f"{x}.safetensors").is_file()), None)
+    return named(name.removesuffix(UNGUARDED).partition("+")[0], suite.name if suite else "", folder)
 
 
 def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
-    from gangplan.learned.policy import read_card, recipe
-
-    if find_spec("torch") is None:
-        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
-    found = recipe(read_card(path).policy).load(path)
-    if not hasattr(found, "finish"):
-        raise InstanceError("policy", f"{name!r} decides on another problem")
+    found = load_policy(name, path, "finish")
     if suite is not None and hasattr(found, "step"):
         found.step = suite.step
     if name.endswith(UNGUARDED):

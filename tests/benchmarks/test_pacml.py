@@ -171,7 +171,7 @@ def test_loads_are_shares_of_capacity() -> None:
 def test_ablations_differ_in_one_thing() -> None:
     """Every variant's configuration is one that the policy takes, and what is left out of it is left out."""
     from gangplan.learned.policy.settings import build, read_config
-    from gangplan.systems.pacml.learned.settings import Settings
+    from gangplan.systems.pacml.learned.recipe import Settings
 
     for units, config in SHIPPED.items():
         _, table = read_config(config)

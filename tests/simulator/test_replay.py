@@ -16,7 +16,7 @@ from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import arrivals, replay, saturate
 from gangplan.solvers.placement.online import Mix, make_policy
-from gangplan.solvers.placement.online.slots import GPU
+from gangplan.solvers.placement.online.state import GPU
 
 SHARE, WHOLE, CORES = Task(Demand(0.6, 1.0)), Task(Demand(1.0, 1.0)), Task(Demand(0.0, 1.0))
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,G2\n"

@@ -1,7 +1,7 @@
 """Online placement: tasks or gangs arrive one by one, and each gets its nodes and GPUs at once; a file a policy."""
 
 from ..policies import GANG_POLICIES
-from .mix import Mix
+from .fgd import Mix
 from .placer import NodeAllocation, Placer
 from .policies import TASK_POLICIES, make_policy
 from .policy import Choice, Policy

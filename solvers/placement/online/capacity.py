@@ -12,7 +12,7 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
 from ..prepare import Tree
-from .slots import CPU, MOST, Long
+from .state import CPU, MOST, Long
 
 ANY = 2**31 - 1
 """More than any node takes."""

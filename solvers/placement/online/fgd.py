@@ -1,23 +1,122 @@
-"""Policies that descend a potential, and FGD: fragmentation gradient descent (Weng et al., USENIX ATC 2023)."""
+"""Fragmentation under a mix of tasks, and policies that descend a potential: FGD (Weng et al., USENIX ATC 2023)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement.job import Task
 
-from .mix import Fragmentation, Mix
 from .policy import Scored, hundredths
-from .slots import GPU, Long, Need, Slots
+from .state import GPU, Long, Need, Slots, need
+
+CHUNK = 4_000_000
+"""Comparisons done at once, which bounds the memory of a large cluster's first scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Kinds of task and how often each comes.
+
+    Attributes:
+        needs: the kinds.
+        share: float64 (len(needs),), of all tasks, those without GPUs too; of no tasks, no kinds.
+    """
+
+    needs: tuple[Need, ...]
+    share: FloatArray
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> Mix:
+        """Count the kinds of task in a list."""
+        count: dict[Need, int] = {}
+        for task in tasks:
+            wanted = need(task)
+            count[wanted] = count.get(wanted, 0) + 1
+        total = max(1, sum(count.values()))
+        return cls(tuple(count), np.array(list(count.values()), dtype=np.float64) / total)
+
+    def by_gpus(self) -> Mix:
+        """Return the same kinds with the share of all GPUs asked for that each asks for, instead of that of tasks."""
+        gpus = np.array([kind.gpu for kind in self.needs], dtype=np.float64) * self.share
+        return Mix(self.needs, gpus / max(gpus.sum(), 1e-300))
+
+    def typical(self, part: float) -> Mix:
+        """Return the fewest kinds that make up `part` of all tasks, told apart by GPUs and cores alone, as a mix.
+
+        They need no memory. Of kinds that come equally often the one with more cores is taken first.
+        """
+        share: dict[Need, float] = {}
+        for kind, p in zip(self.needs, self.share.tolist(), strict=True):
+            bare = replace(kind, memory=0)
+            share[bare] = share.get(bare, 0.0) + p
+        kinds = sorted(share, key=lambda k: (share[k], k.cpu, k.share, k.grants, k.gpu_types), reverse=True)
+        amount = np.array([share[k] for k in kinds])
+        few = 1 + int(np.searchsorted(amount.cumsum(), (part - 1e-9) * amount.sum()))
+        return Mix(tuple(kinds[:few]), amount[:few] / max(amount[:few].sum(), 1e-300))
+
+
+class Fragmentation:
+    """Expected fragmentation of nodes under a mix (Weng et al., ATC 2023, section 4).
+
+    For a kind k of task, the fragment of node n is all that is free on its GPUs if k does not fit n, and otherwise what
+    is free on GPUs that each have less than k's share free: F_n(k). Expected fragmentation is F_n = sum_k p_k F_n(k),
+    here over the kinds that ask for GPUs: for others all of n is a fragment, before and after.
+
+    Kinds that ask for the same GPUs differ in cores and memory only. So F_n = P G_n - sum_r W_r(cores, memory) U_r,
+    with P the probability of a task with GPUs, G_n what is free, r the GPU requests, W_r the probability of r with at
+    most these cores and this memory, and U_r what is free on GPUs that suffice r, 0 if there are too few of them. W_r
+    is a table over the cores and amounts of memory in the mix, one for each hardware.
+    """
+
+    def __init__(self, mix: Mix, state: Slots) -> None:
+        """Tabulate the mix for the GPU types of a cluster."""
+        kinds = [(k, p) for k, p in zip(mix.needs, mix.share.tolist(), strict=True) if k.grants]
+        self.asked = sum(p for _, p in kinds)
+        requests = sorted({(k.grants, k.share) for k, _ in kinds})
+        self.grants = np.array([r[0] for r in requests], dtype=np.int64)
+        self.shares = np.array([r[1] for r in requests], dtype=np.int64)
+        self.cpus = np.unique(np.array([k.cpu for k, _ in kinds], dtype=np.int64))
+        self.memories = np.unique(np.array([k.memory for k, _ in kinds], dtype=np.int64))
+        row = {r: i for i, r in enumerate(requests)}
+        table = np.zeros((len(state.specs), len(self.cpus) + 1, len(self.memories) + 1, len(requests)))
+        for kind, p in kinds:
+            c, m = np.searchsorted(self.cpus, kind.cpu), np.searchsorted(self.memories, kind.memory)
+            table[state.accepts(kind), c + 1, m + 1, row[kind.grants, kind.share]] += p
+        self.table = table.cumsum(axis=1).cumsum(axis=2)
+
+    def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
+        """Return the expected fragmentation of each node, in GPUs, float64 (k,).
+
+        Args:
+            hardware: int64 (k,), rows of `Slots.specs`.
+            cpu, memory: int64 (k,), what is free.
+            free: int64 (k, g), free shares, in any order.
+        """
+        step = max(1, CHUNK // max(1, free.shape[1] * len(self.shares)))
+        parts = [slice(i, i + step) for i in range(0, len(free), step)]
+        return np.concatenate([np.zeros(0), *(self._part(hardware[p], cpu[p], memory[p], free[p]) for p in parts)])
+
+    def _part(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
+        shares = np.maximum(free, 0) / GPU
+        suffices = free[:, None, :] >= self.shares[None, :, None]
+        usable = np.einsum("krg,kg->kr", suffices, shares)
+        usable[suffices.sum(axis=2) < self.grants] = 0.0
+        c = np.searchsorted(self.cpus, cpu, side="right")
+        m = np.searchsorted(self.memories, memory, side="right")
+        fits = self.table[hardware, c, m]
+        return np.asarray(self.asked * shares.sum(axis=1) - (fits * usable).sum(axis=1))
 
 
 class Potential(Protocol):
     """What one does not want of nodes, as a function of what is free on them."""
 
     def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
-        """Return it for each node, float64 (k,); see `mix.Fragmentation`."""
+        """Return it for each node, float64 (k,); see `Fragmentation`."""
         ...
 
 

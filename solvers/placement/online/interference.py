@@ -3,7 +3,7 @@
 rule = LeastInterference(fleet, speeds)
 workers = rule.choose(room, degree, job)    # room: a `Vacancy`; node -> workers
 rule.note(job, {node: (workers, servers)})  # it runs there now
-rule.forget(job.name)                       # it has ended
+rule.forget(job, {node: (workers, servers)})  # it has ended
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ class LeastInterference:
         self._jobs = np.zeros((fleet.n_nodes, len(speeds.models)))
         self._weight = np.zeros((fleet.n_nodes, len(speeds.models)))
         self.recent: deque[float] = deque([1.0], RECENT)
-        self._at: dict[str, tuple[GangJob, list[int]]] = {}
 
     def policy(self, job: GangJob) -> GangPolicy:
         """Return `choose` for a job, in the form of `GANG_POLICIES`."""
@@ -62,18 +61,15 @@ class LeastInterference:
 
     def note(self, job: GangJob, rows: Mapping[int, tuple[int, int]]) -> None:
         """Enter a gang that runs: node -> (workers, servers)."""
-        nodes = [node for node, (workers, _) in rows.items() if workers]
-        self._at[job.name] = job, nodes
         self.recent.append(job.weight)
-        self._count(job, nodes, 1)
+        self._count(job, rows, 1)
 
-    def forget(self, name: str) -> None:
-        """Take a gang off that has ended; nothing happens if it is not known."""
-        if name in self._at:
-            self._count(*self._at.pop(name), -1)
+    def forget(self, job: GangJob, rows: Mapping[int, tuple[int, int]]) -> None:
+        """Take a gang off that has ended, from where it was noted."""
+        self._count(job, rows, -1)
 
-    def _count(self, job: GangJob, nodes: list[int], sign: int) -> None:
-        model = self._index[job.model]
+    def _count(self, job: GangJob, rows: Mapping[int, tuple[int, int]], sign: int) -> None:
+        nodes, model = [node for node, (workers, _) in rows.items() if workers], self._index[job.model]
         self._jobs[nodes, model] += sign
         self._weight[nodes, model] += sign * job.weight
 

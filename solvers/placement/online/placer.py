@@ -1,23 +1,24 @@
-"""Gangs placed one at a time on a cluster that runs: each at once, whole, and none rebuilt."""
+"""Gangs placed one at a time on a cluster that runs and whose nodes fail: each at once, whole, and none rebuilt."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
-from ..policies import GANG_POLICIES, around
+from ..policies import GANG_POLICIES, GangPolicy, around
 from .capacity import Capacity, Kind, Nodes, demanded
-from .slots import MOST, Long
+from .state import MOST, ChangeLog, Long
 
-LOG = 50_000
-"""Changes of nodes that are remembered; who has not read that far looks at every node again."""
+ANY_MODEL = "any"
+"""The model of all jobs, where models make no difference."""
 KINDS = 256
 """Kinds of worker whose room is kept; the one kept longest goes first."""
 
@@ -35,11 +36,12 @@ class Placer:
     """A cluster on which gangs come and go.
 
     For each kind of worker it keeps how many of them each node, each rack and each part above could take. A decision
-    looks again only at the nodes that changed since the last one for its kind, and then into few racks.
+    looks again only at the nodes that changed since the last one for its kind, and then into few racks. A node that is
+    down has nothing free, so no kind of worker has room there.
 
     Args:
-        fleet: the nodes, empty at first.
-        speeds: which models run on which GPUs.
+        fleet: the nodes, empty at first; those that are not usable are down.
+        speeds: which models run on which GPUs; by default all jobs are of `ANY_MODEL`, which runs on all alike.
         policy: one of `GANG_POLICIES`.
 
     Attributes:
@@ -49,25 +51,108 @@ class Placer:
         InstanceError: if there is no policy of that name, or a GPU type of the fleet has no speeds.
     """
 
-    def __init__(self, fleet: Fleet, speeds: SpeedModel, policy: str = "topology") -> None:
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, policy: str = "topology") -> None:
         if policy not in GANG_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(GANG_POLICIES)}")
-        self._policy = GANG_POLICIES[policy]
-        self._nodes = Nodes(fleet, speeds)
+        if speeds is None:
+            one, same = np.ones(1), np.ones((len(fleet.gpu_types), 1))
+            speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
+        self._fleet, self._policy = fleet, GANG_POLICIES[policy]
+        self._nodes = Nodes(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
+        self._whole = self._nodes.free.copy()
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
+        self._down: dict[int, tuple[Long, list[int]]] = {}
         self._capacities: dict[Kind, tuple[Capacity, int]] = {}
-        self._log: list[int] = []
-        self._forgotten = 0
+        self._log = ChangeLog()
         self._jobs: dict[str, GangJob] = {}
         self._avoided: defaultdict[str, set[str]] = defaultdict(set)
         self.running: dict[str, Mapping[int, NodeAllocation]] = {}
+        for node in np.flatnonzero(~np.asarray(fleet.usable)).tolist():
+            self.fail(node)
 
-    def place(self, job: GangJob, room: Capacity | None = None) -> Mapping[int, NodeAllocation] | None:
+    @property
+    def free(self) -> Long:
+        """Idle GPUs of each node, 0 where it is down, int64 (m,); a view."""
+        return np.asarray(self._nodes.free[0])
+
+    @property
+    def vacant(self) -> Long:
+        """What is left of each node in the units of `Kind.need`, int64 (4, m); a view."""
+        return np.asarray(self._nodes.free)
+
+    @property
+    def whole(self) -> Long:
+        """What each node has if nobody is there, in these units, int64 (4, m); a view."""
+        return np.asarray(self._whole)
+
+    @property
+    def taken(self) -> Long:
+        """Jobs on each node, int64 (m,); a view."""
+        return self._nodes.taken
+
+    @property
+    def guarded(self) -> BoolArray:
+        """Which nodes are down, or of a job that wants them for itself, bool (m,); a view."""
+        return self._nodes.guarded
+
+    def fail(self, node: int) -> None:
+        """Take out a node on which nobody is."""
+        self._down[node] = self._nodes.free[:, node].copy(), self._idle[node]
+        self._nodes.free[:, node] = 0
+        self._nodes.guarded[node] = True
+        self._idle[node] = []
+        self._log.note([node])
+
+    def repair(self, node: int) -> None:
+        """Bring a node back."""
+        self._nodes.free[:, node], self._idle[node] = self._down.pop(node)
+        self._nodes.guarded[node] = False
+        self._log.note([node])
+
+    def most_on(self, job: GangJob, *, up: bool = True) -> Long:
+        """Return how many of a job's workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
+        kind = Kind.workers(job)
+        room = np.where(self._nodes.allowed(kind), kind.most, 0)
+        if up:
+            room[list(self._down)] = 0
+        for whole, need in zip(self._whole, kind.need, strict=True):
+            if need:
+                room = np.minimum(room, whole // need)
+        return room
+
+    def idle(self, node: int) -> list[int]:
+        """Return the GPUs of a node that nobody holds."""
+        return list(self._idle[node])
+
+    def room(self, job: GangJob) -> Capacity:
+        """Return the room for the workers of a job now."""
+        return self._room(Kind.workers(job), self.blocked(job))
+
+    def fits(self, job: GangJob) -> bool:
+        """Return whether the least workers of a job have room now."""
+        return self.room(job).total >= job.workers[0]
+
+    def against(self, job: GangJob) -> set[str]:
+        """Return the running jobs with which a job shares no node."""
+        return {name for name in (*job.apart, *self._avoided.get(job.name, ())) if name in self.running}
+
+    def blocked(self, job: GangJob) -> list[int]:
+        """Return the nodes of these jobs."""
+        return sorted({node for name in self.against(job) for node in self.running[name]})
+
+    def uses(self, name: str) -> tuple[list[int], Long]:
+        """Return the nodes of a running job, and what it uses of each, int64 (4, nodes)."""
+        return list(self.running[name]), self._used(self._jobs[name], self.running[name])
+
+    def place(
+        self, job: GangJob, room: Capacity | None = None, policy: GangPolicy | None = None
+    ) -> Mapping[int, NodeAllocation] | None:
         """Place a job with as many workers as it may have and fit; return what it holds, `None` if it fits nowhere.
 
         Args:
             job: the gang.
             room: for its workers, where that is less than all there is.
+            policy: by which it is placed, by default that of the placer.
 
         Raises:
             InstanceError: if a job of its name runs, its workers share GPUs, its model has no speed, or the fleet lacks
@@ -77,17 +162,32 @@ class Placer:
             raise InstanceError("job.name", f"{job.name!r} runs already")
         if 0 < job.worker.gpu < 1:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is a share; `State` takes tasks that share GPUs")
-        blocked = self._blocked(job)
+        blocked, policy = self.blocked(job), policy or self._policy
         room = self._room(Kind.workers(job), blocked) if room is None else room
         total = room.total
         for degree in reversed(job.workers):
             if degree > total:
                 continue
-            workers = self._policy(room, degree)
+            workers = policy(room, degree)
             servers = self._servers(job, workers, blocked) if job.servers else {}
             if servers is not None:
-                return self._take(job, workers, servers)
+                return self._take(job, workers, servers, policy.__name__)
         return None
+
+    def put(self, job: GangJob, nodes: Mapping[int, Sequence[int]]) -> bool:
+        """Place a gang whose GPUs are known and idle; return whether cores, memory and NIC suffice."""
+        need = max(1, job.worker.grants)
+        workers = {node: len(gpus) // need for node, gpus in sorted(nodes.items())}
+        job = replace(job, workers=(sum(workers.values()),))
+        seats = {node: NodeAllocation(count, 0, ()) for node, count in workers.items()}
+        if (self._used(job, seats) > self._nodes.free[:, list(seats)]).any():
+            return False
+        for node, gpus in nodes.items():
+            self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
+        self._take(job, workers, {}, "put")
+        for node in nodes:
+            self._idle[node].sort()
+        return True
 
     def remove(self, name: str) -> None:
         """Take a job off its nodes.
@@ -126,24 +226,19 @@ class Placer:
             grant_row=np.array([r for r, _ in grants], dtype=np.int32),
             grant_gpu=np.array([gpu for _, gpu in grants], dtype=np.int32),
         )
-        return PlacementProblem(self._nodes.fleet, jobs, self._nodes.speeds, goal=goal), plan
-
-    def _blocked(self, job: GangJob) -> list[int]:
-        """Return the nodes of running jobs that may share none with it."""
-        others = {*job.apart, *self._avoided.get(job.name, ())}
-        return sorted({node for name in others for node in self.running.get(name, ())})
+        return PlacementProblem(self._fleet, jobs, self._nodes.speeds, goal=goal), plan
 
     def _room(self, kind: Kind, blocked: list[int]) -> Capacity:
         """Return the room for a kind of worker now."""
-        end = self._forgotten + len(self._log)
-        room, read = self._capacities.get(kind, (None, 0))
-        if room is None or read < self._forgotten:
+        room, read = self._capacities.get(kind, (None, -1))
+        changed = self._log.since(read)
+        if room is None or changed is None:
             while len(self._capacities) >= KINDS:
                 del self._capacities[next(iter(self._capacities))]
             room = Capacity(self._nodes, kind)
-        elif read < end:
-            room.renew(np.unique(np.array(self._log[read - self._forgotten :], dtype=np.int64)))
-        self._capacities[kind] = room, end
+        elif len(changed):
+            room.renew(changed)
+        self._capacities[kind] = room, self._log.end
         return room.without(np.array(blocked, dtype=np.int64)) if blocked else room
 
     def _servers(self, job: GangJob, workers: dict[int, int], blocked: list[int]) -> dict[int, int] | None:
@@ -172,7 +267,9 @@ class Placer:
             count |= around(elsewhere, fullest, rest)
         return count
 
-    def _take(self, job: GangJob, workers: dict[int, int], servers: dict[int, int]) -> Mapping[int, NodeAllocation]:
+    def _take(
+        self, job: GangJob, workers: dict[int, int], servers: dict[int, int], by: str
+    ) -> Mapping[int, NodeAllocation]:
         """Give the job its nodes, once it is sure of each of its nodes that they fit."""
         need = job.worker.grants
         allocation = {
@@ -184,7 +281,7 @@ class Placer:
         whole = placed[0] in job.workers and placed[1] == job.servers
         held = all(len(part.gpus) == need * part.workers for part in allocation.values())
         if not (whole and held and (used <= self._nodes.free[:, list(allocation)]).all()):
-            raise AssertionError(f"{self._policy.__name__} proposed nodes for {job.name} that do not fit: {allocation}")
+            raise AssertionError(f"{by} proposed nodes for {job.name} that do not fit: {allocation}")
         for node, part in allocation.items():
             del self._idle[node][: len(part.gpus)]
         self._change(job, allocation, -used)
@@ -209,8 +306,4 @@ class Placer:
         nodes.taken[where] += 1 if job.name not in self._jobs else -1
         if job.whole_nodes:
             nodes.guarded[where] = job.name not in self._jobs
-        self._log += where
-        if len(self._log) > LOG:
-            forgotten = len(self._log) - LOG // 2
-            del self._log[:forgotten]
-            self._forgotten += forgotten
+        self._log.note(where)

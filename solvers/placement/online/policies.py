@@ -10,11 +10,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.job import Task
 
-from .fgd import FGD
-from .mix import Mix
+from .fgd import FGD, Mix
 from .policy import Choice, Policy, Scored, free_gpus, hundredths, tightest
-from .slots import GPU, Long, Need, Slots, need
-from .state import State, kind_of
+from .state import GPU, Long, Need, Slots, State, kind_of, need
 from .stranding import Stranding
 
 
@@ -31,12 +29,20 @@ class FirstFit(Scored):
         slots = np.flatnonzero(self.refresh(state, wanted).score == 0)
         if not len(slots):
             return None
-        node = int(state.first[slots].min())
+        node = self.pick(state, slots)
         fitting = np.flatnonzero(state.share[node] >= wanted.share) if wanted.grants else np.zeros(0, dtype=np.int64)
-        return node, tuple(fitting[: wanted.grants].tolist())
+        return node, tuple(self.order(fitting)[: wanted.grants].tolist())
+
+    def pick(self, state: State, slots: Long) -> int:
+        """Return the node to take, of slots in which the task fits."""
+        return int(state.first[slots].min())
+
+    def order(self, gpus: Long) -> Long:
+        """Return the GPUs of a node that fit, those to take first."""
+        return gpus
 
 
-class RandomFit(Scored):
+class RandomFit(FirstFit):
     """Take a node at random among those that fit, and a GPU at random among its GPUs that fit."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -44,23 +50,17 @@ class RandomFit(Scored):
         super().__init__()
         self.rng = np.random.default_rng(seed)
 
-    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score all slots alike."""
-        return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
-
-    def choose(self, state: State, task: Task) -> Choice | None:
-        """Return a node and its GPUs, or None if the task fits nowhere."""
-        wanted = need(task)
-        slots = np.flatnonzero(self.refresh(state, wanted).score == 0)
-        if not len(slots):
-            return None
+    def pick(self, state: State, slots: Long) -> int:
+        """Return any node of the slots."""
         ends = np.cumsum([len(state.members[i]) for i in slots.tolist()])
         at = int(self.rng.integers(ends[-1]))
         k = int(np.searchsorted(ends, at, side="right"))
         nodes = state.members[slots[k]]
-        node = nodes[at - int(ends[k])]  # counted from the end of the slot
-        fitting = np.flatnonzero(state.share[node] >= wanted.share) if wanted.grants else np.zeros(0, dtype=np.int64)
-        return node, tuple(self.rng.permutation(fitting)[: wanted.grants].tolist())
+        return nodes[at - int(ends[k])]  # counted from the end of the slot
+
+    def order(self, gpus: Long) -> Long:
+        """Return them in random order."""
+        return np.asarray(self.rng.permutation(gpus))
 
 
 class BestFit(Scored):

@@ -10,8 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.job import Task
 
-from .slots import GPU, Long, Need, Slots, need
-from .state import State
+from .state import GPU, Long, Need, Slots, State, need
 
 Choice = tuple[int, tuple[int, ...]]
 """A node and its GPUs."""
@@ -79,20 +78,20 @@ class Scored:
         """Return the scores of all slots, infinite where the task does not fit; score those that are new."""
         if state is not self._state:
             self._state, self._known = state, {}
-        known, end = self._known.get(wanted), state.forgotten + len(state.log)
-        if known is None or known.read < state.forgotten:
+        known, end = self._known.get(wanted), state.log.end
+        if known is not None and known.read == end:
+            return known
+        changed = None if known is None else state.log.since(known.read)
+        if known is None or changed is None:
             m = len(state.first)
             known = _Scores(np.full(m, np.inf), np.zeros(m, dtype=np.int64), end)
             while len(self._known) >= CLASSES:
                 del self._known[next(iter(self._known))]
             self._known[wanted] = known
             changed = np.arange(m)
-        elif known.read < end:
-            changed = np.unique(np.array(state.log[known.read - state.forgotten :], dtype=np.int64))
+        else:
             known.read = end
             known.score[changed] = np.inf
-        else:
-            return known
         changed = changed[state.first[changed] < len(state.first)]
         changed = changed[state.fits(wanted, changed)]
         if len(changed):

@@ -1,21 +1,159 @@
-"""What is free on every node, with nodes in the same state kept together."""
+"""What is free on every node, with nodes in the same state kept together in slots; needs in whole numbers."""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, floor
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
-from gangplan.instances.placement.job import Task
+from gangplan.instances.placement.job import Demand, Task
 
-from .slots import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, need
+Long = NDArray[np.int64]
+GPU = 1_000_000
+"""Millionths of a GPU; a share is rounded down, so that n shares of 1/n fit one GPU."""
+
+CPU = 1_000_000
+"""Millionths of a core; what a task needs is rounded up."""
+
+MOST = 2.0**62
+"""No amount is larger: what sums and 64 bits can hold."""
+
 
 LOG = 50_000
-"""Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""
+"""Changes that a `ChangeLog` remembers, before it forgets the older half."""
+
+
+class ChangeLog:
+    """What has changed, in this order, so that who keeps a view looks again at little; who reads too late, at all.
+
+    Attributes:
+        end: how many changes there were.
+    """
+
+    __slots__ = ("_entries", "_forgotten", "end")
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._forgotten = self.end = 0
+
+    def note(self, changed: Sequence[int]) -> None:
+        """Note changes."""
+        self._entries += changed
+        self.end += len(changed)
+        if len(self._entries) > LOG:
+            del self._entries[: len(self._entries) - LOG // 2]
+            self._forgotten = self.end - LOG // 2
+
+    def since(self, read: int) -> Long | None:
+        """Return what changed after `read` changes, each once, ascending, int64; `None` if that is forgotten."""
+        if read < self._forgotten:
+            return None
+        return np.unique(np.array(self._entries[read - self._forgotten :], dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a task needs, in whole numbers.
+
+    Attributes:
+        grants: how many GPUs it holds, or has a share of.
+        share: of each of them, in units of 1/`GPU`.
+        cpu: cores, in units of 1/`CPU`.
+        memory: bytes.
+        gpu_types: the types of GPU it accepts; none named means any.
+    """
+
+    grants: int
+    share: int
+    cpu: int
+    memory: int
+    gpu_types: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it takes whole GPUs."""
+        return self.share == GPU
+
+    @property
+    def gpu(self) -> int:
+        """All its GPUs, in units of 1/`GPU`."""
+        return self.grants * self.share
+
+
+@lru_cache(maxsize=65_536)
+def need(task: Task) -> Need:
+    """Return what `task` needs; remembered, for a trace repeats few kinds of task.
+
+    Raises:
+        InstanceError: if it sets aside a part of a NIC, which clusters of single tasks do not account for.
+    """
+    demand: Demand = task.demand
+    if demand.nic:
+        raise InstanceError("demand.nic", f"{demand.nic!r} is not 0: single tasks set no NIC aside")
+    share = 0 if not demand.grants else GPU if demand.gpu >= 1 else max(1, floor(demand.gpu * GPU + 1e-3))
+    cpu, memory = (ceil(min(x, MOST)) for x in (demand.cpu * CPU - 1e-3, demand.memory))
+    return Need(demand.grants, share, cpu, memory, task.gpu_types if demand.grants else ())
+
+
+class Slots(Protocol):
+    """Nodes by slots; all nodes of a slot are alike. At most g GPUs a node.
+
+    Attributes:
+        specs: int64 (h, 4), the kinds of hardware: GPU type or -1, GPUs, cores, bytes.
+        count: int64 (h,), usable nodes of each.
+        hardware: int64 (k,), the row in `specs` of each slot.
+        free: int64 (k, g), the free shares of each slot, descending; -1 where there is no GPU.
+        cpu, memory: int64 (k,), what else is free in each slot.
+        marks: int64 (k,), a bit for each kind of GPU request in the slot.
+    """
+
+    specs: Long
+    count: Long
+    hardware: Long
+    free: Long
+    cpu: Long
+    memory: Long
+    marks: Long
+
+    def accepts(self, wanted: Need) -> BoolArray:
+        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
+        ...
+
+
+def hardware_of(fleet: Fleet) -> tuple[Long, Long]:
+    """Return the kinds of hardware of a fleet, see `Slots.specs`, and that of each node, int64 (m,)."""
+    cpu, memory = cores(fleet.cpu), np.minimum(fleet.memory, MOST).astype(np.int64)
+    spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, cpu, memory], axis=1)
+    specs, hardware = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
+    return specs, np.asarray(hardware.ravel(), dtype=np.int64)
+
+
+def cores(amount: np.typing.NDArray[np.float64]) -> Long:
+    """Return cores in whole units."""
+    return np.asarray(np.floor(np.minimum(amount * CPU + 1e-3, MOST)), dtype=np.int64)
+
+
+def accepting(fleet: Fleet, specs: Long, wanted: Need) -> BoolArray:
+    """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
+    known = {i for i, name in enumerate(fleet.gpu_types) if name in wanted.gpu_types}
+    return np.array([not wanted.gpu_types or int(kind) in known for kind in specs[:, 0]])
+
+
+def fitting(slots: Slots, wanted: Need, which: Long) -> BoolArray:
+    """Return in which of these slots there is enough for the task, whatever their GPU types, bool (len(which),)."""
+    enough = (slots.cpu[which] >= wanted.cpu) & (slots.memory[which] >= wanted.memory)
+    if wanted.grants > slots.free.shape[1]:
+        return np.zeros(len(which), dtype=bool)
+    return np.asarray(enough & (slots.free[which, wanted.grants - 1] >= wanted.share) if wanted.grants else enough)
 
 
 def kind_of(wanted: Need) -> int:
@@ -40,7 +178,7 @@ class State:
         marks: int64 (m,), a bit for each kind of GPU request in the slot, 0 unless they are told apart.
         members: the nodes of each slot, ascending; none if the slot is not in use.
         first: int64 (m,), the first node of each slot; m if the slot is not in use.
-        log: slots in the order in which they began or ceased to be in use; `forgotten` entries before these are gone.
+        log: slots in the order in which they began or ceased to be in use.
     """
 
     def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
@@ -63,8 +201,7 @@ class State:
         self.marks, self.free = np.zeros(m, dtype=np.int64), np.full((m, width), -1, dtype=np.int64)
         self.members: list[list[int]] = [[] for _ in range(m)]
         self.first = np.full(m, m, dtype=np.int64)
-        self.log: list[int] = []
-        self.forgotten = 0
+        self.log = ChangeLog()
         self._slots: dict[tuple[int, ...], int] = {}
         self._idle = list(range(m - 1, -1, -1))
         usable = np.ones(m, dtype=bool) if fleet.usable is None else fleet.usable
@@ -136,6 +273,7 @@ class State:
             own = value.copy() if isinstance(value, np.ndarray | list | dict) else value
             setattr(other, name, own)
         other.members = [list(nodes) for nodes in self.members]
+        other.log = ChangeLog()  # who reads it knows states by identity
         return other
 
     def key(self) -> bytes:
@@ -162,7 +300,7 @@ class State:
         if not nodes:
             del self._slots[self._key(slot)]
             self._idle.append(slot)
-            self._note(slot)
+            self.log.note([slot])
 
     def _key(self, slot: int) -> tuple[int, ...]:
         row = (int(self.hardware[slot]), int(self.cpu[slot]), int(self.memory[slot]), int(self.marks[slot]))
@@ -179,13 +317,7 @@ class State:
             slot = self._slots[key] = self._idle.pop()
             self.hardware[slot], self.cpu[slot], self.memory[slot], self.marks[slot] = key[:4]
             self.free[slot] = free
-            self._note(slot)
+            self.log.note([slot])
         insort(self.members[slot], node)
         self.first[slot] = self.members[slot][0]
         self.slot_of[node] = slot
-
-    def _note(self, slot: int) -> None:
-        self.log.append(slot)
-        if len(self.log) > LOG:
-            del self.log[: LOG // 2]
-            self.forgotten += LOG // 2

@@ -6,9 +6,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .fgd import Gradient, Potential
-from .mix import Fragmentation, Mix
-from .slots import GPU, Long, Slots
+from .fgd import Fragmentation, Gradient, Mix, Potential
+from .state import GPU, Long, Slots
 
 GRID = 1000
 """Steps of a GPU; shares are rounded up to whole steps."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,21 +13,21 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.networks import batch_of
 from gangplan.learned.interference.samples import Samples
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.processes import one_thread
 
 from ...interference.baselines import Rule, run
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
-from ...interference.rivals import CONSOLIDATE
-from ...interference.samples import Log, log
-from ...interference.sources import log_samples
+from ...interference.rivals import tuned
+from ...interference.samples import Log, log, log_samples
 from .network import Ensemble
 from .policy import WAYS, ColocatePolicy
-from .settings import Settings
+from .recipe import Settings
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size."""
-_LOGGED = Rule("tetris", "shortest", together=True, patience=CONSOLIDATE)
+_LOGGED = tuned("tetris")
 
 
 def log_of(settings: Settings, seed: int) -> Samples:
@@ -56,47 +55,48 @@ def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:
     return [~samples.touching(found[e::members]) for e in range(members)]
 
 
-def fit(network: Ensemble, samples: Samples, settings: Settings, seed: int) -> Imitation:
-    """Return what fits an ensemble to a log, and then chooses the way to place."""
-    pieces = max(1, round(len(samples.speed) / settings.minibatch))
-    parts, seen = [], np.stack(unseen(samples, settings.members, seed))
-    for chosen in np.array_split(np.random.default_rng(seed).permutation(len(samples.now)), pieces):
-        some, jobs = samples.take(chosen), samples.now.take(chosen)[1]
-        target = torch.from_numpy(np.log(some.speed)).float()
-        parts.append((batch_of(some), target, torch.from_numpy(seen[:, jobs]).float()))
-    count = len(samples.speed)
+class Training(Trainer[Settings]):
+    """Fit an ensemble to a log, and then choose the way to place under the speeds that it predicts."""
 
-    def draw(rng: np.random.Generator) -> Tensor:
-        batch, target, weight = parts[rng.integers(len(parts))]
-        found = network(batch)
-        error = huber_loss(found, target.expand_as(found), reduction="none", delta=_DELTA) / _DELTA
-        penalty = sum(member.penalty() for member in network.members)
-        return (error * weight).sum() / weight[0].sum() + penalty / count
+    def __init__(self, settings: Settings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self.samples, self._fitted = log_of(settings, seed), False
 
-    return Fit(network, draw, settings, seed)
+    def network(self) -> Ensemble:
+        """Return an ensemble for what the log is of."""
+        return Ensemble(self.samples.setting, self.settings)
+
+    def validate(self, network: Ensemble) -> dict[str, float]:
+        """Choose the way; before the fit a rule places, with a score of 1."""
+        return choose(network, self.settings) if self._fitted else {"score": 1.0}
+
+    def fit(self, network: Ensemble) -> Fit:
+        """Return what fits an ensemble by minibatches of the log."""
+        samples, of = self.samples, self.settings
+        pieces = max(1, round(len(samples.speed) / of.minibatch))
+        parts, seen = [], np.stack(unseen(samples, of.members, self.seed))
+        for chosen in np.array_split(np.random.default_rng(self.seed).permutation(len(samples.now)), pieces):
+            some, jobs = samples.take(chosen), samples.now.take(chosen)[1]
+            target = torch.from_numpy(np.log(some.speed)).float()
+            parts.append((batch_of(some), target, torch.from_numpy(seen[:, jobs]).float()))
+        count = len(samples.speed)
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            self._fitted = True
+            batch, target, weight = parts[rng.integers(len(parts))]
+            found = network(batch)
+            error = huber_loss(found, target.expand_as(found), reduction="none", delta=_DELTA) / _DELTA
+            penalty = sum(member.penalty() for member in network.members)
+            return (error * weight).sum() / weight[0].sum() + penalty / count
+
+        return Fit(network, draw, self.validate, rate=of.rate, updates=of.updates, seed=self.seed, clip=20.0)
 
 
 class Fit(Imitation):
-    """Fits an ensemble by minibatches, on one thread: of more most of the time is lost.
-
-    Args:
-        network: the ensemble.
-        draw: draws a minibatch and returns its loss.
-        settings, seed: of the fit.
-    """
-
-    def __init__(
-        self, network: Ensemble, draw: Callable[[np.random.Generator], Tensor], settings: Settings, seed: int
-    ) -> None:
-        def judge(_: torch.nn.Module) -> dict[str, float]:
-            return choose(network, settings) if self._begun else {"score": 1.0}  # not fitted: a rule places
-
-        self._begun = False
-        super().__init__(network, draw, judge, rate=settings.rate, updates=settings.updates, seed=seed, clip=20.0)
+    """Imitate on one thread: of more most of the time is lost."""
 
     def update(self, step: int) -> dict[str, float]:
         """Make one step on a minibatch."""
-        self._begun = True
         with one_thread():
             return super().update(step)
 

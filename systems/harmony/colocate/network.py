@@ -14,7 +14,7 @@ from gangplan.learned.interference.pressure import Pressure
 from gangplan.learned.interference.samples import Setting
 
 from .kernel import Fitted
-from .settings import Settings
+from .recipe import Settings
 
 
 class Ensemble(nn.Module):

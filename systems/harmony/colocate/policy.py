@@ -4,48 +4,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.policy import weights
+from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from ...interference.baselines import Policy, Rule
+from ...interference.baselines import Policy
 from ...interference.case import Case
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
-from ...interference.rivals import CONSOLIDATE, PATIENCE
+from ...interference.rivals import CONSOLIDATE, PATIENCE, tuned
 from ...interference.speeds import Where
+from ...interference.truths import HiddenTruth
 from .joint import Joint
 from .kernel import Fitted, all_logs
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Ensemble
+
 
 DOUBT, SLACK = 1.0, 0.05
 """Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
 
 
-def _near(score: str) -> Rule:
-    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
-
-
 WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
-    "tetris": lambda mean, low: Rule("tetris", "shortest", together=True, patience=CONSOLIDATE),
-    "lif": lambda mean, low: Rule("lif", "shortest", together=True, patience=CONSOLIDATE),
+    "tetris": lambda mean, low: tuned("tetris"),
+    "lif": lambda mean, low: tuned("lif"),
     "consolidated": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE),
     "patient": lambda mean, low: Greedy(mean, PATIENCE),
     "joint, consolidated": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE),
     "joint, patient": lambda mean, low: Joint(mean, PATIENCE),
     "joint, pessimistic": lambda mean, low: Joint(low, PATIENCE),
-    "tetris, near": lambda mean, low: _near("tetris"),
-    "lif, near": lambda mean, low: _near("lif"),
+    "tetris, near": lambda mean, low: tuned("tetris", near=True),
+    "lif, near": lambda mean, low: tuned("lif", near=True),
     "packed": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE, slack=SLACK),
     "joint, packed": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE, slack=SLACK),
 }
@@ -72,7 +69,7 @@ class Speeds:
         return np.asarray(np.exp(logs.mean(axis=0) - low))
 
 
-class ColocatePolicy:
+class ColocatePolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
 
     While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
@@ -87,6 +84,8 @@ class ColocatePolicy:
         fitted: these, as the compiled kernel takes them.
     """
 
+    recipe, config = NAME, Settings
+
     def __init__(
         self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
     ) -> None:
@@ -97,6 +96,20 @@ class ColocatePolicy:
         self._case: Case | None = None
         self._now = 0.0
         self._said: dict[int, float] = {}
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Ensemble:
+        """Return an ensemble for the cluster and the types of the weights."""
+        from gangplan.learned.interference.samples import Setting
+
+        from .network import Ensemble
+
+        names = "members.0.features", "unit", "link"
+        for name in names:
+            if name not in tensors:
+                raise InstanceError(f"tensors[{name!r}]", "is missing")
+        features, unit, link = (tensors[x].numpy() for x in names)
+        return Ensemble(Setting(features.astype(np.float64), np.exp(unit), link), settings)
 
     def speeds_for(self, doubt: float) -> Speeds:
         """Return what predicts speeds, less so many deviations."""
@@ -141,27 +154,27 @@ class ColocatePolicy:
         self._said = {}
         self._errors: deque[float] = deque(maxlen=REPORTS)
 
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
-        weights.save(path, self.network.state_dict(), card)
 
-    @classmethod
-    def load(cls, path: str | Path) -> ColocatePolicy:
-        """Read what `save` wrote.
+class Slowdowns:
+    """Speeds alone, times what a job keeps beside those that run with it; a `Truth` for `Greedy`.
 
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        from gangplan.learned.interference.samples import Setting
+    What it keeps is a ratio of two predictions of an ensemble, with the others and without, in which all servers and
+    links of a level are alike: so it holds on servers that the ensemble never saw.
 
-        from .network import Ensemble
+    Args:
+        fitted: the ensemble, of any cluster with the same types of jobs.
+        alone: speeds without interference, of these servers.
+    """
 
-        tensors, _ = weights.load(path)
-        for name in ("members.0.features", "unit", "link"):
-            if name not in tensors:
-                raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
-        features, unit, link = (tensors[x].numpy() for x in ("members.0.features", "unit", "link"))
-        setting = Setting(features.astype(np.float64), np.exp(unit), link)
-        network, settings, _ = weights.restore(path, NAME, Settings, lambda made: Ensemble(setting, made))
-        return cls(network, settings)
+    def __init__(self, fitted: Fitted, alone: HiddenTruth) -> None:
+        link = alone.hidden.link
+        sites = link.shape[1] + int(link.max()) + 1
+        self._fitted = fitted._replace(link=link, site=np.ones((len(fitted.site), sites)))
+        self._alone = alone
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return the epochs a second of each job, float64 (n,)."""
+        rows = (now.kind, now.rows, now.server, now.workers, now.ps)
+        together = all_logs(self._fitted, Where(now.first, *rows))
+        apart = all_logs(self._fitted, Where(np.arange(len(now.kind) + 1), *rows))
+        return np.asarray(self._alone.speeds(now) * np.exp((together - apart).mean(axis=0)))

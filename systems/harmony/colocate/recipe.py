@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances import InstanceError
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ...interference.ground import Interference
-from .settings import NAME, Settings
 
 if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+    from ...interference.case import Case
+
+NAME = "colocate"
 
 
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return the fit to a log, at the end of which the way to place is chosen."""
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """The log, the model of speeds, and how the way to place is chosen.
 
-    def fit(before: Tensors | None) -> Any:
-        from .learners import fit, log_of
-        from .network import Ensemble
+    Attributes:
+        case: whose cluster it is for, of `CASES` or `DATA_CASES`, with the data where `DATA` says.
+        cluster: seed of the truth, of cases on the testbed.
+        samples, noise: of the log, and of the speeds in it.
+        explore: share of the log under random placements.
+        members, kinds: of the ensemble, and of pressure.
+        updates, rate, minibatch: of the fit; a minibatch is so many jobs.
+        validation_seeds: cases that are played under the speeds of a member each, to choose how to place by the others.
+    """
 
-        samples = log_of(settings, seed)
-        return fit(start(lambda: Ensemble(samples.setting, settings), seed, before), samples, settings, seed)
+    case: str = "poisson"
+    cluster: int = limited(0, least=0)
+    samples: int = limited(2000, least=100)
+    noise: float = limited(0.02, least=0)
+    explore: float = limited(0.25, least=0, most=1)
+    members: int = limited(4, least=3)
+    kinds: int = limited(8, least=1)
+    updates: int = limited(400, least=1)
+    rate: float = limited(0.06, above=0)
+    minibatch: int = limited(1000, least=1)
+    validation_seeds: int = limited(12, least=1)
 
-    return [Stage("fit", fit, settings.updates, settings.updates)]
+    def __post_init__(self) -> None:
+        from ...interference.cases import CASES, DATA_CASES
 
+        Limited.__post_init__(self)
+        if self.case not in (*CASES, *DATA_CASES):
+            raise InstanceError("case", f"{self.case!r} is not one of {', '.join((*CASES, *DATA_CASES))}")
 
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import ColocatePolicy
+    def make(self, seed: int) -> Case:
+        """Return the case of a seed, with the true cluster."""
+        from ...interference.cases import maker
 
-    return ColocatePolicy.load(path)
+        words: dict[str, Any] = {"cluster": self.cluster} if self.cluster else {}
+        return maker(self.case, **words)(seed)
 
 
 def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, list[str]]:
@@ -54,8 +79,8 @@ RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(f"{__package__}.learners:Training", lambda of: [Step("fit", of.updates, of.updates)]),
+    load=later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",
 )

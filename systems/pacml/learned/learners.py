@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,14 +12,15 @@ from torch import Tensor
 
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
+from gangplan.learned.training.trainer import Trainer
 
 from ..arrivals import DISTRIBUTIONS
 from .episodes import run_episode
 from .features import scratch_of
-from .network import Network, compiled
-from .scenarios import VALIDATION, Episode, Scenario
-from .settings import Settings
-from .teacher import Labels
+from .network import Network
+from .recipe import Settings
+from .scenarios import VALIDATION, Episode, Scenario, published
+from .teacher import Labels, Taught, corrected, taught
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update. The weights of single updates block up to three points
@@ -41,7 +43,7 @@ class Validation:
     def __call__(self, network: Network) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
         found: dict[str, list[float]] = {}
-        world, weights = self._scenario, compiled(network)
+        world, weights = self._scenario, network.compiled()
         for x in self._episodes:
             finish = np.zeros(len(x.kind))
             run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)
@@ -50,21 +52,49 @@ class Validation:
         return {"score": float(np.mean(list(rates.values()))), **rates}
 
 
-def validation(scenario: Scenario, settings: Settings) -> Validation:
-    """Return what judges a network: cases of every set of the scenario with the published distributions."""
-    cases = [
-        scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
-        for unit in scenario.sets
-        for name in DISTRIBUTIONS
-        for i in range(settings.validation_seeds)
-    ]
-    return Validation(scenario, cases, choose=settings.blocks)
+class Training(Trainer[Settings]):
+    """Imitate the teachers, then again with labels of states that the network comes to."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
+        cases = [
+            scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
+            for unit in scenario.sets
+            for name in DISTRIBUTIONS
+            for i in range(settings.validation_seeds)
+        ]
+        self._judge = Validation(scenario, cases, choose=settings.blocks)
+
+    def validate(self, network: Network) -> dict[str, float]:
+        """Return blocking rates, see `Validation`."""
+        return self._judge(network)
+
+    @cached_property
+    def teachers(self) -> list[Taught]:
+        """What the teachers say; a run that is resumed at the correction has them to make anew."""
+        return taught(self.scenario, self.settings, self.seed)
+
+    def network(self) -> Network:
+        """Return the network of the settings."""
+        return Network(self.settings.width, self.settings.variant)
+
+    def imitation(self, network: Network) -> Imitation:
+        """Return what trains a network on the teachers' labels."""
+        of, labels = self.settings, [(*x.searched, *x.quick) for x in self.teachers]
+        return imitation(network, labels, self.validate, of, of.imitation_rate, of.imitation_updates, self.seed)
+
+    def correction(self, network: Network) -> Imitation:
+        """Return what trains it on those of states that it comes to as well, and no quick ones."""
+        of = self.settings
+        labels = [x.searched for x in corrected(self.teachers, network, of, self.seed)]
+        return imitation(network, labels, self.validate, of, of.corrected_rate, of.corrected_updates, self.seed + 1)
 
 
 def imitation(
     network: Network,
     labelled: Sequence[Sequence[Labels]],
-    validation: Validation,
+    validate: Callable[[Network], dict[str, float]],
     settings: Settings,
     rate: float,
     updates: int,
@@ -75,7 +105,7 @@ def imitation(
     Args:
         network: is trained.
         labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
-        validation: judges it.
+        validate: judges it.
         settings: temperature, minibatch.
         rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
@@ -97,4 +127,4 @@ def imitation(
         scores = network(rows[i][at])
         return soft_cross_entropy(scores, index, regret, n, temperature=settings.temperature)
 
-    return Imitation(network, draw, validation, rate=rate, updates=updates, seed=seed, clip=math.inf, average=AVERAGED)
+    return Imitation(network, draw, validate, rate=rate, updates=updates, seed=seed, clip=math.inf, average=AVERAGED)

@@ -32,7 +32,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     import torch
 
     rows: Any = {"rows": (torch.zeros(3, WIDTH), {0: "candidates"})}
-    about = {"blocks": bool(policy.settings.get("blocks", True)), "width": WIDTH}
+    about = {"blocks": policy.settings.blocks, "width": WIDTH}
     return (onnx.export(policy.network, path, rows, ["scores"], about),)
 
 

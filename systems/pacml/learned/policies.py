@@ -13,7 +13,7 @@ from ..baselines import make_policy as make_rule
 from ..simulate import Policy
 from .past import Futures, PastPlans
 from .policy import RampPolicy
-from .settings import NAME
+from .recipe import NAME
 
 Maker = Callable[[int], Policy]
 """Makes a policy from a seed."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.policy import weights
-from gangplan.solvers.processes import one_thread
+from gangplan.learned.policy.network import NetworkPolicy, pick
+from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrivals import Case
 from ..blocks import Blocks
@@ -23,7 +22,7 @@ from .features import SUMS, remember, turn_of, write_rows
 from .guard import Guard, LookAhead, LookBack
 from .parts import Part, parts
 from .past import Futures
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 from .tables import Times, tables, times_of
 
 if TYPE_CHECKING:
@@ -84,10 +83,7 @@ class Decider:
 
     def choose(self, observation: Observation, seed: int | None = None) -> int:
         """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
-        scores = self.score(observation)
-        if seed is None:
-            return int(np.argmax(scores))
-        return int(np.argmax(scores + np.random.default_rng(seed).gumbel(size=len(scores))))
+        return pick(self.score(observation), seed)
 
     def observe(self, state: State) -> Observation:
         """Return what there is to decide when a job arrives."""
@@ -149,7 +145,7 @@ class Decider:
         self._index = state.index
 
 
-class RampPolicy(Decider):
+class RampPolicy(NetworkPolicy, Decider):
     """Decides by the best score of a network, which runs on one core.
 
     Args:
@@ -158,42 +154,30 @@ class RampPolicy(Decider):
         guarded, futures: see `Decider`.
     """
 
+    recipe, config = NAME, Settings
+
     def __init__(
         self,
         network: Network,
-        settings: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
         *,
         guarded: bool = True,
         futures: Futures | None = None,
     ) -> None:
-        self.network = network.cpu().eval()
-        self.settings = {**(settings or {}), "width": network.width, "variant": network.variant}
-        super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded, futures=futures)
+        own = replace(settings or Settings(), width=network.width, variant=network.variant)
+        NetworkPolicy.__init__(self, network, own)
+        Decider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+        """Return the network of the settings."""
+        from .network import Network
+
+        return Network(settings.width, settings.variant)
 
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
-        import torch
-
-        with torch.inference_mode(), one_thread():
-            found = self.network(torch.from_numpy(observation.rows))
-        return np.asarray(found.numpy(), dtype=np.float64)
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=self.settings)
-        weights.save(path, self.network.state_dict(), card)
-
-    @classmethod
-    def load(cls, path: str | Path, *, guarded: bool = True, futures: Futures | None = None) -> RampPolicy:
-        """Read what `save` wrote.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        from .network import Network
-
-        network, _, card = weights.restore(path, NAME, Settings, lambda made: Network(made.width, made.variant))
-        return cls(network, card.settings, guarded=guarded, futures=futures)
+        return np.asarray(self.scores(observation.rows), dtype=np.float64)
 
 
 def _in_time(state: State, degree: int) -> bool:

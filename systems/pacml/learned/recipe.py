@@ -1,22 +1,94 @@
-"""How the PAC-ML policy is trained, loaded and judged."""
+"""How the PAC-ML policy may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances import InstanceError
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Pacml
-from .settings import NAME, Settings
+from ..step import Units
 
-if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+NAME = "pacml"
+Variant = Literal["all", "totals", "no-history"]
+"""What a network sees; to compare with, ``totals`` are the cluster's and the job's totals only, no block, and
+``no-history`` is nothing of the jobs so far but their mean gap."""
 
-    from .teacher import Taught
+
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the PAC-ML policy and its training.
+
+    Attributes:
+        profiles: folder of the published models' PipeDream profiles.
+        units: in which the network is trained and judged.
+        shorter: sets of types besides the published one, of the same models for fewer steps; without them the network
+            learns the five lengths by heart, and other models are blocked more often.
+        variant: what the network sees.
+        width: of its hidden layers.
+        blocks: whether it chooses the block; else a degree, and published first fit places each op.
+        imitation_updates, imitation_rate, temperature, minibatch: of imitation.
+        labels: decisions that the teacher labels by its table, in each published setting.
+        searched: decisions that it labels by rollouts.
+        planned: distributions of which it plans futures instead of playing on,
+        planned_labels: decisions of each of them that it labels so, thirty times as fast as by rollouts.
+        corrected: decisions that it labels by rollouts besides, in states that the network comes to.
+        planned_corrected: the same by plans.
+        corrected_updates, corrected_rate: of imitation with them; 0 updates leave that stage out.
+        rounds: of policy iteration that make the teacher's table, and episodes in each.
+        validate_every: updates from one validation to the next.
+        validation_seeds: cases of each published setting.
+        processes: that label at once.
+    """
+
+    RETIRED: ClassVar[frozenset[str]] = frozenset(
+        (
+            *("rl_updates", "rl_rate", "rl_minutes", "critic_rate", "gamma", "lam", "entropy", "passes", "lanes"),
+            *("steps", "warm", "share_various"),
+        )
+    )
+    """Of PPO, which added nothing: weights that were made with it say so on their cards."""
+
+    profiles: str = "../shared/data/pipedream"
+    units: tuple[Units, ...] = ("physical",)
+    shorter: int = limited(0, least=0)
+    variant: Variant = "all"
+    width: int = limited(96, least=1)
+    blocks: bool = True
+    imitation_updates: int = limited(3000, least=1)
+    imitation_rate: float = limited(2e-3, above=0)
+    temperature: float = limited(0.02, above=0)
+    minibatch: int = limited(512, least=1)
+    labels: int = limited(6000, least=1)
+    searched: int = limited(1500, least=0)
+    planned: tuple[str, ...] = ()
+    planned_labels: int = limited(5000, least=0)
+    corrected: int = limited(800, least=0)
+    planned_corrected: int = limited(800, least=0)
+    corrected_updates: int = limited(3000, least=0)
+    corrected_rate: float = limited(1e-3, above=0)
+    rounds: int = limited(7, least=1)
+    validate_every: int = limited(250, least=1)
+    validation_seeds: int = limited(8, least=1)
+    processes: int = limited(2, least=1)
+
+    def __post_init__(self) -> None:
+        Limited.__post_init__(self)
+        for name, wrong, why in (
+            ("planned", not set(self.planned) <= set("ABCD"), "names others than A, B, C, D"),
+            ("planned", self.planned and not self.blocks, "is of blocks, and none is chosen"),
+            ("units", not self.units or len(set(self.units)) < len(self.units), "names none, or one twice"),
+        ):
+            if wrong:
+                raise InstanceError(name, f"{getattr(self, name)!r} {why}")
+
 
 TRAINING, VALIDATION = 2_000_000, 1_000_000
 """Where the seeds of cases begin; those below a million are for tests."""
@@ -26,48 +98,6 @@ RIVALS = (
     *("smallest+best", "from-2+best", "about-4+first", "from-8+best"),
 )
 """The best constants and rules with a block of each distribution, in either of the units: docs/pacml-results.md."""
-
-
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation of the teachers, then again with labels of states that the network comes to."""
-    teachers: list[Taught] = []
-
-    def stage(name: str, updates: int, rate: float, corrects: bool) -> Stage:
-        make = _imitation(settings, seed, teachers, updates, rate, corrects=corrects)
-        return Stage(name, make, updates, settings.validate_every)
-
-    made = [stage("imitation", settings.imitation_updates, settings.imitation_rate, False)]
-    if settings.corrected_updates:
-        made.append(stage("correction", settings.corrected_updates, settings.corrected_rate, True))
-    return made
-
-
-def _imitation(
-    settings: Settings, seed: int, teachers: list[Taught], updates: int, rate: float, *, corrects: bool
-) -> Callable[[Tensors | None], Any]:
-    def make(before: Tensors | None) -> Any:
-        from .learners import imitation, validation
-        from .network import Network
-        from .scenarios import published
-        from .teacher import corrected, taught
-
-        network = start(lambda: Network(settings.width, settings.variant), seed, before)
-        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
-        # a run that is resumed at the correction has its teachers to make anew
-        teachers[:] = teachers or taught(scenario, settings, seed)
-        found = corrected(teachers, network, settings, seed) if corrects else teachers
-        labels = [(*teacher.searched, *(() if corrects else teacher.quick)) for teacher in found]
-        judge = validation(scenario, settings)
-        return imitation(network, labels, judge, settings, rate, updates, seed + corrects)
-
-    return make
-
-
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import RampPolicy
-
-    return RampPolicy.load(path)
 
 
 def judge(
@@ -90,25 +120,24 @@ def judge(
         cluster: communication groups x racks x servers in a rack.
         load, jobs: see `gangplan.systems.pacml.arrivals`.
     """
-    chosen = units or policy.settings.get("units", ["physical"])[0]
+    chosen = units or policy.settings.units[0]
     grounds = [Pacml(profiles, letter, chosen, models, cluster, jobs, load) for letter in "ABCD"]
     return grounds, lambda drawn, seed: policy, RIVALS
-
-
-def export(policy: Any, path: Path) -> tuple[Path]:
-    """Write a policy as ONNX."""
-    from .onnx import export as write
-
-    return write(policy, path)
 
 
 RECIPE = Recipe(
     name=NAME,
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            Step("imitation", of.imitation_updates, of.validate_every),
+            Step("correction", of.corrected_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=export,
+    export=later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -20,10 +20,10 @@ from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, turn_of, write_rows
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
-from .network import Network, compiled
+from .network import Network
+from .recipe import Settings
 from .scenarios import EPISODE, TRAINING, Episode, Scenario
 from .servers import start_job
-from .settings import Settings
 from .tables import Tables, Times
 from .values import EXPLORE, GAMMA, value_table, weigh, worth
 
@@ -281,7 +281,7 @@ def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
 
 def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
-    jobs = [delayed(_correct)(x, compiled(network), settings, seed + i) for i, x in enumerate(teachers)]
+    jobs = [delayed(_correct)(x, network.compiled(), settings, seed + i) for i, x in enumerate(teachers)]
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 

@@ -13,7 +13,7 @@ from gangplan.learned.training.ppo import Observed
 from ..batch import Batch
 from ..suites import TRAINING
 from .observe import Halves, observe, set_aside
-from .settings import Settings
+from .recipe import Settings
 
 
 class Picking:

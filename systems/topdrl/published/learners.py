@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import Ppo
 from gangplan.learned.training.ragged import soft_cross_entropy
+from gangplan.learned.training.trainer import Trainer
 
-from ..suites import VALIDATION
+from ..arrays import WAITING
+from ..suites import TRAINING, VALIDATION
 from .episodes import Picking, Placing
 from .network import Critic, Network
-from .settings import Settings
-from .teacher import labelled, stagger
+from .recipe import Settings
 
 TEMPERATURE = 0.05
 """Of the teacher's regrets, as shares of the mean JCT or so."""
 
 
-class Validation:
-    """Mean JCT in workloads of validation seeds, by the best score.
+class Training(Trainer[Settings]):
+    """Imitation of a teacher, then PPO."""
 
-    Args:
-        settings: of the training.
-    """
+    def network(self) -> Network:
+        """Return the network of the settings."""
+        return Network(self.settings)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def critic(self) -> Critic:
+        """Return a network of the same form, for values."""
+        return Critic(self.settings)
 
-    def __call__(self, network: nn.Module) -> dict[str, float]:
-        """Return the mean JCT in seconds as ``score``."""
+    def validate(self, network: Network) -> dict[str, float]:
+        """Return the mean JCT in seconds in workloads of validation seeds, by the best action, as ``score``."""
+        of = self.settings
+        seeds = range(VALIDATION, VALIDATION + of.validation_seeds)
+        episodes = kind(of)(of, 0, draw=[of.mix.draw(x) for x in seeds], count=len(seeds))
         with torch.inference_mode():
-            return {"score": mean_jct(cast(Network, network), self._settings)}
+            while (mask := episodes.mask).any():
+                scores = network(torch.from_numpy(episodes.see())).numpy()
+                episodes.take(np.where(mask, scores, -np.inf).argmax(axis=1))
+        return {"score": float(np.mean([x.mean_jct for x in episodes.batch.finished]))}
 
+    def imitation(self, network: Network) -> Imitation:
+        """Return what trains a network on the teacher's decisions."""
+        of, labels = self.settings, labelled(self.settings, self.seed)
 
-def mean_jct(network: Network, settings: Settings) -> float:
-    """Return the mean JCT in the workloads of validation."""
-    seeds = range(VALIDATION, VALIDATION + settings.validation_seeds)
-    episodes = kind(settings)(settings, 0, draw=[settings.mix.draw(x) for x in seeds], count=len(seeds))
-    while (mask := episodes.mask).any():
-        scores = network(torch.from_numpy(episodes.see())).numpy()
-        episodes.take(np.where(mask, scores, -np.inf).argmax(axis=1))
-    return float(np.mean([x.mean_jct for x in episodes.batch.finished]))
+        def draw(rng: np.random.Generator) -> Tensor:
+            chosen = torch.from_numpy(rng.integers(0, len(labels.rows), of.minibatch))
+            mask = labels.mask[chosen]
+            scores, regret = network(labels.rows[chosen])[mask], labels.regret[chosen][mask]
+            index = mask.nonzero()[:, 0]
+            return soft_cross_entropy(scores, index, regret, len(chosen), temperature=TEMPERATURE)
+
+        rate, updates = of.imitation_rate, of.imitation_updates
+        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed)
+
+    def rl(self, network: Network) -> Ppo:
+        """Return what trains a network by PPO."""
+        episodes = kind(self.settings)(self.settings, self.seed)
+        stagger(episodes)
+        return Ppo(self, network, episodes, pay=self.settings.pay)
 
 
 def kind(settings: Settings) -> type[Picking]:
@@ -53,23 +72,56 @@ def kind(settings: Settings) -> type[Picking]:
     return Picking if settings.decides == "job" else Placing
 
 
-def imitation(network: Network, settings: Settings, seed: int) -> Imitation:
-    """Return what trains a network on the teacher's decisions."""
-    labels = labelled(settings, seed)
-
-    def draw(rng: np.random.Generator) -> Tensor:
-        chosen = torch.from_numpy(rng.integers(0, len(labels.rows), settings.minibatch))
-        mask = labels.mask[chosen]
-        scores, regret = network(labels.rows[chosen])[mask], labels.regret[chosen][mask]
-        index = mask.nonzero()[:, 0]
-        return soft_cross_entropy(scores, index, regret, len(chosen), temperature=TEMPERATURE)
-
-    updates, judge = settings.imitation_updates, Validation(settings)
-    return Imitation(network, draw, judge, rate=settings.imitation_rate, updates=updates, seed=seed)
+LANES = 8
+"""Episodes side by side that are labelled: few, so that they are played to their ends."""
 
 
-def ppo(network: Network, critic: Critic, settings: Settings, seed: int) -> Ppo:
-    """Return what trains a network by PPO."""
-    episodes = kind(settings)(settings, seed)
-    stagger(episodes)
-    return Ppo(network, critic, episodes, Validation(settings), settings, seed, pay=settings.pay)
+class Labels(NamedTuple):
+    """D decisions that were taught.
+
+    Attributes:
+        rows: what the network is shown, (D, width).
+        mask: which actions are allowed, bool (D, actions).
+        regret: how much worse each is than the best, 0 for that, infinite where it is forbidden, float32 (D, actions).
+    """
+
+    rows: Tensor
+    mask: Tensor
+    regret: Tensor
+
+
+def labelled(settings: Settings, seed: int) -> Labels:
+    """Return decisions along episodes that the teacher plays, straying now and then."""
+    import torch
+
+    episodes = Picking(settings, seed, first=TRAINING + 5_000_000, count=min(settings.lanes, LANES))
+    rows, masks, regrets = [], [], []
+    for _ in range(-(-settings.labels // episodes.count)):
+        rows.append(torch.from_numpy(episodes.see()))
+        masks.append(torch.from_numpy(episodes.mask.copy()))
+        regret = least_work(episodes)
+        regrets.append(torch.from_numpy(regret))
+        noise = np.where(episodes.mask, episodes.rng.random(regret.shape), np.inf)
+        strays = episodes.rng.random(len(regret)) < settings.strays
+        episodes.take(np.where(strays, noise.argmin(axis=1), regret.argmin(axis=1)))
+    return Labels(torch.cat(rows), torch.cat(masks), torch.cat(regrets))
+
+
+def stagger(episodes: Picking) -> None:
+    """Play the episodes by the teacher, each a while longer than the one before, so that not all are at one time."""
+    for step in range(2 * episodes.settings.mix.jobs):
+        plays = step < np.linspace(0, 2 * episodes.settings.mix.jobs, episodes.count)
+        episodes.batch.act(np.where(plays, least_work(episodes).argmin(axis=1), -1))
+
+
+def least_work(episodes: Picking) -> NDArray[np.float32]:
+    """Return the regrets 0 of the job with the least work, or of waiting if that does not fit, and 1 of others."""
+    batch, slots = episodes.batch, episodes.settings.slots
+    queue = batch.state.queue[:, :slots]
+    work = np.take_along_axis(batch.jobs.expected * batch.jobs.gpus, queue, 1)
+    first = np.where(np.arange(queue.shape[1]) < batch.state.count[:, WAITING, None], work, np.inf).argmin(axis=1)
+    every = np.arange(len(batch))
+    best = np.where(batch.mask[every, first], first, slots)
+    regret = np.where(batch.mask, 1.0, np.inf).astype(np.float32)
+    regret[every, best] = 0.0
+    return regret

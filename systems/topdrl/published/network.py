@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..image import SCALARS
-from .settings import Settings
+from .recipe import Settings
 
 PATCH = 5
 """Rows that the first convolution takes together."""

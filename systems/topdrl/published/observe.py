@@ -10,7 +10,7 @@ from gangplan.solvers.compiled.kernel import Ints
 from ..arrays import Jobs, State
 from ..image import SCALARS, draw
 from ..rows import JobRows, StateRows
-from .settings import Settings
+from .recipe import Settings
 
 Halves = NDArray[np.float16]
 """Images are of 0 and 1, and many are kept."""

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.learned.policy import weights
-from gangplan.solvers.processes import one_thread
+from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.checkpoint import Tensors
 
 from ..allocate import ALLOCATORS, allocate
 from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..step import advance, start
 from .observe import alone, observe, set_aside
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Network
 
 
-class TopdrlPolicy:
+class TopdrlPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.topdrl.simulate` that takes the action of the best score.
 
     Args:
@@ -33,14 +31,23 @@ class TopdrlPolicy:
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """
 
+    recipe, config = NAME, Settings
+
     def __init__(
         self, network: Network, settings: Settings, *, allocator: str | None = None, step: float | None = None
     ) -> None:
         name = allocator or settings.allocator
         if name not in ALLOCATORS:
             raise InstanceError("allocator", f"{name!r} is not one of {', '.join(ALLOCATORS)}")
-        self.network, self.settings, self.step = network.cpu().eval(), settings, step
-        self.allocator = ALLOCATORS.index(name)
+        super().__init__(network, settings)
+        self.step, self.allocator = step, ALLOCATORS.index(name)
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+        """Return the network of the settings."""
+        from .network import Network
+
+        return Network(settings)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish.
@@ -61,14 +68,6 @@ class TopdrlPolicy:
                     continue
             if not advance(jobs, cluster, state):
                 return
-
-    def scores(self, seen: NDArray[np.float16]) -> NDArray[np.float32]:
-        """Return the scores of the actions in states that were observed, float32 (B, actions)."""
-        import torch
-
-        with torch.inference_mode(), one_thread():
-            found: NDArray[np.float32] = self.network(torch.from_numpy(seen)).numpy()
-        return found
 
     def _mask(self, jobs: Jobs, state: State) -> NDArray[np.bool_]:
         """Return which jobs in sight fit, and whether waiting is possible, bool (slots + 1,)."""
@@ -94,20 +93,3 @@ class TopdrlPolicy:
             aside[0, np.where(idle, self.scores(seen)[0], -np.inf).argmax()] = True
         take[:] = np.add.reduceat(aside[0], cluster.first[:-1], dtype=np.int64)
         return 0
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
-        weights.save(path, self.network.state_dict(), card)
-
-    @classmethod
-    def load(cls, path: str | Path, **arguments: Any) -> TopdrlPolicy:
-        """Read what `save` wrote; arguments are those of the class.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        from .network import Network
-
-        network, settings, _ = weights.restore(path, NAME, Settings, Network)
-        return cls(network, settings, **arguments)

@@ -1,49 +1,106 @@
-"""How TopDRL's policy is trained, loaded and judged."""
+"""How TopDRL's policy may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances import InstanceError
+from gangplan.instances.lazy import later
+from gangplan.instances.placement import Fleet
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import PpoSettings, limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Topdrl
-from .settings import NAME, Settings
 
 if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+    from ..workloads import Mix
+
+NAME = "topdrl"
 
 
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation, if there is to be any, and PPO."""
+@dataclass(frozen=True, slots=True)
+class Settings(PpoSettings):
+    """Hyper-parameters of the policy and its training; of PPO, see `PpoSettings`.
 
-    def imitate(before: Tensors | None) -> Any:
-        from .learners import imitation
-        from .network import Network
+    Attributes:
+        decides: ``job``, TopDRL: the network picks the job, `allocator` its GPUs; or ``gpus``, Proximity-DRL: the
+            queue goes first come first served, and the network picks the GPUs of its head one by one.
+        branches: ``several``, one for the image of the cluster, one for that of the queue, one for numbers; or ``one``
+            for all images in one.
+        head: ``shared``, the score of a slot is made of its block and of what is common; or ``dense``, of the latter.
+        size: of the workloads, one of the published.
+        slots, backlog: jobs of the queue in sight, and how many more are counted.
+        cluster: racks, nodes of a rack, GPUs of a node.
+        allocator: one of `gangplan.systems.topdrl.ALLOCATORS`.
+        rows, step, widest: of the images: rows, seconds of a row, GPUs of the largest job.
+        channels, width: of convolutions and of layers.
+        reward, hold, pay: see `gangplan.systems.topdrl.batch.Batch`, and what a reward of 1 counts.
+        imitation_updates, imitation_rate, minibatch: of imitation of least work first, with which training begins; 0
+            updates leave it out.
+        labels, strays: decisions that the teacher labels, and the share of them after which another one is made.
+        validate_every, validation_seeds: updates from one validation to the next, and workloads of each.
+    """
 
-        return imitation(start(lambda: Network(settings), seed, before), settings, seed)
+    decides: Literal["job", "gpus"] = "job"
+    branches: Literal["several", "one"] = "several"
+    head: Literal["shared", "dense"] = "shared"
+    size: Literal["small", "large"] = "small"
+    slots: int = limited(20, least=1)
+    backlog: int = limited(5, least=1)
+    cluster: tuple[int, ...] = (2, 4, 4)
+    allocator: str = "closest"
+    rows: int = limited(30, least=10)
+    step: float = limited(1.0, above=0)
+    widest: int = limited(8, least=1)
+    channels: int = limited(16, least=1)
+    width: int = limited(128, least=1)
+    reward: Literal["throughput", "jct"] = "throughput"
+    hold: float = limited(1.0, least=0)
+    pay: float = limited(0.01, above=0)
+    imitation_updates: int = limited(0, least=0)
+    imitation_rate: float = limited(1e-3, above=0)
+    minibatch: int = limited(256, least=1)
+    labels: int = limited(20000, least=1)
+    strays: float = limited(0.1, least=0, most=1)
+    validate_every: int = limited(5, least=1)
+    validation_seeds: int = limited(16, least=1)
 
-    def improve(before: Tensors | None) -> Any:
-        from .learners import ppo
-        from .network import Critic, Network
+    def __post_init__(self) -> None:
+        PpoSettings.__post_init__(self)
+        if len(self.cluster) != 3 or min(self.cluster) < 1:
+            raise InstanceError("cluster", f"{self.cluster!r} is not racks, nodes and GPUs")
+        if not (self.imitation_updates or self.rl_updates):
+            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
+        if self.decides == "gpus" and self.imitation_updates:
+            raise InstanceError("imitation_updates", "is not 0, and nobody teaches to pick GPUs")
+        if self.decides == "gpus" and self.slots > 1:
+            raise InstanceError("slots", f"{self.slots} are not 1: the head of the queue is all that is decided about")
 
-        critic = start(lambda: Critic(settings), seed + 1, None)
-        return ppo(start(lambda: Network(settings), seed, before), critic, settings, seed)
+    @property
+    def fleet(self) -> Fleet:
+        """The cluster that it is trained on."""
+        return Fleet.regular(*self.cluster)
 
-    made = [
-        Stage("imitation", imitate, settings.imitation_updates, max(settings.imitation_updates // 5, 1)),
-        Stage("rl", improve, settings.rl_updates, settings.validate_every),
-    ]
-    return [x for x in made if x.updates]
+    @property
+    def gpus(self) -> int:
+        """How many there are."""
+        racks, nodes, gpus = self.cluster
+        return racks * nodes * gpus
 
+    @property
+    def mix(self) -> Mix:
+        """The workloads that it is trained on."""
+        from ..workloads import LARGE, SMALL
 
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import TopdrlPolicy
+        return LARGE if self.size == "large" else SMALL
 
-    return TopdrlPolicy.load(path)
+    @property
+    def actions(self) -> int:
+        """How many the network scores: slots and to wait, or GPUs."""
+        return self.slots + 1 if self.decides == "job" else self.gpus
 
 
 def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list[str]]:
@@ -65,8 +122,14 @@ RECIPE = Recipe(
     name=NAME,
     about="which job of the queue starts next on a cluster where close GPUs are faster",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            Step("imitation", of.imitation_updates, of.imitation_updates // 5),
+            Step("rl", of.rl_updates, of.validate_every),
+        ],
+    ),
+    load=later(f"{__package__}.policy:TopdrlPolicy.load"),
     judge=judge,
     data="drawn workloads of TopDRL's mix",
 )

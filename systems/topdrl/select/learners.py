@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import expected_regret, rows_of, soft_cross_entropy
+from gangplan.learned.training.trainer import Trainer
 
 from ..arrays import begin, cluster_of, jobs_of
 from ..rules import rule
@@ -16,9 +17,9 @@ from .candidates import scratch_of
 from .episodes import play
 from .features import WIDTH
 from .guard import RULES
-from .network import Network, compiled
-from .settings import JUDGED, Settings
-from .teacher import Labels
+from .network import Network
+from .recipe import JUDGED, Settings
+from .rollouts import labels
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
@@ -26,29 +27,30 @@ CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
 
 
-class Validation:
-    """Mean JCT by suite, over that of least work.
+class Training(Trainer[Settings]):
+    """Imitation of a teacher; workloads that judge it are drawn once."""
 
-    Args:
-        seeds: workloads of each suite.
-    """
-
-    def __init__(self, seeds: int) -> None:
+    def __init__(self, settings: Settings, seed: int) -> None:
+        super().__init__(settings, seed)
         self._cases = []
         for name in JUDGED:
             made = suite(name)
             cluster = cluster_of(made.fleet, made.proximity)
-            for seed in range(VALIDATION, VALIDATION + seeds):
-                work, told = made.draw(seed)
+            for number in range(VALIDATION, VALIDATION + settings.validation_seeds):
+                work, told = made.draw(number)
                 jobs = jobs_of(work, made.proximity, told)
                 state = begin(jobs, cluster)
                 rule("least_work").finish(jobs, cluster, state)
                 self._cases.append((name, jobs, cluster, float((state.finish - jobs.submit).mean())))
         self._scratch = scratch_of(cluster, WIDTH)
 
-    def __call__(self, network: Network) -> dict[str, float]:
-        """Return the ratio of each suite, and their geometric mean as ``score``."""
-        weights = compiled(network)
+    def network(self) -> Network:
+        """Return the network of the settings."""
+        return Network(self.settings.width)
+
+    def validate(self, network: Network) -> dict[str, float]:
+        """Return the mean JCT of each suite over that of least work, and their geometric mean as ``score``."""
+        weights = network.compiled()
         found: dict[str, list[float]] = {}
         for name, jobs, cluster, base in self._cases:
             state = begin(jobs, cluster)
@@ -57,23 +59,23 @@ class Validation:
         ratios = {name: float(np.mean(values)) for name, values in found.items()}
         return {"score": float(np.exp(np.mean(np.log(list(ratios.values()))))), **ratios}
 
+    def imitation(self, network: Network) -> Imitation:
+        """Return what trains a network on labels of decisions.
 
-def imitation(network: Network, labels: Labels, judge: Validation, settings: Settings, seed: int) -> Imitation:
-    """Return what trains a network on labels of decisions.
+        Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has:
+        it is linear in the regrets, so that their noise averages out over decisions; the cross-entropy is there at the
+        beginning, when a softmax that is sure of the wrong candidates would learn nothing.
+        """
+        of, taught = self.settings, labels(self.settings, self.seed)
+        rows, regret = torch.from_numpy(taught.rows), torch.from_numpy(taught.regret.astype(np.float32))
+        d = len(taught.first) - 1
 
-    Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has: it
-    is linear in the regrets, so that their noise averages out over decisions; the cross-entropy is there at the
-    beginning, when a softmax that is sure of the wrong candidates would learn nothing.
-    """
-    rows, regret = torch.from_numpy(labels.rows), torch.from_numpy(labels.regret.astype(np.float32))
-    d = len(labels.first) - 1
+        def draw(rng: np.random.Generator) -> Tensor:
+            chosen = rng.integers(0, d, of.minibatch)
+            at, index = rows_of(taught.first, chosen)
+            scores, n = network(rows[at]), len(chosen)
+            likely = soft_cross_entropy(scores, index, regret[at], n, temperature=of.temperature)
+            return expected_regret(scores, index, regret[at], n, cap=CAP) + of.cross_entropy * likely
 
-    def draw(rng: np.random.Generator) -> Tensor:
-        chosen = rng.integers(0, d, settings.minibatch)
-        at, index = rows_of(labels.first, chosen)
-        scores, n = network(rows[at]), len(chosen)
-        likely = soft_cross_entropy(scores, index, regret[at], n, temperature=settings.temperature)
-        return expected_regret(scores, index, regret[at], n, cap=CAP) + settings.cross_entropy * likely
-
-    rate, updates = settings.rate, settings.updates
-    return Imitation(network, draw, judge, rate=rate, updates=updates, seed=seed, clip=1.0, average=AVERAGED)
+        given = (network, draw, self.validate)
+        return Imitation(*given, rate=of.rate, updates=of.updates, seed=self.seed, average=AVERAGED)

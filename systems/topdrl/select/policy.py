@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.policy import weights
-from gangplan.solvers.processes import one_thread
+from gangplan.learned.policy.network import NetworkPolicy, pick
+from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrays import Cluster, Jobs, State
-from .settings import NAME, Settings
+from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
     from .network import Network
@@ -36,7 +34,7 @@ class Observation:
     take: NDArray[np.int64]
 
 
-class SelectPolicy:
+class SelectPolicy(NetworkPolicy):
     """A policy for `gangplan.systems.topdrl.simulate`.
 
     Args:
@@ -45,10 +43,19 @@ class SelectPolicy:
         guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.guard`.
     """
 
-    def __init__(self, network: Network, settings: Mapping[str, Any] | None = None, *, guarded: bool = True) -> None:
-        self.network = network.cpu().eval()
-        self.settings = {**(settings or {}), "width": network.width}
+    recipe, config = NAME, Settings
+    network: Network
+
+    def __init__(self, network: Network, settings: Settings | None = None, *, guarded: bool = True) -> None:
+        super().__init__(network, replace(settings or Settings(), width=network.width))
         self.guarded = guarded
+
+    @classmethod
+    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+        """Return the network of the settings."""
+        from .network import Network
+
+        return Network(settings.width)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
@@ -56,9 +63,8 @@ class SelectPolicy:
         from .episodes import play
         from .features import WIDTH
         from .guard import RULES, guarded
-        from .network import compiled
 
-        s, net = scratch_of(cluster, WIDTH), compiled(self.network)
+        s, net = scratch_of(cluster, WIDTH), self.network.compiled()
         if self.guarded:
             guarded(jobs, cluster, state, s, net)
         else:
@@ -76,31 +82,8 @@ class SelectPolicy:
 
     def score(self, observation: Observation) -> FloatArray:
         """Return what the network says of each candidate, float64 (A,)."""
-        import torch
-
-        with torch.inference_mode(), one_thread():
-            found = self.network(torch.from_numpy(observation.rows))
-        return np.asarray(found.numpy(), dtype=np.float64)
+        return np.asarray(self.scores(observation.rows), dtype=np.float64)
 
     def choose(self, observation: Observation, seed: int | None = None) -> int:
         """Return the place of the candidate the network likes best, or of one drawn from the softmax of the scores."""
-        scores = self.score(observation)
-        if seed is not None:
-            scores = scores + np.random.default_rng(seed).gumbel(size=len(scores))
-        return int(np.argmax(scores))
-
-    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
-        """Write weights and a model card."""
-        weights.save(path, self.network.state_dict(), card or weights.Card(NAME, NAME, settings=self.settings))
-
-    @classmethod
-    def load(cls, path: str | Path, **options: Any) -> SelectPolicy:
-        """Read what `save` wrote.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        from .network import Network
-
-        network, _, card = weights.restore(path, NAME, Settings, lambda made: Network(made.width))
-        return cls(network, card.settings, **options)
+        return pick(self.score(observation), seed)

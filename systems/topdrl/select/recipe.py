@@ -1,42 +1,56 @@
-"""How the selector is trained, loaded and judged."""
+"""How the selector may be configured, is trained, loaded and judged."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from gangplan.learned.policy.recipe import Recipe, start
-from gangplan.learned.training.stages import Stage
+from gangplan.instances.lazy import later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import limited
+from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Topdrl
-from .settings import JUDGED, NAME, Settings
 
-if TYPE_CHECKING:
-    from gangplan.learned.training.checkpoint import Tensors
+NAME = "select"
+JUDGED = ("small", "expensive", "mixed", "loaded", "uncertain")
+"""Suites of which workloads with validation seeds judge a network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the selector and its training.
+
+    Attributes:
+        width: of its hidden layers.
+        labels: decisions that the teacher labels, of states that it comes to.
+        futures, ahead: that the teacher plays with each candidate, and arrivals in each.
+        updates, rate: of imitation.
+        minibatch: decisions.
+        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        validate_every: updates from one validation to the next.
+        validation_seeds: workloads of each suite.
+    """
+
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"corrected", "corrected_updates", "corrected_rate"})
+    """Of imitation in states that the network comes to, which made no difference: they stand on cards of weights."""
+
+    width: int = limited(64, least=1)
+    labels: int = limited(36_000, least=1)
+    futures: int = limited(24, least=1)
+    ahead: int = limited(30, least=0)
+    updates: int = limited(1500, least=1)
+    rate: float = limited(2e-3, above=0)
+    minibatch: int = limited(256, least=1)
+    temperature: float = limited(1.0, above=0)
+    cross_entropy: float = limited(0.1, least=0)
+    validate_every: int = limited(500, least=1)
+    validation_seeds: int = limited(8, least=1)
+
 
 RIVALS = ("least_work", "linear", "sjf", "tetris")
-
-
-def stages(settings: Settings, seed: int) -> list[Stage]:
-    """Return imitation of the teacher."""
-
-    def imitate(before: Tensors | None) -> Any:
-        from .learners import Validation, imitation
-        from .network import Network
-        from .teacher import labels
-
-        network = start(lambda: Network(settings.width), seed, before)
-        return imitation(network, labels(settings, seed), Validation(settings.validation_seeds), settings, seed)
-
-    return [Stage("imitation", imitate, settings.updates, settings.validate_every)]
-
-
-def load(path: Path) -> Any:
-    """Return the policy of a file of weights."""
-    from .policy import SelectPolicy
-
-    return SelectPolicy.load(path)
 
 
 def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
@@ -54,8 +68,8 @@ RECIPE = Recipe(
     name=NAME,
     about="which job starts next on TopDRL's cluster, and on which GPUs, or to wait",
     config=Settings,
-    stages=stages,
-    load=load,
+    stages=staged(f"{__package__}.learners:Training", lambda of: [Step("imitation", of.updates, of.validate_every)]),
+    load=later(f"{__package__}.policy:SelectPolicy.load"),
     judge=judge,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on 2 racks of 4 nodes of 4 GPUs",
 )

@@ -1,25 +1,27 @@
-"""Rollouts: what each candidate comes to in sampled futures, if a plain rule goes on from there.
-
-A future has the jobs that wait and run, with the lengths expected, and some arrivals to come: lengths, GPUs and gaps
-are drawn with replacement. All candidates get the same futures.
-"""
+"""The teacher: it knows what jobs are like, looks ahead, and says what each candidate of a decision comes to."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp
 from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner
-from gangplan.solvers.compiled.routines import below, push
+from gangplan.learned.policy.perceptron import Weights, forward
+from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, inner, kernel
+from gangplan.solvers.compiled.routines import below, push, sow, uniform
 
 from ..allocate import CLOSEST
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
 from ..decode import Listing, decode, restore, sort_in
 from ..step import begin_job, pass_time
-from .candidates import WAIT, Scratch, remaining
-from .episodes import HEAD, PATIENCE, key_of
+from ..suites import MIXES, TRAINING, Suite, suite, told_means
+from .candidates import WAIT, Scratch, remaining, scratch_of
+from .episodes import HEAD, PATIENCE, key_of, take_candidate
+from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
+from .guard import RULES
+from .recipe import Settings
 
 
 class Base(NamedTuple):
@@ -162,3 +164,147 @@ def best_scores(score: Floats, k: int, tried: Ints) -> int:
             tried[at] = tried[at - 1]
         tried[place] = i
     return found
+
+
+KINDS = ("small", "expensive", "mixed", "loaded", "uncertain", "heavy")
+"""Of episodes, in turn; ``heavy`` is like traces: lengths lognormal, gangs of powers of two, each its own intensity."""
+POOL = 2000
+"""Jobs that futures are drawn from."""
+
+
+def episode(number: int, jobs: int = 150) -> tuple[Jobs, Jobs]:
+    """Return the jobs of a training episode, and others like them to draw futures from."""
+    kind, seed = KINDS[number % len(KINDS)], TRAINING + 2 * number
+    made = suite("small" if kind == "heavy" else kind)
+    rng = np.random.default_rng(seed)
+    pace = float(rng.uniform(0.75, 1.15))
+    spread, most = float(rng.uniform(0.8, 1.8)), int(rng.integers(3, 6))
+    found = []
+    for own, n in ((seed, jobs), (seed + 1, POOL)):
+        if kind == "heavy":
+            found.append(_heavy(own, n, made, pace, spread, most))
+            continue
+        mix = MIXES[kind]
+        mix = replace(mix, jobs=n, arrival=min(mix.arrival * pace, 1.0))
+        work, told = told_means(mix)(own) if kind == "uncertain" else (mix.draw(own), None)
+        found.append(jobs_of(work, made.proximity, told))
+    return found[0], found[1]
+
+
+def _heavy(seed: int, n: int, made: Suite, pace: float, spread: float, most: int) -> Jobs:
+    """Return jobs of a load of about `pace`."""
+    rng = np.random.default_rng(seed)
+    gpus = 2 ** np.minimum(rng.geometric(0.45, n) - 1, most)
+    work = rng.lognormal(0.0, spread, n) * 100
+    intensity = rng.choice([0.2, 0.5, 1.0, 2.0, 4.0], n)
+    mean = (
+        100 * np.exp(spread**2 / 2) * float((2 ** np.minimum(np.arange(12), most) * 0.45 * 0.55 ** np.arange(12)).sum())
+    )
+    submit = np.cumsum(rng.exponential(1.25 * mean / (pace * int(made.fleet.gpus.sum())), n))
+    return Jobs(submit, work, work, gpus.astype(np.int64), intensity, np.append(0, np.cumsum(gpus)).astype(np.int64))
+
+
+TRIES, ROOM, EPISODES = 24, 20_000, 10_000
+"""Candidates that are labelled at most; rows of an episode at most; episodes of a seed."""
+KEPT, STUDENTS = 0.8, 0.15
+"""Shares: of the decisions, those that are labelled; of these, those that the student takes and not the teacher."""
+
+
+class Labels(NamedTuple):
+    """Decisions and what their candidates come to; d decisions, A rows.
+
+    Attributes:
+        rows: float32 (A, WIDTH).
+        first: the rows of each decision begin there, int64 (d + 1,).
+        regret: how much more the JCTs sum up to than by the best one, in mean lengths of a job, float64 (A,).
+    """
+
+    rows: Singles2
+    first: Ints
+    regret: Floats
+
+
+def labels(settings: Settings, seed: int) -> Labels:
+    """Return labelled decisions of training episodes, by rollouts.
+
+    Args:
+        settings: how many decisions and futures.
+        seed: of the episodes and the futures.
+    """
+    made = suite("small")
+    cluster = cluster_of(made.fleet, made.proximity)
+    scratch, student = scratch_of(cluster, WIDTH), least_work()
+    base = Base(RULES[0], np.array([TRIES, settings.futures, settings.ahead]))
+    room = Labels(np.zeros((ROOM, WIDTH), np.float32), np.zeros(ROOM, np.int64), np.zeros(ROOM))
+    found: list[Labels] = []
+    count, number = 0, EPISODES * seed
+    while count < settings.labels:
+        jobs, pool = episode(number)
+        d = label(jobs, cluster, begin(jobs, cluster), scratch, student, pool, base, number, room)
+        rows = int(room.first[d])
+        found.append(Labels(room.rows[:rows].copy(), room.first[: d + 1].copy(), room.regret[:rows].copy()))
+        count, number = count + d, number + 1
+    length = np.concatenate([np.diff(x.first) for x in found])
+    first = np.append(0, np.cumsum(length))
+    return Labels(np.concatenate([x.rows for x in found]), first, np.concatenate([x.regret for x in found]))
+
+
+def least_work() -> Weights:
+    """Return a network that prefers the candidate with the least work, but to wait as long as anything runs.
+
+    So the teacher, which tries the best candidates, tries waiting first, and what the network decides itself makes full
+    queues.
+    """
+    first = np.zeros((WIDTH, 2), np.float32)
+    names = CONTEXT + CANDIDATE
+    first[names.index("over_least")] = -1, 1
+    first[names.index("wait")] = 0.3, -0.3
+    none = np.zeros(2, np.float32)
+    return Weights(first, none.copy(), np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
+
+
+@kernel
+def label(
+    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, student: Weights, pool: Jobs,
+    base: Base, seed: int, out: Labels,
+) -> int:  # fmt: skip
+    """Play an episode, label a share `KEPT` of its decisions, and return how many there are.
+
+    Args:
+        jobs, cluster, state: are those of the episode.
+        scratch: of the cluster.
+        student: the candidates with its best scores are labelled; it takes the decisions that are not labelled.
+        pool: jobs like those to come.
+        base: who goes on, in how many futures.
+        seed: of the futures.
+        out: is written; there is room for all.
+    """
+    s = scratch
+    sow(seed)
+    tried, more = np.zeros(base.of[TRIED], np.int64), np.zeros(base.of[TRIED])
+    d, go_on = 0, True
+    while go_on:
+        k = 0
+        if state.count[WAITING] > 0:
+            see(jobs, cluster, state, s)
+            k = write_rows(jobs, cluster, state, s)
+        if k == 0:
+            go_on = pass_time(jobs, cluster, state)
+            continue
+        forward(s.row, k, student, s.score)
+        c = best_scores(s.score, k, tried)
+        best = 0
+        room = d + 1 < len(out.first) and out.first[d] + c <= len(out.rows)
+        if c > 1 and room and uniform() < KEPT:
+            weigh(jobs, cluster, state, pool, len(pool.submit), s, tried[:c], base, more[:c])
+            top = int(np.argmin(more[:c]))
+            for i in range(c):
+                at = out.first[d] + i
+                out.rows[at] = s.row[tried[i]]
+                out.regret[at] = (more[i] - more[top]) / s.stats[MEAN]
+            out.first[d + 1] = out.first[d] + c
+            d += 1
+            if uniform() >= STUDENTS:
+                best = top
+        go_on = take_candidate(jobs, cluster, state, s, tried[best])
+    return d

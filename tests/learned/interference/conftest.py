@@ -9,8 +9,7 @@ from gangplan.learned.interference.samples import Samples
 from gangplan.systems.interference.baselines import Rule
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.samples import log
-from gangplan.systems.interference.sources import log_samples
+from gangplan.systems.interference.samples import log, log_samples
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ from gangplan.instances.readers.measured import Pairs
 from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.interference.judge import judge
 from gangplan.learned.interference.samples import Samples
-from gangplan.systems.interference.sources import pair_samples
+from gangplan.systems.interference.samples import pair_samples
 
 
 def test_score() -> None:

@@ -12,7 +12,7 @@ from gangplan.instances.readers.measured import Pairs
 from gangplan.learned.interference.judge import hold_out, judge
 from gangplan.learned.interference.models import MODELS, available, fit
 from gangplan.learned.interference.samples import Samples
-from gangplan.systems.interference.sources import pair_samples
+from gangplan.systems.interference.samples import pair_samples
 
 pytest.importorskip("torch_geometric")
 

@@ -10,6 +10,7 @@ import torch
 
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.ppo import Decisions, Observed, Ppo, advantages, clipped_loss
+from gangplan.learned.training.trainer import Trainer
 
 
 def test_advantages() -> None:
@@ -99,11 +100,19 @@ class Mean(torch.nn.Module):
         return self.value.expand(len(rows))
 
 
+class Bandit(Trainer[PpoSettings]):
+    """Trains on bandits."""
+
+    def critic(self) -> Mean:
+        """Return what values all alike."""
+        return Mean()
+
+
 def test_a_bandit_is_learned() -> None:
     """The best of the arms that the mask allows is learned, from its pay alone."""
     settings = PpoSettings(rl_updates=100, rl_rate=0.05, critic_rate=0.02, steps=5, warm=0, passes=4)
     network = Arms()
-    learner = Ppo(network, Mean(), Doors(), lambda x: {"score": 0.0}, settings, 0)
+    learner = Ppo(Bandit(settings, 0), network, Doors())
     pay = [learner.update(step)["reward"] for step in range(1, 26)]
     assert pay[-1] > pay[0] + 0.1
     assert network.weight.item() > 3

@@ -25,16 +25,15 @@ from gangplan.instances.placement import (
     Task,
 )
 from gangplan.solvers import Run
-from gangplan.solvers.placement import node_kinds
+from gangplan.solvers.placement import pattern_bound
 from gangplan.solvers.placement.best_case import BestCase
-from gangplan.solvers.placement.bounds import bound
+from gangplan.solvers.placement.bounds import bound, impossible
 from gangplan.solvers.placement.build import build
-from gangplan.solvers.placement.enumeration import optimum
-from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.classic import load_balance
+from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.pattern_bound import bounds
-from gangplan.solvers.placement.policies import first_fit, load_balance
+from gangplan.solvers.placement.policies import first_fit
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.random_problem import random_problem
 
 
 def crowded(seed: int) -> PlacementProblem:
@@ -90,7 +89,7 @@ def test_patterns_are_below_the_optimum(seed: int, repeated: bool) -> None:
     duty = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], 2)
     problem = replace(problem, speeds=replace(problem.speeds, duty=duty))
     best = optimum(problem)
-    with mock.patch.object(node_kinds, "_REPEATED", 0 if repeated else 150):
+    with mock.patch.object(pattern_bound, "_REPEATED", 0 if repeated else 150):
         assert best is not None and by_patterns(problem) <= best * (1 + 1e-9)
 
 
@@ -185,7 +184,7 @@ def test_a_search_that_ends_early_proves_nothing() -> None:
     """No bound is above the optimum where searches for patterns look at a few sets only."""
     for problem in (begun(seed) for seed in range(8)):
         best = optimum(problem)
-        with mock.patch.object(node_kinds, "_STEPS", 2):
+        with mock.patch.object(pattern_bound, "_STEPS", 2):
             assert best is not None and by_patterns(problem) <= best * (1 + 1e-9)
 
 

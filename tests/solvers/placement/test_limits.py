@@ -13,7 +13,7 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import rate
 from gangplan.solvers import Run
 from gangplan.solvers.placement import methods
-from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.bounds import impossible
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.prepare import Batch

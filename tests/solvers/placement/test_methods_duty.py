@@ -12,9 +12,9 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
+from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.random_problem import random_problem
 
 
 def part_time(seed: int, variant: str = "") -> PlacementProblem:

@@ -12,7 +12,7 @@ from gangplan.instances import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
-from gangplan.solvers.placement.random_problem import random_problem
+from gangplan.solvers.placement.enumeration import random_problem
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 TOOLS = suite("placement")

@@ -11,9 +11,9 @@ import pytest
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, Running, SpeedModel, Task
 from gangplan.solvers import Run
-from gangplan.solvers.placement.gang import placements
+from gangplan.solvers.placement.bounds import impossible
+from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.gpu_assignment import fewest, pack
-from gangplan.solvers.placement.impossible import impossible
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online import State as OnlineState

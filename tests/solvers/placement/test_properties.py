@@ -14,14 +14,12 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers import Run
-from gangplan.solvers.placement.bounds import bound
-from gangplan.solvers.placement.enumeration import optimum
-from gangplan.solvers.placement.gang import placements
-from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.bounds import bound, impossible
+from gangplan.solvers.placement.build import placements
+from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.random_problem import random_problem
 from gangplan.solvers.placement.state import State
 
 SEEDS = st.integers(0, 10**6)

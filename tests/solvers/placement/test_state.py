@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.placement.gang import placements
+from gangplan.solvers.placement.build import placements
+from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.policies import first_fit
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.random_problem import random_problem
 from gangplan.solvers.placement.state import State
 
 

@@ -8,9 +8,9 @@ import pytest
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers import Run
+from gangplan.solvers.schedule.classic import BY_PRICES
 from gangplan.solvers.schedule.decode import data_of
 from gangplan.solvers.schedule.enumeration import random_problem
-from gangplan.solvers.schedule.lists import BY_PRICES
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import prepare
 from gangplan.solvers.schedule.prices import cheapest, grid_of, run_cost

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import recipe, start, train_policy
+from gangplan.learned.policy.recipe import recipe, train_policy
+from gangplan.learned.training.trainer import start
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.harmony.episodes import log_probabilities, mixture, play
-from gangplan.systems.harmony.learners import ActorCritic, corrected, imitation, validate
-from gangplan.systems.harmony.network import FeedForward, policy_network
+from gangplan.systems.harmony.learners import Replaying, Training, corrected
+from gangplan.systems.harmony.network import policy_network
 from gangplan.systems.harmony.policy import HarmonyPolicy
-from gangplan.systems.harmony.rewards import environment, make_log, reward_model
-from gangplan.systems.harmony.settings import Settings
+from gangplan.systems.harmony.recipe import Settings
+from gangplan.systems.harmony.rewards import environment, make_log
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.ground import Interference
 
@@ -27,10 +28,9 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def learner(settings: Settings, model: Any) -> ActorCritic:
+def learner(training: Training) -> Replaying:
     """Return what trains first weights."""
-    network = start(lambda: policy_network(settings), 0, None)
-    return ActorCritic(network, start(lambda: FeedForward(settings, 1), 1, None), settings, model, 0)
+    return training.rl(start(training.network, 0, None))
 
 
 def test_corrected_by_hand() -> None:
@@ -78,9 +78,8 @@ def test_exploration_is_accounted_for() -> None:
 @pytest.mark.parametrize("own", [{}, {"reward_model": "off", "samples": 100}])
 def test_the_same_curve(own: dict[str, Any]) -> None:
     """What was saved after two updates goes on as if it had not been, with what is replayed."""
-    settings = Settings(**TINY | own)
-    model = reward_model(settings, 0)
-    first, second = learner(settings, model), learner(settings, model)
+    training = Training(Settings(**TINY | own), 0)
+    first, second = learner(training), learner(training)
     for step in (1, 2):
         first.update(step)
     tensors, plain = first.state()
@@ -93,7 +92,7 @@ def test_the_same_curve(own: dict[str, Any]) -> None:
 def test_without_a_reward_model() -> None:
     """The true cluster pays in no more intervals than made the log; then the policy learns from what is kept alone."""
     settings = Settings(**TINY | {"reward_model": "off", "samples": 100, "replay": 50})
-    found, shown = learner(settings, None), [{"decisions": 0.0}]
+    found, shown = learner(Training(settings, 0)), [{"decisions": 0.0}]
     while "decisions" in shown[-1]:
         shown.append(found.update(len(shown)))
     paid = sum(int((seen.reward > 0).sum()) for seen in found._kept)
@@ -115,8 +114,7 @@ def test_it_learns() -> None:
         "validation_seeds": 8,
     }
     settings = Settings(**TINY | own)
-    model = reward_model(settings, 0)
-    found = learner(settings, model)
+    found = learner(Training(settings, 0))
     before = found.validate()["score"]
     for step in range(1, 31):
         found.update(step)
@@ -126,11 +124,11 @@ def test_it_learns() -> None:
 def test_imitation() -> None:
     """After imitation of a tuned rule the policy is ahead of the rule as published, in the true cluster."""
     settings = Settings(**TINY | {"form": "tuned", "labels": 3000, "imitation_rate": 5e-3, "jobs": 25, "width": 32})
-    model = reward_model(settings, 0)
-    found = imitation(start(lambda: policy_network(settings), 0, None), settings, model, 0)
+    training = Training(settings, 0)
+    found = training.imitation(start(training.network, 0, None))
     for step in range(1, 201):
         found.update(step)
-    assert found.validate()["score"] == validate(found.network, settings, model)["score"]
+    assert found.validate()["score"] == training.validate(found.network)["score"]
     policies = {"learned": HarmonyPolicy(found.network, settings), "rule": Settings().rule("tetris")}
     makers = {n: lambda case, seed, x=x: x for n, x in policies.items()}
     runs = evaluate(Interference(jobs=40), makers, [VALIDATION])

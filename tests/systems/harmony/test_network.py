@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.harmony.network import FeedForward, policy_network
 from gangplan.systems.harmony.observe import actions, width, widths
-from gangplan.systems.harmony.settings import Settings
+from gangplan.systems.harmony.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

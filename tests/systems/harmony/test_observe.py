@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.systems.harmony.observe import Lane, widths
-from gangplan.systems.harmony.settings import Settings
+from gangplan.systems.harmony.recipe import Settings
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.environment import Environment
 

@@ -11,11 +11,12 @@ import pytest
 from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference import greedy
 from gangplan.systems.interference.baselines import Rule, run
-from gangplan.systems.interference.cases import VALIDATION, poisson
+from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.greedy import Greedy, alternatives
+from gangplan.systems.interference.greedy import Greedy, Packing, alternatives, left_over
 from gangplan.systems.interference.outcome import check
 from gangplan.systems.interference.places import MOST, places, rooms
+from gangplan.systems.interference.rivals import alone
 
 
 def busy(seed: int) -> Environment:
@@ -109,3 +110,31 @@ def test_the_oracle_is_ahead() -> None:
         assert [check(outcome) for outcome in outcomes] == [[]] * 3
         jct.append(np.mean([outcome.jct.mean() for outcome in outcomes]))
     assert jct[1] < 0.9 * jct[0]
+
+
+def begun() -> tuple[Environment, int]:
+    """Return an empty rack's environment and a job of one worker alone."""
+    case = CENTRES["flat"](VALIDATION, jobs=60).at(slice(0, 16))
+    job = int(np.flatnonzero((case.jobs.workers == 1) & (case.jobs.servers == 0))[0])
+    return Environment(case), job
+
+
+def test_left_over() -> None:
+    """A GPU of a group of two leaves one there; the group beside it counts a tenth, and the server as much again."""
+    env, job = begun()
+    tried = np.zeros((2, 16, 2), dtype=np.int64)
+    tried[0, 3, 0] = tried[1, 5, 0] = 1
+    env.free[2, 0] = 0.0
+    inside = [np.flatnonzero(g == g[3]) for g in env.case.fleet.topology.group[:2]]
+    expected = 1 + sum(0.1 ** (i + 1) * (env.free[x, 0].sum() - 1) for i, x in enumerate(inside))
+    assert left_over(env, job, tried)[0] == pytest.approx(expected)
+    assert left_over(env, job, tried)[0] < left_over(env, job, tried)[1]
+
+
+def test_tightest() -> None:
+    """Alone everywhere as fast, a job of one worker goes where one GPU is left; `Greedy` takes the first."""
+    env, job = begun()
+    env.free[9, 0] = 1.0
+    truth = alone(env.case.truth)
+    assert Greedy(truth).offer(env, job)[0].keys() == {0}
+    assert Packing(truth).offer(env, job)[0].keys() == {9}

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from gangplan.instances import InstanceError
+from gangplan.learned.policy.weights import named
 from gangplan.systems.interference.cases import poisson
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.policies import make_policy, weights_of
+from gangplan.systems.interference.policies import make_policy
 
 
 def test_oracles_know_the_truth() -> None:
@@ -22,9 +23,9 @@ def test_weights_of_a_case_go_first(tmp_path: Path) -> None:
     """`harmony-ps` before `harmony` in the case `ps`, `harmony` elsewhere, nothing where there are none."""
     for name in ("harmony", "harmony-ps"):
         (tmp_path / f"{name}.safetensors").touch()
-    found = [weights_of("harmony", case, tmp_path) for case in ("ps", "ring")]
+    found = [named("harmony", case, tmp_path) for case in ("ps", "ring")]
     assert [x.stem for x in found if x is not None] == ["harmony-ps", "harmony"]
-    assert weights_of("ours", "ps", tmp_path) is None
+    assert named("ours", "ps", tmp_path) is None
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.marl.episodes import batch
-from gangplan.systems.marl.learners import Agents, imitation, labelled, validate
-from gangplan.systems.marl.network import Actor, Critic
-from gangplan.systems.marl.rewards import reward_models
-from gangplan.systems.marl.settings import Settings
+from gangplan.systems.marl.learners import Agents, Training
+from gangplan.systems.marl.network import Actor
+from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {
@@ -25,16 +24,14 @@ SETTINGS = Settings(**TINY)
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, Any]:
-    """Return the model that pays."""
-    return reward_models(SETTINGS, 0)
+def training() -> Training:
+    """Return what the stages share, with the model that pays."""
+    return Training(SETTINGS, 0)
 
 
-def learner(models: dict[str, Any], **own: Any) -> Agents:
+def learner(training: Training) -> Agents:
     """Return what trains first weights by PPO."""
-    settings = Settings(**TINY | own)
-    network, critic = start(lambda: Actor(settings), 0, None), start(lambda: Critic(settings), 1, None)
-    return Agents(network, critic, settings, models, 0)
+    return training.rl(start(training.network, 0, None))
 
 
 def chance_of_right(network: Actor, steps: list[Any]) -> float:
@@ -46,30 +43,30 @@ def chance_of_right(network: Actor, steps: list[Any]) -> float:
     return float(np.mean([p[mask].sum() for p, mask in zip(parts, (m for x in steps for m in x.right), strict=True)]))
 
 
-def test_imitation(models: dict[str, Any]) -> None:
+def test_imitation(training: Training) -> None:
     """The teacher is followed more often, also in episodes that were not learned from; figures are those of play."""
-    apart = labelled(SETTINGS, models, 1)
-    found = imitation(start(lambda: Actor(SETTINGS), 0, None), SETTINGS, models, 0)
+    apart = training.labelled(seed=1)
+    found = training.imitation(start(training.network, 0, None))
     network = found.network
     assert isinstance(network, Actor)
     before = chance_of_right(network, apart)
     for step in range(1, 41):
         found.update(step)
     assert chance_of_right(network, apart) > before + 0.1
-    assert found.validate() == validate(network, SETTINGS, models)
+    assert found.validate() == training.validate(network)
 
 
-def test_later_rounds_see_what_the_network_comes_to(models: dict[str, Any]) -> None:
+def test_later_rounds_see_what_the_network_comes_to(training: Training) -> None:
     """Steps that the network plays carry the teacher's word, which it does not always follow."""
     network = start(lambda: Actor(SETTINGS), 0, None)
-    for steps, followed in ((labelled(SETTINGS, models, 0), True), (labelled(SETTINGS, models, 0, network, 1), False)):
+    for steps, followed in ((training.labelled(), True), (training.labelled(network, 1), False)):
         right = [bool(mask[a]) for x in steps for mask, a in zip(x.right, x.action, strict=True)]
         assert right and all(right) == followed
 
 
-def test_the_same_curve(models: dict[str, Any]) -> None:
+def test_the_same_curve(training: Training) -> None:
     """What was saved after two updates goes on as if it had not been; the policy stays until the critic is warm."""
-    first, second = learner(models), learner(models)
+    first, second = learner(training), learner(training)
     before = {name: x.clone() for name, x in first.network.state_dict().items()}
     assert "entropy" not in first.update(1)
     assert all((before[name] == x).all() for name, x in first.network.state_dict().items())
@@ -81,18 +78,15 @@ def test_the_same_curve(models: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("team", [0.0, 0.5, 1.0])
-def test_advantages_are_shared(models: dict[str, Any], team: float) -> None:
+def test_advantages_are_shared(training: Training, team: float) -> None:
     """An advantage is the agent's own and the mean of all, in the shares of the settings; targets are its own."""
-    found = learner(models)
+    found = learner(training)
     settings = Settings(**TINY | {"team": team})
-    played: list[Any] = []
-    fit = found._fit
-    found._fit = lambda intervals, target: played.append(intervals) or fit(intervals, target)  # type: ignore[method-assign,func-returns-value,assignment]
-    found.update(1)
+    played = [lane.played for lane in found.play(1)]
     found.settings = Settings(**TINY | {"team": 0.0})
-    own, wanted = found._judge(played)
+    own, wanted = found.estimates(played)
     found.settings = settings
-    mixed, same = found._judge(played)
+    mixed, same = found.estimates(played)
     agents = len(played[0][0].plan.pod)
     assert agents > 1
     for a, b in zip(own, mixed, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
@@ -17,7 +17,7 @@ from gangplan.systems.interference.table import Table
 from gangplan.systems.marl.episodes import Lane, Step, batch, play
 from gangplan.systems.marl.network import Actor
 from gangplan.systems.marl.policy import MarlPolicy
-from gangplan.systems.marl.settings import Settings
+from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GRAPHS = ("hierarchical", "outer", "flat")

@@ -20,9 +20,8 @@ from gangplan.simulator.envs import Case, SelectEnv, completion_time
 from gangplan.simulator.outcome import Outcome
 from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.batch import Batch
-from gangplan.systems.topdrl.env import topdrl
+from gangplan.systems.topdrl.env import Picture, topdrl
 from gangplan.systems.topdrl.image import image
-from gangplan.systems.topdrl.picture import Picture
 from gangplan.systems.topdrl.place import Close
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import check_rates, outcome_of

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned import policy
-from gangplan.systems.topdrl import policies as proximity
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy, weights_of
 from gangplan.systems.topdrl.rules import SCORES, Rule
 from gangplan.systems.topdrl.suites import suite
+
+policy = import_module("gangplan.learned.policy.recipe")  # the package has a function of that name
 
 
 def test_names_say_discipline_and_allocator() -> None:
@@ -66,7 +67,7 @@ def test_what_a_learned_policy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
     with pytest.raises(InstanceError, match="no guard"):
         make_policy("pacml-unguarded")
-    monkeypatch.setattr(proximity, "find_spec", lambda name: None)
+    monkeypatch.setattr(policy, "find_spec", lambda name: None)
     with pytest.raises(InstanceError, match="'pacml' needs torch"):
         make_policy("pacml")
 

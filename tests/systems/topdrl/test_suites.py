@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.topdrl.suites import MIXES, SUITES, TRACES, TRAINING, suite
-from gangplan.systems.topdrl.traces import load
+from gangplan.systems.topdrl.suites import MIXES, SUITES, TRACES, TRAINING, load, suite
 
 
 @pytest.mark.parametrize("name", MIXES)

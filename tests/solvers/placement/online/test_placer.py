@@ -12,7 +12,7 @@ import pytest
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem
-from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer
+from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer, state
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.policies import Offer
 
@@ -57,7 +57,7 @@ def test_every_decision_is_feasible(policy: str, seed: int) -> None:
         if placed.running:
             assert verify(*placed.batch()).violations == ()
         if seats is None and not job.servers:
-            blocked = np.array(placed._blocked(job), dtype=np.int64)
+            blocked = np.array(placed.blocked(job), dtype=np.int64)
             turned += 1
             assert Capacity(placed._nodes, Kind.workers(job)).without(blocked).total < job.workers[0]
     assert turned
@@ -66,7 +66,7 @@ def test_every_decision_is_feasible(policy: str, seed: int) -> None:
 @pytest.mark.parametrize("policy", GANG_POLICIES)
 def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Capacities renewed where nodes changed equal rooms computed anew, also where logs and kinds are forgotten."""
-    monkeypatch.setattr(placer, "LOG", 40)
+    monkeypatch.setattr(state, "LOG", 40)
     monkeypatch.setattr(placer, "KINDS", 5)
     for placed, job, _ in churn(crowd(7), policy, 7):
         kept, fresh = placed._room(Kind.workers(job), []), Capacity(placed._nodes, Kind.workers(job))
@@ -74,7 +74,7 @@ def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> N
         for mine, anew in zip(kept.sums, fresh.sums, strict=True):
             np.testing.assert_array_equal(mine, anew)
         assert len(placed._capacities) <= 5
-        assert len(placed._log) <= 40
+        assert len(placed._log._entries) <= 40
 
 
 @pytest.mark.parametrize("policy", GANG_POLICIES)
@@ -85,7 +85,7 @@ def test_policies_are_those_of_batches(policy: str) -> None:
         if seats is None or job.servers:
             continue
         placed.remove(job.name)
-        room = Capacity(placed._nodes, Kind.workers(job)).without(np.array(placed._blocked(job), dtype=np.int64))
+        room = Capacity(placed._nodes, Kind.workers(job)).without(np.array(placed.blocked(job), dtype=np.int64))
         state: Any = SimpleNamespace(batch=SimpleNamespace(tree=room.tree), free_gpu=room.free)
         degree = sum(seat.workers for seat in seats.values())
         wanted = GANG_POLICIES[policy](Offer(state, 0, room.room.astype(np.int32)), degree)
@@ -105,7 +105,7 @@ def test_what_was_taken_comes_back() -> None:
     np.testing.assert_array_equal(placed._nodes.free, empty._nodes.free)
     assert placed._idle == empty._idle
     assert not placed._nodes.taken.any()
-    assert not placed._nodes.guarded.any()
+    np.testing.assert_array_equal(placed.guarded, empty.guarded)
 
 
 def test_a_gang_of_a_rack_stays_in_one() -> None:

@@ -10,9 +10,8 @@ from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import TASK_POLICIES, Choice, Mix, State, make_policy
-from gangplan.solvers.placement.online.fgd import FGD
-from gangplan.solvers.placement.online.mix import Fragmentation
-from gangplan.solvers.placement.online.slots import GPU, need
+from gangplan.solvers.placement.online.fgd import FGD, Fragmentation
+from gangplan.solvers.placement.online.state import GPU, need
 from gangplan.solvers.placement.online.stranding import GRID, Cuts, Shortage
 
 

@@ -14,7 +14,7 @@ from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import TASK_POLICIES, Mix, State, make_policy
-from gangplan.solvers.placement.online.slots import GPU, need
+from gangplan.solvers.placement.online.state import GPU, need
 
 
 def fleet(*nodes: tuple[int, float, float, str], usable: tuple[bool, ...] | None = None) -> Fleet:
@@ -199,5 +199,5 @@ def test_old_logs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(30):
         state.add(0, other, ())
     state.add(0, task, (0,))
-    assert state.forgotten
+    assert state.log.since(0) is None
     assert policy(state, task) == (1, (0,))

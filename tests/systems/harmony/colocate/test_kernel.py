@@ -10,7 +10,7 @@ from gangplan.learned.interference.networks import batch_of
 from gangplan.systems.harmony.colocate.learners import log_of
 from gangplan.systems.harmony.colocate.network import Ensemble, arrays
 from gangplan.systems.harmony.colocate.policy import Speeds
-from gangplan.systems.harmony.colocate.settings import Settings
+from gangplan.systems.harmony.colocate.recipe import Settings
 
 
 @pytest.mark.parametrize("case", ["shared", "ps"])

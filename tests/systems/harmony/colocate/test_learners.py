@@ -6,25 +6,30 @@ import numpy as np
 import pytest
 
 from gangplan.learned.interference.samples import Samples
-from gangplan.learned.policy.recipe import start
-from gangplan.systems.harmony.colocate.learners import fit, log_of, unseen
-from gangplan.systems.harmony.colocate.network import Ensemble
+from gangplan.learned.training.trainer import start
+from gangplan.systems.harmony.colocate.learners import Fit, Training, log_of, unseen
 from gangplan.systems.harmony.colocate.policy import WAYS
-from gangplan.systems.harmony.colocate.settings import Settings
+from gangplan.systems.harmony.colocate.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = Settings(samples=300, members=3, kinds=3, updates=30, validation_seeds=1)
 
 
-@pytest.fixture(scope="module")
-def samples() -> Samples:
-    """Return a log of 300 speeds."""
-    return log_of(SETTINGS, 0)
+@pytest.fixture
+def training() -> Training:
+    """Return what fits to a log of 300 speeds."""
+    return Training(SETTINGS, 0)
 
 
-def ensemble(samples: Samples) -> Ensemble:
-    """Return first weights."""
-    return start(lambda: Ensemble(samples.setting, SETTINGS), 0, None)
+@pytest.fixture
+def samples(training: Training) -> Samples:
+    """Return the log."""
+    return training.samples
+
+
+def learner(training: Training) -> Fit:
+    """Return what trains first weights."""
+    return training.fit(start(training.network, 0, None))
 
 
 def test_log(samples: Samples) -> None:
@@ -47,9 +52,9 @@ def test_each_member_misses_its_own(samples: Samples) -> None:
     assert seen[:, ~shared].all() and not seen[:, shared].all(axis=0).any()
 
 
-def test_fit(samples: Samples) -> None:
+def test_fit(training: Training) -> None:
     """The loss falls to a third at least, and what was saved goes on to the same losses."""
-    first, second = (fit(ensemble(samples), samples, SETTINGS, 0) for _ in range(2))
+    first, second = (learner(training) for _ in range(2))
     assert first.validate() == {"score": 1.0}  # not fitted: a rule places
     losses = [first.update(step)["loss"] for step in range(1, 28)]
     tensors, plain = first.state()
@@ -59,12 +64,11 @@ def test_fit(samples: Samples) -> None:
     assert losses[-1] < losses[0] / 3
 
 
-def test_the_best_way_is_entered(samples: Samples) -> None:
+def test_the_best_way_is_entered(training: Training) -> None:
     """The way in the weights has the least mean ratio of JCTs, and the first way is its own measure."""
-    network = ensemble(samples)
-    learner = fit(network, samples, SETTINGS, 0)
+    fit = learner(training)
     for step in range(1, 31):
-        learner.update(step)
-    found = learner.validate()
+        fit.update(step)
+    found = fit.validate()
     assert list(found) == ["score", *WAYS] and found[next(iter(WAYS))] == 1.0
-    assert found["score"] == min(found[way] for way in WAYS) == found[list(WAYS)[int(network.way)]]
+    assert found["score"] == min(found[way] for way in WAYS) == found[list(WAYS)[int(fit.network.way)]]

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.recipe import train_policy
+from gangplan.learned.policy.weights import FOLDER
 from gangplan.simulator.snapshots import Snapshots, Truth
-from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy
-from gangplan.systems.interference.baselines import run
-from gangplan.systems.interference.cases import VALIDATION, poisson
+from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Slowdowns
+from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.cases import CENTRES, TRAINING, VALIDATION, poisson
+from gangplan.systems.interference.policies import BIDS
+from gangplan.systems.interference.rivals import alone
+from gangplan.systems.interference.samples import log
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +70,15 @@ def test_guard(trained: Path) -> None:
     assert 0.0 < policy.error < 0.5 and not policy.guarded
     run(replace(case, truth=Slow(case.truth)), policy)
     assert policy.error > 1.0 and policy.guarded
+
+
+@pytest.mark.parametrize("name", ["flat", "fat-tree-256"])
+def test_slowdowns(name: str) -> None:
+    """Jobs by themselves are as fast as alone; beside others the prediction is nearer to the truth than alone is."""
+    case = CENTRES[name](TRAINING + 50, jobs=150)
+    slow = Slowdowns(ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted, alone(case.truth))
+    now = log(case, Rule("lb", "shortest"), limit=600, noise=0.0, seed=0).now
+    apart = replace(now, first=np.arange(len(now.kind) + 1))
+    assert slow.speeds(apart) == pytest.approx(alone(case.truth).speeds(apart))
+    truth, off = np.log(case.truth.speeds(now)), lambda said: np.abs(np.log(said.speeds(now)) - truth).mean()
+    assert off(slow) < 0.7 * off(alone(case.truth))

@@ -11,8 +11,9 @@ from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.episodes import run_episode
 from gangplan.systems.pacml.learned.features import scratch_of
 from gangplan.systems.pacml.learned.learners import Validation
-from gangplan.systems.pacml.learned.network import Network, Variant, compiled
+from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
+from gangplan.systems.pacml.learned.recipe import Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.simulate import simulate
 
@@ -37,10 +38,10 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
     episode, weights = scenario.episode(name, case), network(variant, seed)
     finish = np.zeros(case.n_jobs)
     accepted = run_episode(
-        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, compiled(weights),
+        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, weights.compiled(),
         scratch_of(scenario.tables, choose=choose), finish,
     )  # fmt: skip
-    outcome = simulate(case, RampPolicy(weights, {"blocks": choose}, guarded=False))
+    outcome = simulate(case, RampPolicy(weights, Settings(blocks=choose), guarded=False))
     if not choose:  # there a time on an empty cluster stands for that on the shapes that first fit finds
         assert abs(accepted - outcome.accepted.sum()) <= 6 and check(outcome) == []
         assert 0.2 < outcome.blocked < 0.8 and set(outcome.reason.tolist()) <= {0, 1}

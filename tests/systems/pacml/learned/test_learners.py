@@ -18,9 +18,8 @@ from gangplan.systems.pacml.learned import learners
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network
 from gangplan.systems.pacml.learned.policy import RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE
+from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario, published
-from gangplan.systems.pacml.learned.settings import Settings
 from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import SHAPE
 
@@ -115,4 +114,4 @@ def test_trained_from_nothing(data: Path, tmp_path: Path) -> None:
         trained = train_policy(config, tmp_path / str(blocks))
         assert trained.weights is not None and trained.card is not None
         assert 0 < trained.card.validation["score"] < 1
-        assert RampPolicy.load(trained.weights).settings["blocks"] is blocks
+        assert RampPolicy.load(trained.weights).settings.blocks is blocks

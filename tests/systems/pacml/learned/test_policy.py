@@ -22,9 +22,8 @@ from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE, load
+from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
 from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.learned.settings import Settings
 from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 needs_onnx = pytest.mark.skipif(
@@ -36,7 +35,7 @@ SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).pol
 def policy(variant: Variant = "all", **settings: Any) -> RampPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
-    return RampPolicy(Network(24, variant), settings)
+    return RampPolicy(Network(24, variant), Settings(**settings))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +139,7 @@ def test_saved(tmp_path: Path) -> None:
     made = policy("totals", blocks=False, units=("physical",))
     made.save(tmp_path / "mine")
     again = RampPolicy.load(tmp_path / "mine")
-    assert again.settings == {"blocks": False, "units": ["physical"], "width": 24, "variant": "totals"}
+    assert again.settings == Settings(blocks=False, width=24, variant="totals")
     tensors = made.network.state_dict()
     for card, words in (
         (Card("x", "another"), "policy: 'another' is not pacml"),
@@ -180,7 +179,7 @@ def test_shipped(name: str, data: Path) -> None:
     assert path.stat().st_size < LIMIT
     card = read_card(path)
     for units in card.settings.get("units", Settings().units):
-        rows = RECIPE.evaluate(load(path), [0], profiles=str(data / "pipedream"), units=units)
+        rows = RECIPE.evaluate(RECIPE.load(path), [0], profiles=str(data / "pipedream"), units=units)
         for distribution in "ABCD":
             here = {x["policy"]: x["blocked_or_running"] for x in rows if x["case"] == distribution}
             mine = here.pop("learned")

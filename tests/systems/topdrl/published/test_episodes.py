@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.systems.topdrl.published.episodes import Picking, Placing
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 
 PICKS = Settings(slots=6, lanes=4)
 PLACES = Settings(decides="gpus", slots=1, lanes=4)

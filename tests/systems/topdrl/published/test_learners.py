@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gangplan.learned.policy.recipe import recipe, start, train_policy
+from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.ppo import Ppo
-from gangplan.systems.topdrl.published.learners import imitation, kind, ppo
-from gangplan.systems.topdrl.published.network import Critic, Network
+from gangplan.learned.training.trainer import start
+from gangplan.systems.topdrl.published.episodes import Picking
+from gangplan.systems.topdrl.published.learners import Training, kind, labelled, least_work
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
+from gangplan.systems.topdrl.rules import rule
+from gangplan.systems.topdrl.simulate import simulate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {
@@ -22,14 +26,15 @@ TINY: dict[str, Any] = {
 
 def learner(settings: Settings) -> Ppo:
     """Return what trains first weights by PPO."""
-    network = start(lambda: Network(settings), 0, None)
-    return ppo(network, start(lambda: Critic(settings), 1, None), settings, 0)
+    training = Training(settings, 0)
+    return training.rl(start(training.network, 0, None))
 
 
 def test_imitation_makes_it_better() -> None:
     """After a few updates of imitation jobs are done sooner than with first weights."""
     settings = Settings(imitation_updates=60, labels=2000, minibatch=64, imitation_rate=3e-3, **TINY)
-    found = imitation(start(lambda: Network(settings), 0, None), settings, 0)
+    training = Training(settings, 0)
+    found = training.imitation(start(training.network, 0, None))
     before = found.validate()["score"]
     for step in range(1, 61):
         found.update(step)
@@ -61,3 +66,30 @@ def test_recipe(tmp_path: Path) -> None:
     assert isinstance(policy, TopdrlPolicy)
     rows = recipe("topdrl").evaluate(policy, [0])
     assert len({row["policy"] for row in rows}) == 7 and all(row["mean_jct"] > 5 for row in rows)
+
+
+SETTINGS = Settings(slots=150, lanes=2, channels=4, width=16)
+
+
+def test_it_is_the_rule() -> None:
+    """With all jobs in sight the teacher makes the schedules of least work first, where the first job blocks."""
+    works = [SETTINGS.mix.draw(seed) for seed in range(2)]
+    episodes = Picking(SETTINGS, 0, draw=works, count=2)
+    while episodes.mask.any():
+        regret = least_work(episodes)
+        assert ((regret == 0).sum(axis=1)[episodes.mask.any(axis=1)] == 1).all()
+        assert (np.isfinite(regret) == episodes.mask)[episodes.mask.any(axis=1)].all()
+        episodes.take(regret.argmin(axis=1))
+    alone = [simulate(x, SETTINGS.fleet, rule("least_work", "head")) for x in works]
+    assert {x.seed: x.mean_jct for x in episodes.batch.finished} == {
+        i: float((x.finish - x.workload.submit).mean()) for i, x in enumerate(alone)
+    }
+
+
+def test_labels() -> None:
+    """There are as many labels as were asked for, each with an allowed action to take, and the same for a seed."""
+    settings = Settings(slots=6, lanes=4, labels=40)
+    labels, again = labelled(settings, 3), labelled(settings, 3)
+    assert labels.regret.shape == labels.mask.shape == (40, 7)
+    assert ((labels.regret == 0) & labels.mask).any(dim=1).all()
+    assert all((x == y).all() for x, y in zip(labels, again, strict=True))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gangplan.systems.topdrl.published.network import Critic, Network
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 
 SMALL: dict[str, Any] = {"slots": 6, "channels": 4, "width": 16}
 

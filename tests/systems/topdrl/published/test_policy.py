@@ -12,12 +12,12 @@ import torch
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy import find
-from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
 from gangplan.systems.topdrl.published.network import Network
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.settings import Settings
+from gangplan.systems.topdrl.published.recipe import Settings
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.workloads import SMALL, Mix
 

@@ -13,7 +13,7 @@ from gangplan.systems.topdrl.select.candidates import Scratch, scratch_of
 from gangplan.systems.topdrl.select.episodes import observe, play
 from gangplan.systems.topdrl.select.features import WIDTH
 from gangplan.systems.topdrl.select.guard import RULES
-from gangplan.systems.topdrl.select.teacher import least_work
+from gangplan.systems.topdrl.select.rollouts import least_work
 from gangplan.systems.topdrl.workloads import Mix
 
 World = tuple[Jobs, Cluster, State, Scratch]

@@ -13,9 +13,8 @@ from gangplan.systems.topdrl.arrays import begin
 from gangplan.systems.topdrl.decode import run_list
 from gangplan.systems.topdrl.select.episodes import observe, play
 from gangplan.systems.topdrl.select.guard import RULES
-from gangplan.systems.topdrl.select.network import Network, compiled
-from gangplan.systems.topdrl.select.rollouts import listed
-from gangplan.systems.topdrl.select.teacher import least_work
+from gangplan.systems.topdrl.select.network import Network
+from gangplan.systems.topdrl.select.rollouts import least_work, listed
 
 
 def test_compiled_scores_are_those_of_torch(make_world: Callable[..., Any]) -> None:
@@ -25,7 +24,7 @@ def test_compiled_scores_are_those_of_torch(make_world: Callable[..., Any]) -> N
     jobs, cluster, state, s = make_world(3)
     k = observe(jobs, cluster, state, s)
     rows = torch.from_numpy(s.row[:k].copy())
-    play(jobs, cluster, state, s, compiled(network), RULES[0], True, int(state.count[0]) + 1)
+    play(jobs, cluster, state, s, network.compiled(), RULES[0], True, int(state.count[0]) + 1)
     with torch.no_grad():
         best = int(network(rows).argmax())
     again = make_world(3)

@@ -13,7 +13,7 @@ from gangplan.systems.topdrl.patient import Patient
 from gangplan.systems.topdrl.select.episodes import play
 from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT
 from gangplan.systems.topdrl.select.guard import RULES, guarded, known
-from gangplan.systems.topdrl.select.teacher import least_work
+from gangplan.systems.topdrl.select.rollouts import least_work
 
 
 def most_work() -> Weights:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import start
 from gangplan.learned.training.imitation import Imitation
-from gangplan.systems.topdrl.select.learners import CAP, Validation, imitation
+from gangplan.learned.training.trainer import start
+from gangplan.systems.topdrl.select.learners import CAP, Training
 from gangplan.systems.topdrl.select.network import Network
-from gangplan.systems.topdrl.select.settings import JUDGED, Settings
-from gangplan.systems.topdrl.select.teacher import Labels, labels
+from gangplan.systems.topdrl.select.recipe import JUDGED, Settings
+from gangplan.systems.topdrl.select.rollouts import Labels, labels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = Settings(
@@ -26,14 +26,16 @@ def taught() -> Labels:
 
 
 @pytest.fixture(scope="module")
-def judge() -> Validation:
+def training() -> Training:
     """Return what judges by a workload of each suite."""
-    return Validation(SETTINGS.validation_seeds)
+    return Training(SETTINGS, 0)
 
 
-def learner(taught: Labels, judge: Validation) -> Imitation:
-    """Return what trains first weights."""
-    return imitation(start(lambda: Network(SETTINGS.width), 0, None), taught, judge, SETTINGS, 0)
+@pytest.fixture
+def made(training: Training, taught: Labels, monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
+    """Return two that train first weights by the same labels."""
+    monkeypatch.setattr("gangplan.systems.topdrl.select.learners.labels", lambda settings, seed: taught)
+    return [training.imitation(start(training.network, 0, None)) for _ in range(2)]
 
 
 def expected(network: Network, taught: Labels) -> float:
@@ -46,9 +48,9 @@ def expected(network: Network, taught: Labels) -> float:
     return float(np.mean([(p / p.sum() * regret[x]).sum() for p, x in zip(chance, parts, strict=True)]))
 
 
-def test_it_learns(taught: Labels, judge: Validation) -> None:
+def test_it_learns(taught: Labels, made: list[Imitation]) -> None:
     """The regret that is expected of its choices falls by half, and workloads of validation end sooner."""
-    found = learner(taught, judge)
+    found = made[0]
     network, before = found.network, found.validate()
     assert isinstance(network, Network)
     regret = expected(network, taught)
@@ -60,9 +62,9 @@ def test_it_learns(taught: Labels, judge: Validation) -> None:
     assert after["score"] == pytest.approx(np.exp(np.mean([np.log(after[name]) for name in JUDGED])))
 
 
-def test_the_same_curve(taught: Labels, judge: Validation) -> None:
+def test_the_same_curve(made: list[Imitation]) -> None:
     """What was saved after two updates goes on as if it had not been, and so does the average of the weights."""
-    first, second = learner(taught, judge), learner(taught, judge)
+    first, second = made
     for step in (1, 2):
         first.update(step)
     tensors, plain = first.state()

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from gangplan.systems.topdrl.arrays import RUNNING, WAITING
-from gangplan.systems.topdrl.select.rollouts import imagine
-from gangplan.systems.topdrl.select.settings import Settings
-from gangplan.systems.topdrl.select.teacher import labels
+from gangplan.systems.topdrl.select.recipe import Settings
+from gangplan.systems.topdrl.select.rollouts import imagine, labels
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,7 +8,7 @@ import pytest
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers import Run
-from gangplan.solvers.schedule.dual import allotment
+from gangplan.solvers.schedule.classic import allotment
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import CHEAPEST, LEFT_OUT, prepare
 

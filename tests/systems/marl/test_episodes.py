@@ -10,9 +10,9 @@ from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
 from gangplan.systems.interference.rivals import alone
 from gangplan.systems.interference.table import Table
-from gangplan.systems.marl import teacher as module
-from gangplan.systems.marl.settings import Settings
-from gangplan.systems.marl.teacher import SAME, Teacher
+from gangplan.systems.marl import episodes as module
+from gangplan.systems.marl.episodes import SAME, Teacher
+from gangplan.systems.marl.recipe import Settings
 
 SETTINGS = Settings(servers=16, jobs=40)
 

@@ -1,0 +1,67 @@
+"""Policies that a network decides for: how they score, draw, are saved and loaded."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.processes import one_thread
+
+from ..training.checkpoint import Tensors
+from .weights import Card, restore, save
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class NetworkPolicy:
+    """A policy with a network and the settings that it was trained with; `build` is left to those who inherit.
+
+    Attributes:
+        recipe: its name.
+        config: the dataclass of its settings.
+    """
+
+    recipe: ClassVar[str]
+    config: ClassVar[type[Any]]
+
+    def __init__(self, network: nn.Module, settings: Any) -> None:
+        self.network, self.settings = network.cpu().eval(), settings
+
+    @classmethod
+    def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
+        """Return a network for settings, before it gets its weights, the tensors."""
+        raise NotImplementedError
+
+    def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Return what the network says of rows, on one core."""
+        import torch
+
+        with torch.inference_mode(), one_thread():
+            found: NDArray[np.float32] = self.network(torch.from_numpy(rows)).numpy()
+        return found
+
+    def save(self, path: str | Path, card: Card | None = None) -> None:
+        """Write weights and a model card."""
+        save(path, self.network.state_dict(), card or Card(self.recipe, self.recipe, settings=asdict(self.settings)))
+
+    @classmethod
+    def load(cls, path: str | Path, **options: Any) -> Self:
+        """Read what `save` wrote; options are those of the class.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        return cls(*restore(path, cls.recipe, cls.config, cls.build), **options)
+
+
+def pick(scores: FloatArray, seed: int | None = None) -> int:
+    """Return the place of the best score, or of one drawn by that seed from their softmax."""
+    if seed is not None:
+        scores = scores + np.random.default_rng(seed).gumbel(size=len(scores))
+    return int(np.argmax(scores))

@@ -1,0 +1,98 @@
+"""Trainers: what the stages of one training share, made when the first of them begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from gangplan.instances.lazy import later
+
+from .checkpoint import Tensors, seeded, under
+from .stages import Stage
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .learner import Learner
+
+S = TypeVar("S", bound=Any)
+N = TypeVar("N", bound=Any)
+
+
+class Trainer(Generic[S]):
+    """What the stages of one training share.
+
+    Who derives from this has the networks, and for each stage a method of its name, from the network to its learner;
+    after a hyphen in the name is a number, which the method gets too.
+
+    Args:
+        settings: of the policy.
+        seed: of everything drawn.
+    """
+
+    def __init__(self, settings: S, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+
+    def network(self) -> nn.Module:
+        """Return the network with any weights."""
+        raise NotImplementedError
+
+    def critic(self) -> nn.Module:
+        """Return the network of values with any weights."""
+        raise NotImplementedError
+
+    def validate(self, network: Any) -> dict[str, float]:
+        """Return figures on validation seeds; ``score`` is among them, and smaller is better."""
+        raise NotImplementedError
+
+    def learner(self, stage: str, before: Tensors | None) -> Learner:
+        """Return the learner of a stage.
+
+        Args:
+            stage: its name.
+            before: tensors that the stage before ended with, None if it is the first.
+        """
+        name, *number = stage.split("-")
+        found: Learner = getattr(self, name)(start(self.network, self.seed, before), *map(int, number))
+        return found
+
+
+class Step(NamedTuple):
+    """One stage of a training, as it is declared: its name, its updates, and those from one validation to the next."""
+
+    name: str
+    updates: int
+    validate_every: int
+
+
+def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
+    """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
+    with seeded(seed):
+        network = make()
+    if before is not None:
+        network.load_state_dict(under("policy", before))
+    return network
+
+
+def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, int], list[Stage]]:
+    """Return what makes the stages of a training from settings and seed.
+
+    Args:
+        trainer: a class derived from `Trainer`, ``module:Class``; it is imported when training begins.
+        steps: from settings to the stages; those without updates are left out.
+    """
+
+    def stages(settings: S, seed: int) -> list[Stage]:
+        made: list[Trainer[S]] = []
+
+        def learner(name: str, before: Tensors | None) -> Learner:
+            made[:] = made or [later(trainer)(settings, seed)]
+            return made[0].learner(name, before)
+
+        return [
+            Stage(x.name, lambda before, name=x.name: learner(name, before), x.updates, max(x.validate_every, 1))  # type: ignore[misc]
+            for x in steps(settings)
+            if x.updates
+        ]
+
+    return stages
