@@ -78,6 +78,6 @@ METHODS: dict[str, Method] = {
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    **plain_methods(*on_demand(__package__, "plain"), start=_start),
+    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -35,6 +35,6 @@ def _referee() -> Referee:
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
-    **plain_methods(*on_demand(__package__, "plain"), start=_start),
+    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
