@@ -73,12 +73,11 @@ def _referee() -> Referee:
     return referee.optimum, referee.random_problem
 
 
-[plain] = on_demand(__package__, "plain")
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    **plain_methods(plain, start=_start),
+    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

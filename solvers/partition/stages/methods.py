@@ -32,10 +32,9 @@ def _referee() -> Referee:
     return referee.optimum, referee.random_problem
 
 
-[plain] = on_demand(__package__, "plain")
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
-    **plain_methods(plain, start=_start),
+    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -116,7 +116,7 @@ def _referee() -> Referee:
     return referee.optimum, referee.random_problem
 
 
-(_PLAIN,) = on_demand(__package__, "plain")
+_PLAIN = on_demand(__package__, "plain")[0]
 _EXACT = Method(_cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(_heft),

@@ -10,9 +10,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
 from ..sizes import most
-from .heft import offer_placement
 from .model import Prepared
-from .schedule import mean_rank, ranked
 from .series import Series, Tables, UnitSearch, series
 
 _NODES = 2000
@@ -26,23 +24,23 @@ _LONGEST = 500
 
 
 def series_bound(run: Run, p: Prepared) -> None:
-    """Raise the bound to the time that the units of the job's series must take one after the other, and offer a plan.
+    """Raise the bound to the time that the units of the job's series must take one after the other.
 
     A unit is on one device, or on several of one server, or on several servers; each has its own least time, found by
     `UnitSearch`. The groups of neighbours that are not cut are together on one device, and must fit there; those of
-    neighbours that are not cut between servers must fit into one. A dynamic programme finds the cheapest choice, from
-    which a plan is assembled. All that is done twice: with small units, and with those no edge jumps over.
+    neighbours that are not cut between servers must fit into one. A dynamic programme finds the cheapest choice.
+    All that is done twice: with small units, and with those no edge jumps over.
     """
     if p.n_devices == 1:
         return
     small, large = series(p), series(p, jumped=False)
     with run.share(0.5):
-        _bound_and_plan(run, p, small)
+        _raise(run, p, small)
     if not run.stopped and len(large.units) < len(small.units):
-        _bound_and_plan(run, p, large)
+        _raise(run, p, large)
 
 
-def _bound_and_plan(run: Run, p: Prepared, parts: Series) -> None:
+def _raise(run: Run, p: Prepared, parts: Series) -> None:
     if not parts.units:
         return
     server, tables = p.servers, Tables.of(p)
@@ -56,39 +54,24 @@ def _bound_and_plan(run: Run, p: Prepared, parts: Series) -> None:
             if run.stopped:
                 return
             searches[-1].append(UnitSearch(p, tables, unit, wanted))
-    # what is left of the time is for the plan
-    with run.share(0.7):
-        choice = _refine(run, p, parts, searches, server)
-    if run.stopped:
-        return
-    # a search that was not done has no whole placement
-    chosen = [searches[c - 1][k] if c else None for k, c in enumerate(choice)]
-    whole = [search.open[0][3] if search is not None and search.done and search.open else None for search in chosen]
-    assemble(run, p, parts, whole)
-
-
-def _refine(run: Run, p: Prepared, parts: Series, searches: list[list[UnitSearch]], server: IntArray) -> list[int]:
-    """Raise the bound as long as there is something to search; return what the units are: see `_cheapest`."""
     costs = np.array([_serial(p, parts), *([search.bound for search in row] for row in searches)])
-    choice = [0] * len(parts.units)
     while not run.stopped:
         value, choice = _cheapest(p, parts, costs, server)
         if np.isfinite(value):
             run.raise_bound(value, "series")
         # no other search can lift the bound before one of these does
         open_ = [(c - 1, k) for k, c in enumerate(choice) if c and not searches[c - 1][k].done]
-        todo = [(row, k) for row, k in open_ if searches[row][k].opened < _most(parts, k)]
+        todo = [(row, k) for row, k in open_ if searches[row][k].opened < _limit(parts, k)]
         if not todo:
-            break
+            return
         for row, k in todo:
             if run.stopped:
-                return choice
+                return
             searches[row][k].work(max(1, _NODES // len(parts.units[k].groups)))
             costs[row + 1, k] = searches[row][k].bound
-    return choice
 
 
-def _most(parts: Series, k: int) -> int:
+def _limit(parts: Series, k: int) -> int:
     width = len(parts.units[k].groups)
     return next(
         (nodes for groups, nodes in _MOST.items() if width <= groups), min(_MOST_OF_WIDE, _WORK_OF_WIDE // width)
@@ -147,50 +130,3 @@ def _cheapest(p: Prepared, parts: Series, costs: FloatArray, server: IntArray) -
             choice.append(1)
             column = came[k][0][row]
     return parts.joints + float(best.min()), choice[::-1]
-
-
-def assemble(run: Run, p: Prepared, parts: Series, placements: list[tuple[int, ...] | None]) -> None:
-    """Offer the plan that puts each unit as its placement says, moved to where the unit before has left off.
-
-    A unit's placement holds on any devices as far from one another: servers change places so that its first joint is
-    where the last one is. Groups outside the series go to a neighbour.
-
-    Args:
-        run, p: the solve.
-        parts: the series.
-        placements: for each unit a device for each of its groups, `None` if all are on one device.
-    """
-    where = [-1] * p.n_groups
-    for unit, placement in zip(parts.units, placements, strict=True):
-        first = unit.groups[0]
-        if where[first] < 0:
-            where[first] = placement[0] if placement else int(p.allowed[first].argmax())
-        here = where[first]
-        to = _swap(p, placement[0], here) if placement else {}
-        for g, d in zip(unit.groups, placement or [here] * len(unit.groups), strict=True):
-            if where[g] < 0:
-                where[g] = to.get(d, d)
-    group = p.group_of.tolist()
-    edges = [(group[u], group[v]) for u, v in zip(*(ends.tolist() for ends in p.edges), strict=True)]
-    while found := [(a, b) if where[a] < 0 else (b, a) for a, b in edges if (where[a] < 0) != (where[b] < 0)]:
-        for g, neighbour in found:
-            where[g] = where[neighbour]
-    where = [max(d, 0) for d in where]
-    need = np.bincount(where, p.group_memory, p.n_devices)
-    if (need <= p.room).all() and p.allowed[np.arange(p.n_groups), where].all():
-        offer_placement(run, p, where, ranked(p, mean_rank(p)), "series")
-
-
-def _swap(p: Prepared, a: int, b: int) -> dict[int, int]:
-    """Return a renaming of devices that takes a to b and keeps all distances, or none if it is not plain."""
-    if a == b:
-        return {}
-    swap = {a: b, b: a}
-    if p.twins[a] != p.twins[b]:
-        near = p.used_levels[0]
-        one = [a, *(d for d in range(p.n_devices) if p.level[a, d] == near)]
-        two = [b, *(d for d in range(p.n_devices) if p.level[b, d] == near)]
-        swap = dict(zip([*one, *two], [*two, *one], strict=False)) if len(one) == len(two) else {}
-    new = [swap.get(d, d) for d in range(p.n_devices)]
-    same = (p.level[new][:, new] == p.level).all() and (p.type_of[new] == p.type_of).all()
-    return swap if same else {}

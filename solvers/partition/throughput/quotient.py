@@ -177,8 +177,8 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
 
         joined = csr_array((np.ones(len(ends)), ends.T), shape=(count, count))
         component = connected_components(joined, connection="strong")[1]
-        renumbered = by_first(component).astype(np.int64)
-        group, ends = renumbered[group].astype(group.dtype), renumbered[ends].astype(ends.dtype)
+        renumbered = by_first(component)
+        group, ends = renumbered[group], renumbered[ends].astype(np.int64)
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
     return np.argsort(order)[group].astype(np.int32)
 
