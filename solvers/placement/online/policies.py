@@ -56,7 +56,7 @@ class RandomFit(FirstFit):
         at = int(self.rng.integers(ends[-1]))
         k = int(np.searchsorted(ends, at, side="right"))
         nodes = state.members[slots[k]]
-        return nodes[at - int(ends[k])]  # counted from the end of the slot
+        return int(nodes[at - int(ends[k])])  # counted from the end of the slot
 
     def order(self, gpus: Long) -> Long:
         """Return them in random order."""
