@@ -162,3 +162,30 @@ def test_bad_names() -> None:
         Placer(Fleet.regular(1, 2, gpu_type="abacus"), speeds)
     with pytest.raises(InstanceError, match="job: 'a' does not run"):
         Placer(Fleet.regular(1, 2), speeds).remove("a")
+
+
+def test_a_node_that_is_down_takes_nobody_until_it_is_repaired() -> None:
+    """Without speeds any model runs; a node that fails has nothing free, and all that it had once it is back."""
+    job, placed = GangJob("a", placer.ANY_MODEL, (4,)), Placer(Fleet.regular(1, 2, gpus=4), None)
+    before = placed.vacant.copy()
+    placed.fail(0)
+    assert placed.free.tolist() == [0, 4] and placed.guarded.tolist() == [True, False] and placed.idle(0) == []
+    assert placed.most_on(job).tolist() == [0, 4] and placed.most_on(job, up=False).tolist() == [4, 4]
+    assert set(placed.place(job) or ()) == {1}
+    assert not placed.fits(replace(job, name="b"))
+    placed.repair(0)
+    assert set(placed.place(replace(job, name="b")) or ()) == {0}
+    placed.remove("a")
+    placed.remove("b")
+    np.testing.assert_array_equal(placed.vacant, before)
+
+
+def test_a_gang_is_put_on_gpus_that_are_known() -> None:
+    """It holds just these, and is refused where its cores do not suffice; the others stay in their order."""
+    placed = Placer(Fleet.regular(1, 2, gpus=4, cpu=8.0), None)
+    job = GangJob("a", placer.ANY_MODEL, (2,), Demand(1.0, cpu=3.0))
+    assert placed.put(job, {1: (3, 1)})
+    assert placed.running["a"][1].gpus == (3, 1) and placed.idle(1) == [0, 2]
+    assert not placed.put(replace(job, name="b"), {1: (0,)})
+    nodes, used = placed.uses("a")
+    assert nodes == [1] and used[0].tolist() == [2]
