@@ -201,10 +201,7 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
     """
     fleet = Fleet.regular(2, 4, 4)
     if name in TRACES:
-        from . import traces
-
-        made: Suite = getattr(traces, name)(name, fleet, data)
-        return made
+        return (philly if name == "philly" else pollux)(name, fleet, data)
     if name not in MIXES:
         raise InstanceError("suite", f"{name!r} is not one of {', '.join(SUITES)}")
     mix, proximity = MIXES[name], Proximity()
