@@ -58,11 +58,11 @@ def test_preparing_looks_at_the_clock(kind: type, monkeypatch: pytest.MonkeyPatc
     problem, looks = chain(kind, 6_000, branch=True), [0]
     tools = suite(problem.objective)
 
-    def remaining(run: Run) -> float:
+    def stopped(run: Run) -> bool:
         looks[0] += 1
-        return 1.0 if looks[0] < last else 0.0
+        return looks[0] >= last
 
-    monkeypatch.setattr(Run, "remaining", remaining)
+    monkeypatch.setattr(Run, "stopped", property(stopped))
     for last in (1, 20, 60):
         looks[0] = 0
         with pytest.raises(TimeoutError):

@@ -368,7 +368,7 @@ def test_fleet_of_cluster() -> None:
         (lambda: batch(replace(A4, apart=("q",))), r"jobs\[0\].apart\[0\]: 'q' is no other job"),
         (
             lambda: batch(A4, running=(Running("x", ("node0",), (3,)),)),
-            r"running\[0\].workers: 3 workers and 0 servers",
+            r"running\[0\].workers: 3 workers and 0 parameter servers",
         ),
         (
             lambda: batch(A4, running=(Running("x", ("nowhere",), (4,)),)),
