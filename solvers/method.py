@@ -111,6 +111,7 @@ def plain_methods(
     module: Any,
     start: Callable[[Run, Any], None] | None = None,
     rows_milp: Callable[[Any], int] | None = None,
+    exact: bool = True,
 ) -> dict[str, Method]:
     """Return ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, the latter from a plan.
 
@@ -119,6 +120,7 @@ def plain_methods(
             raises `NotImplementedError` for what is not modelled.
         start: offers a plan if there is none, which makes the MILP's big M small.
         rows_milp: number of rows of the MILP if it has more.
+        exact: whether they prove at nasty scales too, where HiGHS 1.14 cuts off an optimum now and then.
     """
 
     def within(rows: Callable[[Any], int]) -> Callable[[Any], bool]:
@@ -132,9 +134,8 @@ def plain_methods(
 
         return suits
 
-    # not `exact`: HiGHS 1.14 cuts off an optimum now and then, and a textbook model has no second try at nasty scales
-    milp = Method(module.plain_milp, suits=within(rows_milp or module.rows), library="pulp")
-    cpsat = Method(module.plain_cpsat, suits=within(module.rows), library=CPSAT)
+    milp = Method(module.plain_milp, exact=exact, suits=within(rows_milp or module.rows), library="pulp")
+    cpsat = Method(module.plain_cpsat, exact=exact, suits=within(module.rows), library=CPSAT)
     return {**({"milp": replace(milp, start=start)} if start else {}), "plain_cpsat": cpsat, "plain_milp": milp}
 
 

@@ -94,8 +94,8 @@ METHODS: dict[str, Method] = {
     for name, method in _SEARCHES.items()
 }
 METHODS |= {
-    "milp": Method(plain.plain_milp, suits=plain.suits_milp, library="pulp", start=_shifted(_start)),
+    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp", start=_shifted(_start)),
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
-    "plain_milp": Method(plain.plain_milp, suits=plain.suits_milp, library="pulp"),
+    "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

@@ -126,6 +126,6 @@ METHODS: dict[str, Method] = {
     "cpsat": _EXACT,
     "cpsat_below": replace(_EXACT, function=partial(_cpsat, below=True)),
     "bounds": Method(_bounds),
-    **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp),
+    **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp, exact=False),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -169,6 +169,6 @@ METHODS: dict[str, Method] = {
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
-    **plain_methods(on_demand(__package__, "plain")[0]),
+    **plain_methods(on_demand(__package__, "plain")[0], exact=False),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)
