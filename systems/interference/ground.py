@@ -94,7 +94,7 @@ class Interference(Ground):
         return lambda drawn, seed: make(drawn)
 
     def native(self, policy: Picks) -> InterferencePick:
-        """See `Ground`; a job goes where it ends soonest by the speeds that jobs have alone."""
+        """See `Ground`; a job goes where `alone` would put it."""
         return InterferencePick(policy)
 
     def play(self, policy: Any, drawn: Case) -> Mapping[str, float]:
