@@ -180,9 +180,9 @@ class Starts:
         """Have jobs wait again that started in this round."""
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
-        first = next((held for held in self._held if held.strict and held.gang.name in gone), None)
-        if first:  # those due later are held once it starts
-            self._held = [held for held in self._held if held is first or not held.strict]
+        at = next((i for i, held in enumerate(self._held) if held.strict and held.gang.name in gone), len(self._held))
+        # those due later are held once it starts
+        self._held = [held for i, held in enumerate(self._held) if i <= at or not held.strict]
         for name, request in gone.items():
             self._state.wait(request)
             if name in self._promised:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.policy import Watchdog
+from gangplan.hybrid.online.starts import Starts
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 TWO = replace(Fleet.regular(1, 2, 8), labels=("a", "b"), labelled=np.array([[True, False], [False, True]]))
@@ -45,6 +47,20 @@ def test_a_node_that_is_down_takes_no_reservation() -> None:
     assert not started(scheduler)
     scheduler.finish("runs", now=100.0)
     assert started(scheduler) == {"gang"}
+
+
+def test_a_start_that_is_undone_leaves_who_was_held_before() -> None:
+    """Nobody may delay the gang of pool a, which waits longest, whether or not the gang of pool b starts after all."""
+    scheduler = Scheduler(TWO, "heuristic")
+    for pool in "ab":
+        scheduler.submit(GangJob(pool, "m", (8,), requires=(pool,)), 10.0)
+    starts = Starts(scheduler._state, Watchdog())
+    for pool in "ab":
+        starts.hold(scheduler._state.waiting[pool], strict=True)
+    assert starts.one("b", (8,), "heuristic")
+    starts.undo(["b"])
+    assert starts.holds("a")
+    assert starts.holds("b")
 
 
 def test_cores_are_reserved() -> None:
