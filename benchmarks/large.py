@@ -17,10 +17,10 @@ import numpy as np
 
 import gangplan
 from gangplan.hybrid import portfolio
-from gangplan.hybrid.plan import PROCESS, SHORT
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, methods
+from gangplan.hybrid.timetable import PROCESS, SHORT
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import seed_of
 from gangplan.instances.generators.large import make_large

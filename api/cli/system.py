@@ -31,20 +31,6 @@ _COMMON: dict[str, Any] = {
     "panel": options.Panel,
     "as_json": options.AsJson,
 }
-ABOUT = {
-    "pacml": "jobs arrive on a RAMP cluster, accepted at once or blocked",
-    "topdrl": "gangs arrive where closer GPUs are faster",
-    "harmony": "jobs arrive that slow one another down, nobody knows how",
-    "marl": "the same in a data centre whose racks have agents",
-}
-"""What arrives on the ground of each."""
-EXAMPLES = {
-    "pacml": "--profiles profiles/ --seeds 2",
-    "topdrl": "--policy select --policy least_work --seeds 10",
-    "harmony": "--case shared --policy lif --policy alone",
-    "marl": "--policy market --policy agents-lif --jobs 100",
-}
-"""Options of a call of each."""
 _DEFAULTS = {"policy": None, "seeds": 5, "first_seed": 0, "plot": None, "panel": None, "as_json": False}
 
 
@@ -63,18 +49,21 @@ def _command(name: str) -> Any:
     """Return the command of a system: the settings of its ground, then what all have."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
-    several = next(x.name for x in settings if x.metadata["many"])
+    several = next((x.name for x in settings if x.metadata["many"]), None)
     parameters = [_setting(x) for x in settings]
-    words = f"{kind.policies()}, or FILE.py:Class that picks jobs; may be repeated  [default: {', '.join(kind.usual)}]"
+    own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
+    words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
     common = {"policy": Annotated[list[str] | None, typer.Option(help=words)], **_COMMON}
     parameters += [
         Parameter(x, Parameter.KEYWORD_ONLY, default=_DEFAULTS[x], annotation=of)
         for x, of in common.items()
-        if x not in ("plot", "panel") or hasattr(kind, "run")
+        if x not in ("plot", "panel") or kind.run is not Ground.run
     ]
 
     def command(**given: Any) -> int:
         common = {x: given.pop(x, default) for x, default in _DEFAULTS.items()}
+        if several is None:
+            return _compare(name, [kind(**given)], **common)
         names = dict.fromkeys(x.strip() for x in given.pop(several).split(",") if x.strip())
         return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
 
@@ -95,13 +84,13 @@ class Systems(Group):
         """Return the command of a system."""
         require_choice(cmd_name, "system", SYSTEMS)
         if cmd_name not in self.commands:
-            example = f"gangplan system {cmd_name} {EXAMPLES[cmd_name]}"
+            example = f"gangplan system {cmd_name} {SYSTEMS[cmd_name].example}"
             self.commands[cmd_name] = made_of(cmd_name, _command(cmd_name), example)
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write what each system is, without loading any."""
-        write_groups(formatter, {"Commands": ABOUT})
+        write_groups(formatter, {"Commands": {name: of.about for name, of in SYSTEMS.items()}})
 
 
 system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)
