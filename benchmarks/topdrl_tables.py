@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.systems.topdrl.allocate import ALLOCATORS
-from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
 from gangplan.systems.topdrl.suites import SUITES
@@ -28,6 +27,9 @@ OTHERS = (
     *(TOPDRL, "topdrl-imitated", "topdrl-single", "proximity-drl", OURS),
     *(*NETWORKS, *PLACED, ORACLE, BOUND),
 )
+
+SHOWN = ("linear", "patient", "srtf", "rollout", TOPDRL, OURS, ORACLE, BOUND)
+"""Beside the best rules in the tables of suites and windows."""
 
 
 def full(name: str, allocator: str = "closest") -> str:
@@ -53,10 +55,10 @@ def summary(found: Found) -> str:
 
 
 def suites(found: Found) -> str:
-    """Return the mean JCT of every policy in every suite, and all its figures in the first one."""
+    """Return the mean JCT of the best rules of each suite, of policies and of bounds."""
     known = [suite for suite in SUITES if suite in found.cases]
     best = {suite: found.best(suite, GRID) for suite in known}
-    names = list(dict.fromkeys((*map(full, CLASSIC), *filter(None, best.values()), *OTHERS)))
+    names = list(dict.fromkeys((*filter(None, best.values()), *SHOWN)))
 
     def cell(suite: str, name: str) -> str:
         mean = number(found.mean(suite, name)) if found.of(suite, name) else ""
@@ -64,26 +66,7 @@ def suites(found: Found) -> str:
 
     names = [name for name in names if any(found.of(suite, name) for suite in known)]
     jct = [(f"`{name}`", *(cell(suite, name) for suite in known)) for name in names]
-    first = [
-        (f"`{name}`", *(number(found.mean(known[0], name, figure)) for figure in [*Topdrl.figures][1:]))
-        for name in names
-        if known and name != BOUND and found.of(known[0], name)
-    ]
-    head = ("p95", "makespan", "throughput", "cost", "ms a decision")
-    return f"{table(('mean JCT', *known), jct)}\n\n{table((known[0], *head), first)}" if first else NOT_RUN
-
-
-def grid(found: Found) -> str:
-    """Return mean JCTs of selectors and allocators, each selector with the discipline that suits it."""
-    parts = []
-    for suite in ("small", "large"):
-        lines = [
-            (f"`{s}`", *(number(found.mean(suite, full(s, a))) for a in ALLOCATORS))
-            for s in (*CLASSIC, TOPDRL)
-            if found.of(suite, full(s))
-        ]
-        parts += [table((suite, *ALLOCATORS), lines)] if suite in found.cases else []
-    return "\n\n".join(parts) or NOT_RUN
+    return table(("mean JCT, s", *known), jct) if jct else NOT_RUN
 
 
 def rivals(found: Found) -> str:
@@ -115,7 +98,7 @@ def windows(found: Found) -> str:
     best, least = found.of(WINDOWS, ORACLE), found.of(WINDOWS, BOUND)
     proved = [seed for seed in best if seed in least and best[seed] <= least[seed] * (1 + 1e-6)]
     lines = []
-    for name in (*map(full, CLASSIC), *OTHERS):
+    for name in (full("least_work"), *SHOWN):
         mine = found.of(WINDOWS, name)
         gaps = np.array([mine[seed] / best[seed] - 1 for seed in proved if seed in mine])
         if len(gaps) and name not in (ORACLE, BOUND):
@@ -137,16 +120,5 @@ def windows(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
-def provenance(found: Found) -> str:
-    """Return where the rows come from."""
-    lines = []
-    for name, policies in (("rules", GRID), *((name, (name,)) for name in OTHERS)):
-        kept = [row for (_, policy), runs in found.runs.items() if policy in policies for row in runs.values()]
-        if kept:
-            newest = max(kept, key=lambda r: r.date)
-            lines.append((name, newest.task.weights, f"{len(kept):,}", newest.commit, newest.date[:10]))
-    return table(("", "weights", "rows", "commit", "newest"), lines) if lines else NOT_RUN
-
-
 SUMMARY: Tables = {"summary": summary}
-RESULTS: Tables = {table.__name__: table for table in (grid, suites, rivals, windows, networks, provenance)}
+RESULTS: Tables = {table.__name__: table for table in (suites, rivals, windows, networks)}
