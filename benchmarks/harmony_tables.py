@@ -19,7 +19,7 @@ ABLATIONS = (
     *("harmony-near-ppo", "harmony-near-ppo-long"),
 )
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, HARMONY, FULL, *ABLATIONS, OURS)
-SHOWN = (*RULES[:6], "alone", "alone-joint", *ORACLES[2:], HARMONY, OURS)
+SHOWN = (*RULES[:2], *RULES[3:5], "alone", "alone-joint", *ORACLES[2:], HARMONY, OURS)
 """Policies with a row in the table of cases."""
 
 

@@ -13,7 +13,6 @@ from gangplan.systems.pacml.step import Units
 
 from .found import Found, table
 from .pacml_suites import (
-    BEFORE,
     BOTH,
     BOUND,
     CONSTANTS,
@@ -25,7 +24,6 @@ from .pacml_suites import (
     PAST,
     PLAN,
     RANDOM,
-    ROLLOUTS,
     RULES,
     SUITES,
     TRAINED,
@@ -168,7 +166,7 @@ def searches(found: Found) -> str:
     """Return by how much more search and random scores block than the network on the same seeds."""
     lines: list[Line] = []
     for cell in {cell.units: cell for cell in SUITES["search"]}.values():
-        for name in (ROLLOUTS, *PAST, RANDOM, BOTH):
+        for name in (*PAST, RANDOM, BOTH):
             more = [apart(found, cell, name, LEARNED, d) for d in ALL]
             if all(more):
                 seeds = max(len(rates(found, cell, name, d)) for d in ALL)
@@ -206,7 +204,7 @@ def ablations(found: Found) -> str:
     """Return by how much more the variants block than the whole, in the mean of the distributions."""
     every = ("as-published", "physical")
     lines: list[Line] = []
-    for name in (*TRAINED, *BEFORE, LEARNED):
+    for name in (*TRAINED, LEARNED):
         less = [apart(found, _cell(units), name, WHOLE, ALL) for units in every]
         if name != WHOLE and any(less):
             lines.append(("as shipped, trained longer" if name == LEARNED else name, *map(signed, less)))

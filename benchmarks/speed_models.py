@@ -106,8 +106,8 @@ def pairs(found: Found) -> str:
 def logs(found: Found) -> str:
     """Return mean errors by the samples of a log."""
     lines = []
-    for i, size in enumerate(SIZES):
-        head = f"{size:,} samples" if not i else f"{size:,}"
+    for size in (SIZES[0], *SIZES[2:]):
+        head = f"{size:,} samples"
         lines.append((head, *(_error(found, f"cluster {size}", model) for model in SHOWN)))
     return table(("MAPE after", *SHOWN), lines)
 

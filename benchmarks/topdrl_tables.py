@@ -83,10 +83,10 @@ def rivals(found: Found) -> str:
 
 
 def networks(found: Found) -> str:
-    """Return how far ours is from the same with something else in the place of its network."""
+    """Return how far from ours is something else in the place of its network, or search."""
     known = [suite for suite in SUITES if found.of(suite, OURS)]
     lines = []
-    for name in ("linear", "patient", *NETWORKS, "rollout"):
+    for name in ("patient", *NETWORKS[1:], "rollout"):
         cells = [found.apart(suite, name, OURS) for suite in known]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
