@@ -19,8 +19,6 @@ ABLATIONS = (
     *("harmony-near-ppo", "harmony-near-ppo-long"),
 )
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, HARMONY, FULL, *ABLATIONS, OURS)
-SHOWN = (*RULES[:2], *RULES[3:5], "alone", "alone-joint", *ORACLES[2:], HARMONY, OURS)
-"""Policies with a row in the table of cases."""
 
 
 def summary(found: Found) -> str:
@@ -48,19 +46,9 @@ def summary(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
-def cases(found: Found) -> str:
-    """Return mean JCTs in minutes, a row for each policy and a column for each case."""
-    names = [case for case in GROUND if case in found.cases]
-    lines = []
-    for policy in SHOWN:
-        if any(means := [_minutes(found, case, policy) for case in names]):
-            lines.append((f"`{policy}`", *means, number(found.mean("poisson", policy, "rate"))))
-    return table(("", *(f"`{case}`" for case in names), "tasks/s"), lines) if names else NOT_RUN
-
-
 def _minutes(found: Found, case: str, policy: str) -> str:
     value = found.mean(case, policy)
     return "" if value is None else number(value / 60)
 
 
-TABLES: Tables = {"summary": summary, "cases": cases}
+TABLES: Tables = {"summary": summary}

@@ -129,11 +129,12 @@ def verdict(found: Found, units: Units) -> str:
 def zero_shot(found: Found, suites: Sequence[str]) -> str:
     """Return a line for each setting: the learned rate less that of the best constant, chosen for each cell.
 
-    Single models and loads between 50% and 150% are counted below the table only.
+    Single models, loads between 50% and 150%, and other loads of large clusters are counted below the table only.
     """
     lines: list[Line] = []
     for name_of_suite, cell in ((name, cell) for name in suites for cell in SUITES[name]):
-        shown = len(GROUPS[cell.models]) > 1 and (cell.load not in LOADS[1:-1] or name_of_suite == "clusters")
+        hidden = (LOADS[0], LOADS[-1]) if name_of_suite == "clusters" else LOADS[1:-1]
+        shown = len(GROUPS[cell.models]) > 1 and cell.load not in hidden
         if spread(found, cell, LEARNED, ALL) is None or not shown:
             continue
         cells = []

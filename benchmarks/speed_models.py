@@ -106,7 +106,7 @@ def pairs(found: Found) -> str:
 def logs(found: Found) -> str:
     """Return mean errors by the samples of a log."""
     lines = []
-    for size in (SIZES[0], *SIZES[2:]):
+    for size in (SIZES[0], *SIZES[3:]):
         head = f"{size:,} samples"
         lines.append((head, *(_error(found, f"cluster {size}", model) for model in SHOWN)))
     return table(("MAPE after", *SHOWN), lines)

@@ -71,15 +71,13 @@ def suites(found: Found) -> str:
 
 def rivals(found: Found) -> str:
     """Return how far TopDRL is from each published baseline on both sizes, the allocator being the same."""
-    shown = {"mean_jct": "mean JCT", "throughput": "throughput"}
-    columns = [(suite, figure) for suite in ("small", "large") for figure in shown]
+    sizes = ("small", "large")
     lines = []
     for name in (*map(full, (*PUBLISHED, "least_work")), "proximity-drl"):
-        cells = [found.apart(suite, TOPDRL, name, figure) for suite, figure in columns]
+        cells = [found.apart(suite, TOPDRL, name) for suite in sizes]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
-    head = ("TopDRL less", *(f"{suite}: {words}" for suite in ("small", "large") for words in shown.values()))
-    return table(head, lines) if lines else NOT_RUN
+    return table(("mean JCT of TopDRL less", *sizes), lines) if lines else NOT_RUN
 
 
 def networks(found: Found) -> str:
