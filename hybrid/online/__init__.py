@@ -1,5 +1,7 @@
 """Online: `Scheduler` is told what happens on a cluster, and says who starts where."""
 
+from gangplan.solvers.placement.online.patient import Patient
+
 from .decision import Decision
 from .explain import Candidate, Explanation, WaitingJob
 from .policy import Proposes, Ranks, View
@@ -12,6 +14,7 @@ __all__ = [
     "Candidate",
     "Decision",
     "Explanation",
+    "Patient",
     "Proposes",
     "Ranks",
     "RunsNow",

@@ -98,7 +98,7 @@ class WaitingJob:
         workers: the numbers of workers that it may have.
         gpus: GPUs that it needs with the fewest workers, whole nodes if it takes several.
         together: whether workers that fit on one node stay on one, and others take whole nodes.
-        seconds: how long it is expected to run with each number of workers.
+        seconds: how long it is expected to run with each number of workers, at its best place.
         idle: GPUs of nodes that are up which nobody holds.
         largest: of these the most on one node.
         usable: idle GPUs of the nodes that may have it: by labels and types, and by what they hold if nobody is there.
@@ -206,7 +206,7 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
             why = "the nodes that are up are too few for it"
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
-        tuple(request.lasts(d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
+        tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
         int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
         place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),

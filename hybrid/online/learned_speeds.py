@@ -78,7 +78,7 @@ class LearnedSpeeds:
         """Note a job that runs, `done` seconds of it alone until `at`."""
         kind = self._kind(job.request.job.model)
         held = {node: len(gpus) for node, gpus in job.nodes.items()}
-        lasts = max(job.request.lasts(job.degree), 1e-9)
+        lasts = max(job.request.lasts(job.degree, job.slower), 1e-9)
         made = self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
         self._seconds += lasts
         for node, gpus in held.items():

@@ -119,7 +119,7 @@ def scene_of(state: ClusterState) -> Scene:
         last = np.partition(left[shown], many)[many]
         shown = shown[left[shown] <= last]
     shown = shown[np.lexsort((serial[shown], left[shown]))][:many]
-    lasts = [request.lasts(degree) for request, degree in wait]
+    lasts = [state.lasts(request, degree) for request, degree in wait]
     need = [state.holds(request, degree) for request, degree in wait]
     costs = [np.inf if request.price is None else request.price for request, _ in wait]
     return Scene(

@@ -63,6 +63,10 @@ class View:
     def up(self) -> tuple[bool, ...]:  # noqa: D102
         return tuple(self._state.up)
 
+    def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
+        """Return how many times its seconds a job takes with so many workers on these GPUs."""
+        return self._state.slower(request, degree, nodes)
+
     @property
     def options(self) -> list[tuple[Request, int]]:  # noqa: D102
         return [(request, degree) for request in self.waiting for degree in request.job.workers]

@@ -33,7 +33,7 @@ class Request:
     Attributes:
         job: the gang.
         submit: seconds of the user's clock.
-        seconds: how long it is expected to run with each number of workers of ``job.workers``.
+        seconds: how long it is expected to run with each number of workers of ``job.workers``, where no place is slow.
         told: whether these were given; they come from the history of finished jobs otherwise.
         together: whether workers that fit on one node stay on one, and others take whole nodes.
         serial: how many were submitted before it.
@@ -71,9 +71,9 @@ class Request:
         """Return how many GPUs it holds with so many workers."""
         return degree * self.job.worker.grants
 
-    def lasts(self, degree: int) -> float:
-        """Return the seconds it is expected to run from its next start on, with so many workers."""
-        return self.seconds[self.job.workers.index(degree)] * self.left + self.pays
+    def lasts(self, degree: int, slower: float = 1.0) -> float:
+        """Return the seconds it is expected to run from its next start on, with so many workers, on such a place."""
+        return self.seconds[self.job.workers.index(degree)] * self.left * slower + self.pays
 
     def stopped(self, degree: int, ran: float, held: float) -> Request:
         """Return it after it got on for so many seconds with so many workers, of those for which it held GPUs.
@@ -188,6 +188,7 @@ class Shape:
         gpus: that they hold with the most workers.
         together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
+        model: of the jobs, where it says for which places they wait.
     """
 
     kind: Kind
@@ -195,6 +196,7 @@ class Shape:
     gpus: int
     together: bool
     alone: str = ""
+    model: str = ""
 
 
 Place = tuple[float, int, str]

@@ -26,6 +26,7 @@ class RunningJob:
         since: seconds of the user's clock.
         end: when it is expected to be done.
         nodes: its GPUs by node.
+        slower: how many times its seconds it takes there.
     """
 
     request: Request
@@ -33,6 +34,7 @@ class RunningJob:
     since: float
     end: float
     nodes: Nodes
+    slower: float = 1.0
 
     @property
     def name(self) -> str:
@@ -51,8 +53,8 @@ class RunningJob:
         return {node: (len(gpus) // need, 0) for node, gpus in self.nodes.items()}
 
     def ran(self, now: float) -> float:
-        """Return the seconds for which it got on; what its start cost is none of them."""
-        return max(0.0, now - self.since - self.request.pays)
+        """Return the seconds of its work that it got on with; what its start cost is none of them."""
+        return max(0.0, now - self.since - self.request.pays) / self.slower
 
     @property
     def settled(self) -> float:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
 from .decision import Decision
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from .learned_speeds import Learned
     from .lookahead import Lookahead
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic")
-TIERS = ("lookahead", "policy", "stops", "due", "heuristic")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient")
+TIERS = ("lookahead", "policy", "stops", "due", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -46,13 +48,19 @@ class Scheduler:
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; or an object with `rank`
-            or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
-        speeds: which models run on which GPUs; by default all run on all.
-        together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
-        reserve: whether the first job that does not fit is not to be delayed by those behind it. Who is due never is.
+        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient``, or a `Patient`
+            with other numbers, by which jobs wait for close GPUs: without a `Proximity` it is the order alone, and
+            nobody waits; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the
+            lookahead.
+        speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
+            how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
+            times 1 + intensity * cost of its GPUs, and gets the closest ones.
+        together: whether workers that fit on one node stay on one, and larger gangs take whole nodes. By default so,
+            unless `speeds` say what places cost.
+        reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
+            the policy is patient. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
-            is a `price`, or what a lookahead chooses for each decision.
+            is a `price`, or what a lookahead chooses for each decision; of a `Patient` its own.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
@@ -68,9 +76,9 @@ class Scheduler:
         cluster: Fleet | Cluster,
         policy: str | Any = "hybrid",
         *,
-        speeds: SpeedModel | None = None,
-        together: bool = True,
-        reserve: bool = True,
+        speeds: SpeedModel | Proximity | None = None,
+        together: bool | None = None,
+        reserve: bool | None = None,
         order: float | None = None,
         price: float | None = None,
         forget: float = 0.9995,
@@ -80,21 +88,25 @@ class Scheduler:
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
-        mine = not isinstance(policy, str)
-        if not mine and policy not in SCHEDULER_POLICIES:
+        rule = policy if isinstance(policy, Patient) else Patient() if policy == "patient" else None
+        mine = rule is None and not isinstance(policy, str)
+        if isinstance(policy, str) and policy not in SCHEDULER_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        if speeds is not None and not isinstance(speeds, SpeedModel):
-            raise InstanceError("speeds", f"{speeds!r} is no SpeedModel")
+        if speeds is not None and not isinstance(speeds, SpeedModel | Proximity):
+            raise InstanceError("speeds", f"{speeds!r} is neither a SpeedModel nor a Proximity")
         require_share(forget := plain(forget), "forget", positive=True)
         order, price, patience = plain(order), plain(price), plain(patience)
-        look = order is None and (mine or policy != "heuristic")
-        usual = order if order is not None else USUAL if price is None else STOPPING
+        together = not isinstance(speeds, Proximity) if together is None else together
+        reserve = rule is None if reserve is None else reserve
+        look = order is None and rule is None and (mine or policy != "heuristic")
+        usual = order if order is not None else rule.gpus if rule else USUAL if price is None else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
-        self._state = ClusterState(fleet, speeds, SchedulerSettings(together, reserve, usual, look, price, patience))
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience)
+        self._state = ClusterState(fleet, speeds, settings, rule)
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
@@ -302,7 +314,7 @@ class Scheduler:
         if state.waiting and state.running.stoppable:
             stops.run()
         if state.waiting and state.idle:
-            starts.all("lookahead" if ahead is not None and ahead.found else "heuristic")
+            starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
@@ -359,7 +371,7 @@ class Scheduler:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
             last, saved = self._waits.get(what), self.snapshot()
-            policy = "hybrid" if self._state.settings.ahead else "heuristic"
+            policy = self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
             return why_waits(self._state, what, last, lambda: self._twin(policy, saved))
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:

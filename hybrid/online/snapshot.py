@@ -136,11 +136,10 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     if row["degree"] not in request.job.workers:
         words = f"{row['degree']!r} is not one of the numbers of workers of {request.name!r}"
         raise InstanceError("running.degree", words)
-    job = RunningJob(
-        request, row["degree"], row["since"], row["end"], {node: tuple(gpus) for node, gpus in row["nodes"]}
-    )
-    if wrong := state.wrong(request, job.degree, job.nodes):
+    degree, nodes = row["degree"], {node: tuple(gpus) for node, gpus in row["nodes"]}
+    if wrong := state.wrong(request, degree, nodes):
         raise InstanceError("running", wrong[0])
+    job = RunningJob(request, degree, row["since"], row["end"], nodes, state.slower(request, degree, nodes))
     state.wait(request)
     if not state.put(job):
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")

@@ -23,6 +23,7 @@ from .state import ClusterState
 FULL = "it does not fit"
 DELAY = "it would delay a job before it"
 HELD = "the policy makes it wait"
+CLOSER = "it waits for closer GPUs"
 DUE = "due"
 """The tier of those that are due."""
 
@@ -36,7 +37,7 @@ class Start:
         degree: how many workers it has.
         nodes: its GPUs by name of the node.
         tier: who said that it should start.
-        seconds: how long it is expected to run.
+        seconds: how long it is expected to run there.
     """
 
     job: str
@@ -117,11 +118,12 @@ class Starts:
                 if nodes is not None and why != DELAY and hold:
                     self._watchdog.note(why)
                 continue
-            lasts = request.lasts(degree)
+            slower = state.slower(request, degree, seats)
+            lasts = request.lasts(degree, slower)
             end = min(state.now + lasts, float_info.max)
             if name in state.promises:
                 self._promised[name] = state.promises[name]
-            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items()))))
+            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower))
             self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
             self.waits.pop(name, None)
             if any(held.strict and held.gang.name == name for held in self._held):
@@ -242,20 +244,27 @@ class Starts:
         state, placer, name = self._state, self._state.placer, request.name
         if nodes is None and not placer.fits(state.placed(request, degree)):
             return self._full(request, degree)
-        end, reservations = state.now + request.lasts(degree), self._reservations(request)
+        reservations = self._reservations(request)
         if nodes is None:
-            if (why := self._place(request, degree, end, reservations)) is not None:
+            if (why := self._place(request, degree, reservations)) is not None:
                 return why
-            nodes = {node: seat.gpus for node, seat in placer.running[name].items()}
+            nodes = self._seats(name)
         if (why := self._check(request, degree, nodes)) is not None:
             return why
-        if not self._stand(reservations, request.job, end):
+        slower = state.slower(request, degree, seats := self._seats(name))
+        end = state.now + request.lasts(degree, slower)
+        late = not self._stand(reservations, request.job, end)
+        if late or state.hopes(request, degree, slower):
             placer.remove(name)
-            return DELAY
+            return DELAY if late else CLOSER
         for held in self._held:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)
-        return {node: seat.gpus for node, seat in placer.running[name].items()}
+        return seats
+
+    def _seats(self, name: str) -> Nodes:
+        """Return the GPUs of a gang that is seated."""
+        return {node: seat.gpus for node, seat in self._state.placer.running[name].items()}
 
     def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
         """Return whether reservations stand if a gang, which is seated, runs to `end`."""
@@ -283,12 +292,14 @@ class Starts:
             self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")
         return wrong[0] if wrong else None
 
-    def _place(self, request: Request, degree: int, end: float, reservations: list[Reservation]) -> str | None:
+    def _place(self, request: Request, degree: int, reservations: list[Reservation]) -> str | None:
         """Seat a gang where it fits and no reservation minds; return why not, if so."""
-        placer, job = self._state.placer, self._state.placed(request, degree)
+        state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
         if self._choose(request, degree) is None:
             return self._full(request, degree)
+        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
         if not self._stand(reservations, job, end):
+            end = end if state.places is None else np.inf  # elsewhere it may take longer
             placer.remove(job.name)
             room = placer.room(job)
             for reservation in reservations:
@@ -300,7 +311,10 @@ class Starts:
     def _choose(
         self, request: Request, degree: int, room: Capacity | None = None
     ) -> Mapping[int, NodeAllocation] | None:
-        """Place a gang where jobs mind it least if speeds were learned or are known, else by the topology."""
+        """Place a gang where jobs mind it least if speeds were learned or are known, else by the topology.
+
+        Where places differ, it gets the closest GPUs.
+        """
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
         if state.learned is not None and state.learned.ready:
             gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
@@ -308,6 +322,8 @@ class Starts:
             return placer.place(job, room, policy)
         if state.interference is not None:
             return placer.place(job, room, state.interference.policy(job))
+        if state.places is not None:
+            return placer.place(job, room, state.places.closest)
         return placer.place(job, room)
 
     def _full(self, request: Request, degree: int) -> str:

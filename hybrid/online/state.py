@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.interference import LeastInterference
+from gangplan.solvers.placement.online.patient import Patient
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .bundles import Bundles, Ground
@@ -21,6 +23,7 @@ from .running import Nodes, RunningJob, RunningJobs
 
 if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
+    from .places import Places
 
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
@@ -61,7 +64,9 @@ class ClusterState:
     """What is so, and what is kept beside it so that a decision need not look at all of it.
 
     Attributes:
-        fleet, speeds, settings: see `Scheduler`.
+        fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
+        places: how slow places are; `None` if all are alike.
+        patient: the rule by which jobs go and wait for close places, if any.
         now: the latest time that was heard of.
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
@@ -81,10 +86,17 @@ class ClusterState:
         changes: how many events there were.
     """
 
-    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, settings: SchedulerSettings) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        speeds: SpeedModel | Proximity | None,
+        settings: SchedulerSettings,
+        patient: Patient | None = None,
+    ) -> None:
         usable = fleet.usable
         assert usable is not None
-        self.fleet, self.speeds, self.settings = fleet, speeds, settings
+        proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
+        self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
         self.now, self.serial, self.changes = 0.0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -95,6 +107,11 @@ class ClusterState:
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
+        self.places: Places | None = None
+        if proximity is not None:
+            from .places import Places
+
+            self.places = Places(proximity, fleet, self.placer)
         self.queue, self.due, self.estimates = Queue(settings.order), Queue(0.0), Estimates()
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.learned: LearnedSpeeds | None = None
@@ -191,7 +208,35 @@ class ClusterState:
         if len(degrees) == 1:
             return degrees
         others = COME * len(self.waiting) / max(1, self.gpus)
-        return sorted(degrees, key=lambda d: (request.lasts(d) * (1 + others * request.gpus(d)), d))
+        return sorted(degrees, key=lambda d: (self.lasts(request, d) * (1 + others * request.gpus(d)), d))
+
+    def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
+        """Return how many times its seconds a job takes with so many workers on these GPUs."""
+        held = {node: len(gpus) for node, gpus in nodes.items()}
+        return 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
+
+    def least(self, request: Request, degree: int, *, now: bool = True) -> float:
+        """Return how many times its seconds a job takes at its best place if nobody is there.
+
+        Args:
+            request: the job.
+            degree: how many workers.
+            now: whether workers are together and only nodes that are up count; else it is always the same.
+        """
+        if self.places is None:
+            return 1.0
+        gang = self.placed(request, degree) if now else replace(self.loose(request), workers=(degree,))
+        return self.places.least(gang, request.job.model, request.gpus(degree), now)
+
+    def lasts(self, request: Request, degree: int) -> float:
+        """Return the seconds that a job is expected to run at its best place."""
+        return request.lasts(degree, self.least(request, degree))
+
+    def hopes(self, request: Request, degree: int, slower: float) -> bool:
+        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
+        if self.patient is None or not self.running or request.due <= self.now:
+            return False
+        return slower > self.patient.most(self.least(request, degree))
 
     def check(self, request: Request) -> None:
         """Refuse a job that cannot run here, whatever else runs.
@@ -233,8 +278,12 @@ class ClusterState:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
         kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone)
-        self.queue.add(request, shape, request.lasts(degree))
+        key, model = request.lasts(degree), ""
+        if self.patient is not None and self.places is not None:
+            key *= self.least(request, degree, now=False) ** self.patient.slowdown
+            model = job.model
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, model)
+        self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
     def leave(self, name: str) -> Request:
@@ -288,6 +337,8 @@ class ClusterState:
             self.placer.fail(node)
         self.changes += 1
         self.bundles.clear()
+        if self.places is not None:
+            self.places.clear()
         self._placed.clear()
         self._kinds.clear()
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before

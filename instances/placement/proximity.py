@@ -50,6 +50,10 @@ class Proximity:
         inside = sum(gpus) - len(on)
         return inside * self.node + (len(on) - racks) * self.rack + (racks - 1) * self.cluster
 
+    def slowdown(self, model: str, cost: float) -> float:
+        """Return how many times its duration a job takes."""
+        return 1 + self.intensity.get(model, 1.0) * cost
+
     def rate(self, model: str, cost: float) -> float:
         """Return the seconds of its duration that a job gets on in a second."""
-        return 1 / (1 + self.intensity.get(model, 1.0) * cost)
+        return 1 / self.slowdown(model, cost)

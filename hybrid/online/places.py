@@ -1,0 +1,82 @@
+"""Where GPUs that are apart slow gangs down: the closest ones, and how much slower a gang is on those it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.closest import find_closest
+from gangplan.solvers.placement.online.placer import Placer
+from gangplan.solvers.placement.policies import Vacancy
+
+_KINDS = 4096
+"""Kinds of gang whose best place is remembered until a node fails or comes back."""
+
+
+class Places:
+    """The cluster as `Proximity` has it.
+
+    Args:
+        proximity: how much GPUs pay for being apart.
+        fleet: the nodes, m of them.
+        placer: knows which of them take what.
+    """
+
+    def __init__(self, proximity: Proximity, fleet: Fleet, placer: Placer) -> None:
+        self.proximity, self._fleet, self._placer = proximity, fleet, placer
+        rack = fleet.topology.group[0]
+        self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
+        self._begin = np.append(np.unique(rack[self._order], return_index=True)[1], fleet.n_nodes).astype(np.int64)
+        self._least: dict[tuple[Kind, int, str, int, bool], float] = {}
+        self._find(fleet.gpus.astype(np.int64), 1)  # compiled before a deadline
+
+    def clear(self) -> None:
+        """Forget the best places: a node failed or came back."""
+        self._least.clear()
+
+    def slower(self, model: str, gpus: int, held: Mapping[int, int]) -> float:
+        """Return how many times its seconds a gang takes: the one place that says so.
+
+        Args:
+            model: of the gang.
+            gpus: that its workers use, the first of those that it holds.
+            held: GPUs by node.
+        """
+        used, left = [], gpus
+        for count in held.values():
+            used.append(min(left, count))
+            left -= used[-1]
+        return self.proximity.slowdown(model, self.proximity.cost(self._fleet, list(held), used))
+
+    def least(self, gang: GangJob, model: str, gpus: int, up: bool) -> float:
+        """Return how many times its seconds a gang takes at its best place if nobody is there.
+
+        Args:
+            gang: as the placer sees it; it has room on the empty cluster.
+            model, gpus: see `slower`.
+            up: whether only nodes that are up count, if they suffice.
+        """
+        key = Kind.workers(gang), gang.workers[0], model, gpus, up
+        if key not in self._least:
+            if len(self._least) >= _KINDS:
+                self._least.clear()
+            room, workers = self._placer.most_on(gang, up=up), gang.workers[0]
+            if up and int(room.sum()) < workers:
+                room = self._placer.most_on(gang, up=False)
+            held = {node: count * gang.worker.grants for node, count in sorted(self._find(room, workers).items())}
+            self._least[key] = self.slower(model, gpus, held)
+        return self._least[key]
+
+    def closest(self, room: Vacancy, degree: int) -> dict[int, int]:
+        """Return the closest room, as a rule of `GANG_POLICIES`."""
+        return self._find(np.asarray(room.room, dtype=np.int64), degree)
+
+    def _find(self, room: np.ndarray, degree: int) -> dict[int, int]:
+        take = np.zeros(len(room), dtype=np.int64)
+        find_closest(degree, self._begin, room[self._order], take)
+        at = np.flatnonzero(take)
+        return dict(zip(self._order[at].tolist(), take[at].tolist(), strict=True))
