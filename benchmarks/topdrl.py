@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gangplan.hybrid.bench.grounds import SCHEDULERS, Near
 from gangplan.instances import InstanceError
 from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.ground import Topdrl
@@ -18,7 +19,7 @@ from gangplan.systems.topdrl.workloads import SMALL
 
 from .rows import Task, digest
 from .study import Options, Study
-from .topdrl_tables import BOUND, CLASSIC, GRID, ORACLE, OTHERS, RESULTS, SUMMARY, WINDOWS, full
+from .topdrl_tables import BOUND, CLASSIC, GRID, NEAR, ORACLE, OTHERS, RESULTS, SUMMARY, WINDOWS, full
 
 JOBS, SECONDS = 15, 10.0
 """Of a window, and for its proof."""
@@ -35,7 +36,7 @@ def tasks(options: Options) -> Iterator[Task]:
             print(f"{name}: left out, {error}")
             continue
         rules = GRID if name != WINDOWS else tuple(map(full, CLASSIC))
-        chosen = options.policies or (*rules, *OTHERS)
+        chosen = options.policies or (*rules, *OTHERS, *(SCHEDULERS if name != WINDOWS else ()))
         weights = {p: digest(weights_of(p, ground, options.weights)) for p in chosen}
         for seed in range(options.seeds or (SEEDS if name != WINDOWS else 10 * SEEDS)):
             yield from (Task(name, policy, seed, weights[policy]) for policy in chosen)
@@ -45,9 +46,11 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     """Simulate, or prove what no plan is below; of a window the oracle is what its best plan comes to."""
     if task.policy == BOUND or (task.policy, task.case) == (ORACLE, WINDOWS):
         return {"mean_jct": _proved(task.case, task.seed, options.data)[task.policy]}
-    ground = Topdrl(_ground(task.case, options.data))
-    policy = ground.always(_policy(task.policy, task.case, options.data, options.weights))
+    ground = Near(_ground(task.case, options.data))
     drawn = ground.draw(task.seed)
+    if task.policy in SCHEDULERS:
+        return ground.play(ground.policy(task.policy)(drawn, task.seed), drawn)
+    policy = ground.always(_policy(task.policy, task.case, options.data, options.weights))
     return ground.play(policy(drawn, task.seed), drawn)
 
 
@@ -73,5 +76,6 @@ def _proved(name: str, seed: int, data: Path) -> Mapping[str, float]:
     return {BOUND: bound(work, ground.fleet, ground.proximity)}
 
 
-STUDY = Study("topdrl", tuple(Topdrl.figures), tasks, measure, {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS})
+PAGES = {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS, "scheduler.md": NEAR}
+STUDY = Study("topdrl", tuple(Topdrl.figures), tasks, measure, PAGES)
 """See `Topdrl.figures`."""

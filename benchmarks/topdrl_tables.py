@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.hybrid.bench.grounds import SCHEDULERS
 from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
@@ -118,5 +119,13 @@ def windows(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
+def near(found: Found) -> str:
+    """Return how far `Scheduler` and the rule that it has from there are from ours."""
+    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*reversed(SCHEDULERS), "patient", "linear")
+    lines = [(s, number(found.mean(s, OURS)), *(percent(found.apart(s, name, OURS)) for name in names)) for s in known]
+    return table(("mean JCT less `select`", "`select`, s", *(f"`{x}`" for x in names)), lines) if lines else NOT_RUN
+
+
 SUMMARY: Tables = {"summary": summary}
+NEAR: Tables = {"near": near}
 RESULTS: Tables = {table.__name__: table for table in (suites, rivals, windows, networks)}

@@ -170,10 +170,36 @@ USUAL: dict[str, tuple[str, ...]] = {
 }
 """Policies of a run that names none."""
 _TOPDRL: Any = ground_of("topdrl")
+
+
+class Near(_TOPDRL):  # type: ignore[misc]
+    """TopDRL's ground, where `Scheduler` decides too, by the names of `SCHEDULERS`."""
+
+    def policy(self, name: str) -> Maker:
+        """See `Ground`; it is told what TopDRL's own policies are told."""
+        from gangplan.simulator.engine import Scheduler as Engine
+
+        from ..online.engine_policy import SchedulerPolicy
+
+        if name not in SCHEDULERS:
+            return super().policy(name)  # type: ignore[no-any-return]
+
+        def make(drawn: Any, seed: int) -> Engine:
+            return Engine((SchedulerPolicy(True if drawn[1] is None else drawn[1], **SCHEDULERS[name]),), "overtake")
+
+        return make
+
+
+SCHEDULERS: dict[str, dict[str, Any]] = {
+    "scheduler": {},
+    "scheduler-far": {"speeds": None},
+    "scheduler-patient": {"policy": "patient"},
+}
+"""Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""
 _PACML: Any = ground_of("pacml")
 GROUNDS: dict[str, Callable[..., Ground]] = {
     "queue": _of("Queue", USUAL["queue"], Queue),
-    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: _TOPDRL(**x, draws=None)),
+    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: Near(**x, draws=None)),
     "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
     "agents": _of("Agents", USUAL["agents"], ground_of("marl")),
     "ramp": _of("Ramp", USUAL["ramp"], lambda **x: _PACML(profiles=_types(), **x)),

@@ -8,6 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Demand, GangJob
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import View
 from gangplan.simulator.engine.jobs import Long, Rows
 
@@ -21,17 +22,19 @@ class SchedulerPolicy:
     """A `Scheduler` as a policy of the engine, for the disciplines ``head`` and ``overtake``, preemptive.
 
     Before each round of the engine it is told what ended, failed, came up and arrived, and decides once. The engine
-    then starts those that it chose where it put them, on as many GPUs of their options as it chose.
+    then starts those that it chose where it put them, on as many GPUs of their options as it chose. If the engine has
+    a `Proximity`, so has it.
 
     Args:
-        told: whether the durations of the trace are given as estimates; otherwise they are learned from jobs that end.
+        told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
+            or the estimates, of jobs without a choice of GPUs, (n,).
         options: of `Scheduler`.
     """
 
     steady = False
     preemptive = True
 
-    def __init__(self, told: bool = True, **options: Any) -> None:
+    def __init__(self, told: bool | FloatArray = True, **options: Any) -> None:
         self._told, self._options = told, options
         self._view: View | None = None
         self.took: list[float] = []
@@ -41,7 +44,8 @@ class SchedulerPolicy:
         """Decide, and return the jobs that stop."""
         if view is not self._view:  # a new simulation
             self._view, self._up = view, view.up.copy()
-            self.scheduler = Scheduler(view.fleet, **self._options)
+            near = {"speeds": view.speeds} if isinstance(view.speeds, Proximity) else {}
+            self.scheduler = Scheduler(view.fleet, **near | self._options)
             self._node = {name: i for i, name in enumerate(view.fleet.names)}
             self._runs: set[int] = set()
             self._known: set[int] = set()
@@ -100,4 +104,7 @@ class SchedulerPolicy:
         work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
         gang = GangJob(str(job), work.model[job] or "any", tuple(options.degrees(job).tolist()), demand)
-        self.scheduler.submit(gang, options.durations(job).tolist() if self._told else None, now=view.now)
+        told: Any = self._told
+        if isinstance(told, bool):
+            told = options.durations(job).tolist() if told else None
+        self.scheduler.submit(gang, told[job] if isinstance(told, np.ndarray) else told, now=view.now)

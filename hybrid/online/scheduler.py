@@ -56,7 +56,7 @@ class Scheduler:
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
             times 1 + intensity * cost of its GPUs, and gets the closest ones.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes. By default so,
-            unless `speeds` say what places cost.
+            unless jobs wait for close GPUs.
         reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
             the policy is patient. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
@@ -98,7 +98,7 @@ class Scheduler:
             raise InstanceError("speeds", f"{speeds!r} is neither a SpeedModel nor a Proximity")
         require_share(forget := plain(forget), "forget", positive=True)
         order, price, patience = plain(order), plain(price), plain(patience)
-        together = not isinstance(speeds, Proximity) if together is None else together
+        together = rule is None or not isinstance(speeds, Proximity) if together is None else together
         reserve = rule is None if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
         usual = order if order is not None else rule.gpus if rule else USUAL if price is None else STOPPING

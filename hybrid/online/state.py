@@ -236,7 +236,7 @@ class ClusterState:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
             return False
-        return slower > self.patient.most(self.least(request, degree))
+        return bool(slower > self.patient.most(self.least(request, degree)))
 
     def check(self, request: Request) -> None:
         """Refuse a job that cannot run here, whatever else runs.
