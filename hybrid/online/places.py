@@ -56,7 +56,7 @@ class Places:
         """Return how many times its seconds a gang takes at its best place if nobody is there.
 
         Args:
-            gang: as the placer sees it; it has room on the empty cluster.
+            gang: as the placer sees it; if it never has room, what fits of it counts.
             model, gpus: see `slower`.
             up: whether only nodes that are up count, if they suffice.
         """
@@ -67,7 +67,8 @@ class Places:
             room, workers = self._placer.most_on(gang, up=up), gang.workers[0]
             if up and int(room.sum()) < workers:
                 room = self._placer.most_on(gang, up=False)
-            held = {node: count * gang.worker.grants for node, count in sorted(self._find(room, workers).items())}
+            best = self._find(room, min(workers, int(room.sum())))
+            held = {node: count * gang.worker.grants for node, count in sorted(best.items())}
             self._least[key] = self.slower(model, gpus, held)
         return self._least[key]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .problem import PlacementPlan as PlacementPlan
     from .problem import PlacementProblem as PlacementProblem
     from .problem import Running as Running
+    from .proximity import Proximity as Proximity
 else:
     __getattr__ = exported(
         __name__,
@@ -21,5 +22,6 @@ else:
             ".fleet": "Fleet",
             ".job": "Demand Expected GangJob SpeedModel Task",
             ".problem": "PlacementPlan PlacementProblem Running",
+            ".proximity": "Proximity",
         },
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gangplan import InstanceError, Level, Scheduler, TreeTopology
-from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
+from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel
 
 from .policies import CHOOSES, NAMES, STEERS, policy
 from .scenario import FAR, Driver, Event, cluster_of
@@ -44,8 +44,10 @@ def fleet_of(cluster: dict[str, Any]) -> Fleet:
     )
 
 
-def speeds_of(cluster: dict[str, Any]) -> SpeedModel | None:
-    """Return which models run where, `None` if all do."""
+def speeds_of(cluster: dict[str, Any]) -> SpeedModel | Proximity | None:
+    """Return which models run where, or what places cost, `None` if all run everywhere alike."""
+    if near := cluster["near"]:
+        return Proximity(*near["links"], intensity={"m": near["m"]})
     if (runs := cluster["runs"]) is None:
         return None
     compute = np.array([[1.0 if t in runs[m] else np.inf for m in runs] for t in cluster["types"]])

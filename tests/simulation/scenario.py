@@ -55,8 +55,13 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
     if len(types) > 1 and rng.random() < 0.7:
         runs = {m: sorted(rng.sample(types, rng.randint(1, len(types)))) for m in ("m", "k")}
     rushed = policy == "Sleeps" or rng.random() < 0.1
+    more, near = random.Random(repr(nodes)), None  # its own, so that other clusters stay what they were
+    if runs is None and more.random() < 0.5:
+        near = {"links": more.choice(((1 / 40, 1 / 4, 1 / 2), (0.0, 1.0, 1.0))), "m": more.choice((0.0, 1.0, 1.0, 4.0))}
+    if policy not in NAMES and more.random() < (0.6 if near else 0.05):
+        policy = "patient"
     return {
-        "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy,
+        "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy, "near": near,
         "options": options, "rushed": rushed, "double": not rushed and rng.random() < 0.15, "racks": rng.randint(1, 3),
     }  # fmt: skip
 

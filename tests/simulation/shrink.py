@@ -50,7 +50,7 @@ def shrunk(cluster: dict[str, Any], wrong: Wrong, seconds: float = 60.0, make: M
         return True
 
     size = 0.0
-    for change in ({"double": False}, {"policy": "heuristic"}, {"runs": None}):
+    for change in ({"double": False}, {"policy": "heuristic"}, {"runs": None}, {"near": None}):
         try_((case[0] | change, case[1]))
     try_((case[0], [event for event in case[1] if event[0] not in ("snap", "explain", "odd", "report")]))
     while size != (size := len(str(case))) and time.monotonic() < stop:
@@ -149,10 +149,13 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
     lines = [
         f'"""{wrong.rule}: {wrong.words}"""', "import json", "", "import numpy as np", "",
         "from gangplan import InstanceError, Level, Scheduler, TreeTopology",
-        "from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel", "", "nan, inf = np.nan, np.inf",
+        "from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel", "",
+        "nan, inf = np.nan, np.inf",
         f"fleet = Fleet(\n    {many}\n)", "speeds = None",
     ]  # fmt: skip
-    if (runs := cluster["runs"]) is not None:
+    if near := cluster["near"]:
+        lines[-1] = f"speeds = Proximity(*{near['links']}, intensity={{'m': {near['m']}}})"
+    elif (runs := cluster["runs"]) is not None:
         compute, n = [[1.0 if t in runs[m] else float("inf") for m in runs] for t in cluster["types"]], len(runs)
         lines[-1] = f"compute = np.array({compute})"
         lines += [

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gangplan import Decision, InstanceError, Scheduler
+from gangplan.instances.placement import SpeedModel
 
 from .check import Player, play_seed
 from .shrink import fails, script, shrunk
@@ -145,6 +146,20 @@ class Halfway(Scheduler):
             raise
 
 
+class Hurries(Scheduler):
+    """Takes what place there is."""
+
+    def __init__(self, fleet: Any, policy: Any, **options: Any) -> None:
+        super().__init__(fleet, "heuristic" if policy == "patient" else policy, **{"together": False} | options)
+
+
+class Level(Scheduler):
+    """Takes all places to be alike."""
+
+    def __init__(self, fleet: Any, policy: Any, *, speeds: Any, **options: Any) -> None:
+        super().__init__(fleet, policy, speeds=speeds if isinstance(speeds, SpeedModel) else None, **options)
+
+
 MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (DoubleBooks, {"twice", "place", "gang"}),
     (Tears, {"gang"}),
@@ -160,6 +175,8 @@ MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (Crashes, {"error"}),
     (Swallows, {"taken"}),
     (Halfway, {"changed"}),
+    (Hurries, {"patience"}),
+    (Level, {"seconds"}),
 ]
 
 

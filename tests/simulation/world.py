@@ -6,12 +6,14 @@ It is written from docs/scheduler.md and public docstrings alone and shares no c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from math import inf
+from math import exp, inf
 from typing import Any
 
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
 PATIENCE = 50.0
+LONGER = 0.091
+"""By whose exponential a job is slower than at best if it starts nonetheless, by the patient rule."""
 Nodes = dict[str, tuple[int, ...]]
 IGNORED: set[str] = set()
 """Rules that are not looked at, so that what lies behind a known fault can be seen."""
@@ -64,10 +66,13 @@ class Job:
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
         self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
+        self.slower = 1.0  # times its seconds that it takes where it runs
 
-    def takes(self, degree: int) -> float | None:
+    def takes(self, degree: int, slower: float = 1.0) -> float | None:
         """Return the seconds of its next start, `None` if they were not told."""
-        return None if self.seconds is None else self.seconds[self.workers.index(degree)] * self.left + self.pays
+        if self.seconds is None:
+            return None
+        return self.seconds[self.workers.index(degree)] * self.left * slower + self.pays
 
     def ran(self, now: float) -> float:
         """Return the seconds for which it got on since its last start."""
@@ -82,7 +87,7 @@ class Job:
         """Keep what it has got on with, have it pay when it runs again, and not count as waiting what it ran."""
         if self.seconds is not None:
             whole = self.seconds[self.workers.index(self.degree)]
-            done = self.ran(now) / whole if whole else 0.0
+            done = self.ran(now) / self.slower / whole if whole else 0.0
             self.left = self.left - done if self.left > done else done
         self.again(now)
 
@@ -95,7 +100,10 @@ class World:
     """The cluster as events and decisions leave it."""
 
     def __init__(self, cluster: dict[str, Any]) -> None:
-        self.cluster, self.options = cluster, cluster["options"]
+        self.cluster, self.near = cluster, cluster["near"]
+        self.patient = cluster["policy"] == "patient"
+        self.options = {"together": not (self.near and self.patient)} | cluster["options"]
+        self.rack = {x["name"]: i % cluster["racks"] for i, x in enumerate(cluster["nodes"])}
         self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
         self.runs: dict[str, list[str]] | None = cluster["runs"]
         self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
@@ -172,6 +180,19 @@ class World:
             if self._holds(job, rooms.values()):
                 return other.end(self.now)
         return inf
+
+    def slower(self, job: Job, degree: int, nodes: Nodes) -> float:
+        """Return how many times its seconds a job takes on the first GPUs that it needs of those it has."""
+        if not self.near:
+            return 1.0
+        used, left = [], degree * job.grants
+        for name, gpus in nodes.items():
+            used += [name] if left > 0 else []
+            left -= len(gpus)
+        node, rack, cluster = self.near["links"]
+        racks = len({self.rack[name] for name in used})
+        cost = (degree * job.grants - len(used)) * node + (len(used) - racks) * rack + (racks - 1) * cluster
+        return 1 + float(self.near["m"]) * cost
 
     # ---- events ----
 
@@ -282,18 +303,30 @@ class World:
         words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
         fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
         hold(whole >= degree if own else fair, "gang", words)
-        takes = job.takes(degree)
+        job.slower = self.slower(job, degree, nodes)
+        self._waited(job, degree)
+        takes = job.takes(degree, job.slower)
         words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
         hold(takes is None or abs(start.seconds - takes) <= 1e-6 * max(1.0, takes), "seconds", words)
         del self.waiting[name]
         self.starts += 1
         job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
         self.running[name], job.urgent = job, job.due <= self.now
+        self.longest = max(self.longest, job.lasts)  # longer than told where it has a slow place
         if job.urgent:
             self.served.append((job.due, self.now))
         for node, gpus in nodes.items():
             self.nodes[node].jobs[name] = job
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
+
+    def _waited(self, job: Job, degree: int) -> None:
+        """Check that no job that could have a node for itself starts where it is slow, unless it is due or alone."""
+        if not (self.near and self.patient and self.running) or not self.now < job.due < inf:
+            return
+        if any(self.room(job, node, empty=True) >= degree for node in self.nodes.values()):
+            best = 1 + self.near["m"] * self.near["links"][0] * (degree * job.grants - 1)
+            words = f"{job.name} is {job.slower} times as slow as told, at best {best}"
+            hold(job.slower <= best * exp(LONGER) * (1 + SLACK) + SLACK, "patience", words)
 
     def _worth(self, stop: Any, stopped: dict[str, Nodes], starts: dict[str, Any], freed: set[tuple[str, int]]) -> None:
         """Check that a stop makes room for who it names, and gains more than it costs."""
@@ -362,7 +395,7 @@ class World:
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
-        if steered or not fit:
+        if not fit or (steered and not (self.patient and not self.running)):
             return
         if not self.running:
             hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
