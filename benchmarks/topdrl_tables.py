@@ -120,10 +120,11 @@ def windows(found: Found) -> str:
 
 
 def near(found: Found) -> str:
-    """Return how far `Scheduler` and the rule that it has from there are from ours."""
-    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*reversed(SCHEDULERS), "patient", "linear")
+    """Return how far `Scheduler`, and its patient rule where nobody is ever due, are from ours."""
+    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*SCHEDULERS, "patient")
     lines = [(s, number(found.mean(s, OURS)), *(percent(found.apart(s, name, OURS)) for name in names)) for s in known]
-    return table(("mean JCT less `select`", "`select`, s", *(f"`{x}`" for x in names)), lines) if lines else NOT_RUN
+    calls = ("`Scheduler(fleet)`", "`speeds=Proximity()`", '`"patient"` too', "never due")
+    return table(("mean JCT less `select`", "`select`, s", *calls), lines) if lines else NOT_RUN
 
 
 SUMMARY: Tables = {"summary": summary}

@@ -191,8 +191,8 @@ class Near(_TOPDRL):  # type: ignore[misc]
 
 
 SCHEDULERS: dict[str, dict[str, Any]] = {
-    "scheduler": {},
     "scheduler-far": {"speeds": None},
+    "scheduler": {},
     "scheduler-patient": {"policy": "patient"},
 }
 """Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""

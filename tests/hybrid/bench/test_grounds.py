@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.bench.grounds import GROUNDS, Ground
+from gangplan.hybrid.bench.grounds import GROUNDS, SCHEDULERS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit
@@ -45,6 +45,16 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
     assert bound > 0 or name == "ramp"
     assert len(set(values.values())) > 1
     assert again.play(again.named(ground.usual[0], 0)) == values[ground.usual[0]] and again.hash == ground.hash
+
+
+def test_scheduler_decides_on_topdrls_ground() -> None:
+    """By name, the patient one does as that ground's own rule where nobody is due, and is told no more of durations."""
+    ground = GROUNDS["proximity"](suite="small")
+    values = {name: ground.play(ground.named(name, 0)) for name in (*SCHEDULERS, "patient")}
+    assert values["scheduler-patient"] == pytest.approx(values["patient"])
+    assert values["scheduler-patient"] < 0.95 * min(values["scheduler"], values["scheduler-far"])
+    vague = GROUNDS["proximity"](suite="uncertain")
+    assert vague.play(vague.named("scheduler-patient", 0)) == pytest.approx(vague.play(vague.named("patient", 0)))
 
 
 @pytest.mark.parametrize("name", GROUNDS)
