@@ -31,7 +31,7 @@ class Places:
         rack = fleet.topology.group[0]
         self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
         self._begin = np.append(np.unique(rack[self._order], return_index=True)[1], fleet.n_nodes).astype(np.int64)
-        self._least: dict[tuple[Kind, int, str, int, bool], float] = {}
+        self._least: dict[tuple[Kind, int, float, int, bool], float] = {}
         self._find(fleet.gpus.astype(np.int64), 1)  # compiled before a deadline
 
     def clear(self) -> None:
@@ -60,7 +60,7 @@ class Places:
             model, gpus: see `slower`.
             up: whether only nodes that are up count, if they suffice.
         """
-        key = Kind.workers(gang), gang.workers[0], model, gpus, up
+        key = Kind.workers(gang), gang.workers[0], self.proximity.slowdown(model, 1.0), gpus, up
         if key not in self._least:
             if len(self._least) >= _KINDS:
                 self._least.clear()

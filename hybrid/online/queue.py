@@ -188,7 +188,7 @@ class Shape:
         gpus: that they hold with the most workers.
         together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
-        model: of the jobs, where it says for which places they wait.
+        intensity: of communication, where it says for which places they wait.
     """
 
     kind: Kind
@@ -196,7 +196,7 @@ class Shape:
     gpus: int
     together: bool
     alone: str = ""
-    model: str = ""
+    intensity: float = 0.0
 
 
 Place = tuple[float, int, str]

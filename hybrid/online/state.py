@@ -278,11 +278,11 @@ class ClusterState:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
         kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
-        key, model = request.lasts(degree), ""
+        key, intensity = request.lasts(degree), 0.0
         if self.patient is not None and self.places is not None:
             key *= self.least(request, degree, now=False) ** self.patient.slowdown
-            model = job.model
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, model)
+            intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 

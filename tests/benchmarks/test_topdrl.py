@@ -45,6 +45,14 @@ def test_gaps_are_of_proved_windows() -> None:
     assert line == "| `linear` | 10.00% | 19.00% | 50% | 6.67% |"
 
 
+def test_scheduler_is_played(tmp_path: Path) -> None:
+    """Its rows stand beside ours: the patient one has the mean of the rule where nobody is due."""
+    path = tmp_path / "rows.csv"
+    STUDY.run(Options(("small",), ("scheduler-patient", "patient", "select"), seeds=1, rows=path))
+    cells = topdrl_tables.near(Found(read(path), STUDY.alike)).splitlines()[2].split("|")
+    assert cells[1].strip() == "small" and cells[5] == cells[6] != cells[4]
+
+
 def test_a_window_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a window the plan and its bound are rows, no policy is ahead of the plan, and bounds are of suites, too."""
     monkeypatch.setattr(topdrl, "JOBS", 4)
