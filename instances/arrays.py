@@ -19,11 +19,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length.
-
-    Raises:
-        InstanceError: naming the field and the first entry that does not fit.
-    """
+    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length."""
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -219,9 +215,6 @@ def check_fields(owner: Any) -> None:
 
     Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``unique``,
     ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
-
-    Raises:
-        InstanceError: naming the first field that is wrong, and the value found.
     """
     for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)

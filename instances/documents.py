@@ -159,11 +159,7 @@ def _tag(cls: type) -> dict[str, Any]:
 
 
 def from_data(cls: type, data: Any) -> Any:
-    """Build a `cls` from what `to_data` made of one.
-
-    Raises:
-        InstanceError: naming the field, from `data` down, and the value found.
-    """
+    """Build a `cls` from what `to_data` made of one."""
     return form(cls).read(data)
 
 

@@ -97,11 +97,7 @@ class Limit:
         return int(text)
 
     def check(self, count: int, field: str, most: int | None = None) -> None:
-        """Raise unless `count` is within the limit, or within `most` where a caller gives one.
-
-        Raises:
-            InstanceError: naming the field, the count and how to raise the limit.
-        """
+        """Raise unless `count` is within the limit, or within `most` where a caller gives one."""
         limit = self.value if most is None else most
         if count > limit:
             raise InstanceError(field, f"{count!r} is more than {limit} {self.unit} ({self.variable} sets the limit)")

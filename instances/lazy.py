@@ -10,12 +10,7 @@ from typing import Any
 
 
 class Lazy(Mapping[str, Any]):
-    """Values by name; looking one up imports the module it lives in, counting and listing them imports nothing.
-
-    Args:
-        package: from which the modules are named.
-        homes: for each name ``module:attribute``, or ``module`` where the attribute has the name itself.
-    """
+    """Values by name; looking one up imports the module it lives in, counting and listing them imports nothing."""
 
     def __init__(self, package: str, homes: Mapping[str, str]) -> None:
         self._package = package
@@ -39,12 +34,7 @@ class Lazy(Mapping[str, Any]):
 
 
 def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names live in its modules.
-
-    Args:
-        package: its name.
-        homes: the names, separated by blanks, that each module has.
-    """
+    """Return the `__getattr__` of a package whose names live in its modules."""
     names = Lazy(package, {name: module for module, names in homes.items() for name in names.split()})
 
     def attribute(name: str) -> Any:

@@ -22,11 +22,7 @@ def read_answer(path: str, kinds: Any = ANSWERS) -> Any:
 
 
 def read_result(path: str, kinds: Any = ANSWERS) -> tuple[Any, dict[str, Any]]:
-    """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
+    """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds."""
     text = read_text(path, limit=JSON_BYTES)
     claims: dict[str, Any] = {}
     try:
@@ -52,11 +48,7 @@ def foreign(plan: Any, own: str) -> list[str]:
 
 
 def check_output(path: str, *inputs: str) -> None:
-    """Refuse, before any work is done, a path that cannot be written or would overwrite an input.
-
-    Raises:
-        InstanceError: naming the path.
-    """
+    """Refuse, before any work is done, a path that cannot be written or would overwrite an input."""
     check_writable(path)
     for other in inputs:
         try:
@@ -68,11 +60,7 @@ def check_output(path: str, *inputs: str) -> None:
 
 
 def check_picture(path: str | None, panel: str | None, kind: type | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have.
-
-    Raises:
-        InstanceError: naming the path, or the panels there are.
-    """
+    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have."""
     if path is None and panel is None:
         return
     from ..plot import check, check_panel

@@ -69,11 +69,7 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that a
 
 
 def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word.
-
-    Raises:
-        InstanceError: naming the field and the part that says none, or a name that is there twice.
-    """
+    """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
     for part in text.split(",") if text else []:
         name, _, value = (word.strip() for word in part.partition("="))
@@ -152,22 +148,14 @@ with_problem = with_tables(given=PROBLEM)
 
 
 def problem(file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
+    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file."""
     from gangplan.instances.readers import read
 
     return read(file, **given)
 
 
 def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` that `plan` answers: the plan says what the options leave open.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
+    """Read the problem in `file` that `plan` answers: the plan says what the options leave open."""
     from gangplan.instances.kinds import GRAPHS, objective_of
 
     told = dict(given)

@@ -56,13 +56,7 @@ def as_data(result: Result) -> dict[str, Any]:
 
 
 def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[Any]:
-    """Return the summary and, if there is a plan, the table of its devices, or of its jobs.
-
-    Args:
-        problem: what was solved.
-        result: the answer.
-        verbose: whether to add the notes of the methods, and where the time went.
-    """
+    """Return the summary and, if there is a plan, the table of its devices, or of its jobs."""
     notes = [("note", note) for note in result.notes]
     if verbose:
         notes += [("phases", ", ".join(f"{name} {quantity(x, 's', 3)}" for name, x in result.phases.items()))]

@@ -19,9 +19,6 @@ def check_effects(engine: Mapping[str, Any], policies: Mapping[str, Any], failur
         engine: the options by name, None or their defaults where they are not given.
         policies: names, or what makes a policy, by label.
         failures: whether nodes fail.
-
-    Raises:
-        InstanceError: naming the option, and what it would need.
     """
     parts = [(POLICIES[maker] if isinstance(maker, str) else maker)() for maker in policies.values()]
     stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
@@ -45,11 +42,7 @@ def check_effects(engine: Mapping[str, Any], policies: Mapping[str, Any], failur
 
 
 def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float]) -> None:
-    """Refuse an option about something that the trace does not have.
-
-    Raises:
-        InstanceError: naming the option, and what the trace has not.
-    """
+    """Refuse an option about something that the trace does not have."""
     for name in lasts:
         if name not in workload.model:
             raise InstanceError("lasts", f"{name!r} is no application of the trace")

@@ -24,9 +24,6 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
         out: for rows of jobs, .csv or .parquet.
         plot: for a picture, .png, .svg or .html.
         panel: of the picture, only this one.
-
-    Raises:
-        InstanceError: naming the file and what to do.
     """
     if out is not None:
         check_output(out, trace)
@@ -43,16 +40,7 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
 def write_files(
     outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None, panel: str | None = None
 ) -> None:
-    """Write the files that were asked for, whole or not at all.
-
-    Args:
-        outcomes: by the name of the policy, which is the first column of the rows.
-        trace: the input, for the title.
-        out, plot, panel: see `check_files`.
-
-    Raises:
-        InstanceError: naming the path that cannot be written.
-    """
+    """Write the files that were asked for, whole or not at all."""
     files: dict[str, bytes] = {}
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))

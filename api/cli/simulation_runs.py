@@ -56,16 +56,7 @@ def on_trace(
     like: bool,
     **reading: Any,
 ) -> Setting:
-    """Read a trace for a cluster of equal nodes.
-
-    Args:
-        trace: the file.
-        nodes, gpus: the cluster.
-        engine: arguments of `simulate_named`.
-        failures: mean seconds that a node is up and down, None if none fails.
-        like: draw a trace like this one for each seed.
-        reading: see `_read`.
-    """
+    """Read a trace for a cluster of equal nodes."""
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
@@ -189,14 +180,7 @@ class Found:
 
 
 def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], progress: Step) -> Found:
-    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is.
-
-    Args:
-        setting: jobs and cluster.
-        policies: by their labels.
-        seeds: one after the other; of each all policies are run.
-        progress: called with the share that is done.
-    """
+    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is."""
     found, done, total = Found(), 0, len(policies) * len(seeds)
     row: dict[str, dict[str, Any]] = {}
     try:
@@ -256,15 +240,7 @@ def figures(outcome: Outcome) -> dict[str, Any]:
 
 
 def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
-    """Return policies by their labels, in order: of files what makes them.
-
-    Args:
-        names: of policies, or ``FILE.py:Class``.
-        rounds: whether they are policies of rounds.
-
-    Raises:
-        InstanceError: saying which names there are, or what is wrong with a file.
-    """
+    """Return policies by their labels, in order: of files what makes them."""
     found: dict[str, Maker] = {}
     for name in names:
         if names.count(name) > 1:

@@ -112,11 +112,7 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
 
 
 def check_panel(panel: str | None, kind: type) -> None:
-    """Refuse, before any work is done, a panel that no picture of this kind of problem, or outcome, has.
-
-    Raises:
-        InstanceError: naming those there are.
-    """
+    """Refuse, before any work is done, a panel that no picture of this kind of problem, or outcome, has."""
     names = next(names for of, names in PANELS.items() if issubclass(kind, of))
     if panel is not None and panel not in names:
         raise InstanceError("panel", f"{panel!r} is not one of {', '.join(names)}")

@@ -17,13 +17,7 @@ SHORT = 60
 
 
 def reasons(problem: Problem, plan: Plan, ops: Ops, stage: list[int]) -> list[str]:
-    """Return a line for each stage but the first: the bytes that it is passed, and what it costs to begin it elsewhere.
-
-    Args:
-        problem, plan: what was solved, and the answer.
-        ops: of the model.
-        stage: of each op; see `forward_part`.
-    """
+    """Return for each stage but the first the bytes that it is passed, and what it costs to begin it elsewhere."""
     lines = []
     for first in sorted(set(stage))[1:]:
         names = [x for (u, v), found in ops.edges.items() if stage[u] < first <= stage[v] for x in found]

@@ -38,12 +38,6 @@ def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -
 
     The splitter, the stages and the schedule are torch's own, and make a GPipe step of the example inputs; only what
     passes between processes is handed over here, on the conditions of NCCL and Gloo. Buffers stay as they are.
-
-    Args:
-        model: the model.
-        ops: of its trace.
-        stage: of each op.
-        points: see `split_points`.
     """
     try:
         with silent():

@@ -37,13 +37,7 @@ MODES = {
 
 
 def remedy(model: Model, ops: Ops, stage: list[int], message: str) -> str:
-    """Return what to change, in words.
-
-    Args:
-        model, ops: what was split.
-        stage: of each op.
-        message: of the error.
-    """
+    """Return what to change, in words."""
     program = ops.profile.program
     if any(x.is_meta for x in (*model.module.parameters(), *model.module.buffers())):
         return "weights on the meta device hold no numbers: build the model on a processor"

@@ -22,10 +22,6 @@ def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
     device takes the later half of the busiest stage that can be cut, until none can be. Less memory is then
     needed on each device.
 
-    Args:
-        problem: contiguous.
-        plan: feasible.
-
     Raises:
         InstanceError: if the problem is no contiguous one of throughput, or the plan infeasible.
     """

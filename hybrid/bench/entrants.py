@@ -45,11 +45,7 @@ def methods_for(problem: Problem, asked: Sequence[str]) -> list[str]:
 
 
 def check_methods(asked: Sequence[str]) -> None:
-    """Refuse a name that no objective knows; of policies their ground does.
-
-    Raises:
-        InstanceError: naming it.
-    """
+    """Refuse a name that no objective knows; of policies their ground does."""
     known = {"auto"}.union(*(named(objective) for objective in OBJECTIVES))
     for name in asked:
         if name not in known:
@@ -57,11 +53,7 @@ def check_methods(asked: Sequence[str]) -> None:
 
 
 def check_policies(asked: Sequence[str], instances: Iterable[Instance]) -> None:
-    """Refuse the name of a policy that no ground of some online instances knows.
-
-    Raises:
-        InstanceError: naming it, as the last of the grounds does.
-    """
+    """Refuse the name of a policy that no ground of some online instances knows."""
     grounds: list[Any] = [make(x) for x in instances] if asked else []
     for name in asked:
         said: list[InstanceError] = []
@@ -87,9 +79,6 @@ def enter(plugin: str) -> str:
         plugin: ``file.py:function``, ``module:function``, or the name of an entry point of the group
             ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one, or None if it has
             none; of a problem that is not for it, it raises `NotImplementedError`.
-
-    Raises:
-        InstanceError: saying what is not found or cannot be imported.
     """
     try:
         found: Any = find_object(plugin) if ":" in plugin else _installed(plugin)

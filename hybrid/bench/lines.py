@@ -19,11 +19,7 @@ def line_of(value: Any) -> bytes:
 
 
 def read_lines(path: Path, cls: type[T]) -> list[T]:
-    """Return the whole lines of a file, oldest first; none if there is no file. What was cut off at its end is no line.
-
-    Raises:
-        InstanceError: naming the file, the line and what is wrong with it.
-    """
+    """Return the whole lines of a file, oldest first, none if there is no file; what was cut off is no line."""
     if not path.exists():
         return []
     names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]

@@ -16,12 +16,6 @@ from .suite import Instance, make, read_manifest, suite, write_manifest
 def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Instance, float, bool]:
     """Score a plan; if it is better than the best known, note it in the ledger.
 
-    Args:
-        plan: that answers the instance.
-        instance_id: see `suite`.
-        by: who found it.
-        ledger: see `suite`; it is made where there is none.
-
     Returns:
         What was known of the instance before, the plan's value, and whether it is better.
 

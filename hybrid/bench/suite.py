@@ -160,9 +160,6 @@ def suite(
         objective, size, family: only those.
         ledger: lines that replace those of the manifest where they know more.
         sample: at most so many of each objective, at even steps through the manifest; 0 means all.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, (*PROBLEMS, ONLINE)),
                                    ("size", size, SIZES)):  # fmt: skip

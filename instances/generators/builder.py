@@ -89,9 +89,6 @@ class GraphBuilder:
             devices: the types to compute times for, by the roofline.
             training: add the backward ops, see `with_backward`.
             efficiency: see `roofline`.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
         """
         if not isinstance(training, bool):
             raise InstanceError("training", f"{training!r} is not true or false")

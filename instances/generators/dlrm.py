@@ -40,9 +40,6 @@ def dlrm(
         bottom: hidden widths of the network for the 13 numeric features.
         top: hidden widths of the network that sees the interactions.
         batch: samples.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(tables=tables, rows=rows, dimension=dimension, batch=batch)
     b = GraphBuilder()

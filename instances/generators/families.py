@@ -14,10 +14,9 @@ from ..cluster import Cluster, Level, TreeTopology
 from ..errors import InstanceError, unknown
 from ..partition import PartitionProblem, StepProblem
 from ..placement import PlacementProblem
-from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
+from ..schedule import ScheduleProblem
 from ..verify import Problem
 from . import GENERATORS, generate
-from .jobs import moldable
 
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
 """Where the seeds of each split begin; none has so many that it reaches the next."""
@@ -28,11 +27,7 @@ _LATENCY, _SLOWER = 5e-6, 12.0
 
 
 def seed_of(split: str, index: int) -> int:
-    """Return the seed of the `index`-th instance of a split; those of two splits are never the same.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+    """Return the seed of the `index`-th instance of a split; those of two splits are never the same."""
     if split not in SPLITS:
         raise InstanceError("split", unknown(split, SPLITS))
     require_number(index, "index", whole=True)
@@ -59,9 +54,6 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
         family: one of `FAMILIES` of the problem.
         seed: of all that is drawn; see `seed_of`.
         size: at most so many ops, backward ones among them, or nodes, or jobs to schedule.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     check_name(FAMILIES, problem, family, seed, size, 4)
     rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
@@ -191,45 +183,3 @@ def _moldable(rng: np.random.Generator, size: int) -> dict[str, Any]:
         "capacity": pick(rng, "pool", "nodes"),
         "optional": pick(rng, 0.0, 0.0, 0.3),
     }
-
-
-def unseen(family: str, seed: int, jobs: int) -> ScheduleProblem:
-    """Return an instance of ``bursts`` or of ``moldable, other ranges``, with half of so many jobs up to all.
-
-    Bursts: campaigns of like jobs arrive together; sizes are Pareto, speed-ups Amdahl's with a serial part of 1 to 20%,
-    degrees are 1, 2, 3, 5, 8 and 12 GPUs or some of them; half of the goals are mean completion times.
-
-    Moldable, other ranges: loads of 2 to 3 where training had 0.6 to 1.6, nodes of 6 or 16 GPUs instead of 4 or 8, a
-    third of the jobs rigid, half of the jobs with deadlines that may be missed at a price.
-    """
-    rng = np.random.default_rng([*family.encode(), seed])
-    n = int(rng.integers(max(2, jobs // 2), jobs + 1))
-    return _bursts(rng, n) if family == "bursts" else _ranges(rng, n, seed)
-
-
-def _ranges(rng: np.random.Generator, jobs: int, seed: int) -> ScheduleProblem:
-    tight = bool(rng.integers(2))
-    options: dict[str, Any] = {"fraction": 6.0, "optional": 1.0} if tight else {"optional": 0.15}
-    return moldable(
-        jobs, int(rng.integers(1, 4)), int(rng.choice([6, 16])), float(rng.uniform(2.0, 3.0)), seed,
-        capacity=str(rng.choice(["pool", "nodes"])), rigid=0.33, **options,
-    )  # fmt: skip
-
-
-def _bursts(rng: np.random.Generator, jobs: int) -> ScheduleProblem:
-    capacity = Pool(int(rng.integers(6, 49))) if rng.random() < 0.5 else NodePool(int(rng.integers(2, 6)), 8)
-    gpus = capacity.gpus if isinstance(capacity, Pool) else capacity.nodes * capacity.gpus
-    made: list[MoldableJob] = []
-    now, goal = 0.0, str(rng.choice(["weighted_completion", "mean_jct"]))
-    while len(made) < jobs:
-        work, serial = 1800.0 * float(rng.pareto(1.5) + 1), float(rng.uniform(0.01, 0.2))
-        burst = min(int(rng.geometric(0.35)), jobs - len(made))
-        menu = [d for d in (1, 2, 3, 5, 8, 12) if d <= gpus and (d in (1, 12) or rng.random() < 0.7)]
-        menu = [d for d in menu if d <= 8 or not isinstance(capacity, NodePool)]
-        for _ in range(burst):
-            mine = min(work, 3e5) * float(rng.uniform(0.8, 1.25))
-            seconds = tuple(max(np.ceil(mine * (serial + (1 - serial) / d) / 60.0), 1.0) * 60.0 for d in menu)
-            weight = float(rng.integers(1, 6)) if goal == "weighted_completion" else 1.0
-            made.append(MoldableJob(f"job{len(made)}", tuple(menu), seconds, np.floor(now / 60.0) * 60.0, weight))
-        now += float(rng.exponential(burst * min(work, 3e5) / gpus))
-    return ScheduleProblem(tuple(made), capacity, goal)

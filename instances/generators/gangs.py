@@ -107,9 +107,6 @@ def gangs(
         down: share of the nodes that are not usable.
         goal: of the problem: slowdown, throughput, communication or fragmentation.
         sizes: of gangs, with weights, e.g. 1:6,2:2,8:1, instead of those above; the load is then at most the one given.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(jobs=jobs, racks=racks, nodes=nodes, gpus=gpus)
     portions = {"menus": menus, "shares": shares, "selectors": selectors, "spread": spread, "apart": apart}

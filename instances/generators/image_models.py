@@ -145,9 +145,6 @@ def resnet(*, depth: int = 50, image: int = 224, batch: int = 32, classes: int =
         image: pixels on a side.
         batch: images.
         classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in BLOCKS:
@@ -200,9 +197,6 @@ def vgg(*, depth: int = 16, image: int = 224, batch: int = 32, classes: int = 10
         image: pixels on a side, at least 32.
         batch: images.
         classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in CONVOLUTIONS:
@@ -230,9 +224,6 @@ def inception(*, auxiliary: bool = True, image: int = 299, batch: int = 32, clas
         image: pixels on a side, at least 299 with the auxiliary classifier and 75 without.
         batch: images.
         classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     if not isinstance(auxiliary, bool):
         raise InstanceError("auxiliary", f"{auxiliary!r} is not true or false")

@@ -56,9 +56,6 @@ def moldable(
             from half of it; 0 means that there are no deadlines.
         optional: share of the jobs that may be left out, at about their weight times a tenth of the median job.
         rigid: share of the jobs with one degree.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(jobs=jobs, nodes=nodes, gpus=gpus)
     require_number(grain, "grain", positive=True)
@@ -158,9 +155,6 @@ def arrivals(
         duration: ``exponential``, ``fixed``, ``uniform`` (from 0 to twice the mean) or ``lognormal``.
         mean: seconds of a job on average.
         spread: of the logarithm of log-normal durations.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(jobs=jobs)
     require_number(seed, "seed", whole=True)
@@ -222,11 +216,7 @@ DURATIONS: dict[str, Callable[[np.random.Generator, int, float, float], FloatArr
 
 
 def sized(text: str, field: str) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the numbers of GPUs and their probabilities that ``1:6,2:2,8:1`` says.
-
-    Raises:
-        InstanceError: naming the field, if it says none.
-    """
+    """Return the numbers of GPUs and their probabilities that ``1:6,2:2,8:1`` says."""
     try:
         pairs = [(int(size), float(weight)) for size, weight in (part.split(":") for part in text.split(","))]
     except ValueError:

@@ -43,9 +43,6 @@ def bert(
         batch: samples.
         vocabulary: rows of the token embedding.
         positions: rows of the position embedding.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     shape = _Shape(layers, hidden, heads, sequence, batch, vocabulary)
     if sequence > positions:
@@ -86,9 +83,6 @@ def gpt(
         context: tokens in a sample, and rows of the position embedding.
         batch: samples.
         vocabulary: rows of the token embedding, which the output head keeps a copy of.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(context=context)
     shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
@@ -194,9 +188,6 @@ def moe(
         experts: of each layer that has some.
         top_k: experts a token goes to.
         capacity: tokens an expert has room for, as a multiple of an even share; rounded up, and filled.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(context=context, experts=experts, top_k=top_k)
     require_number(capacity, "capacity", positive=True)
@@ -254,9 +245,6 @@ def gnmt(
         source, target: tokens in a sentence of either language.
         batch: sentence pairs.
         vocabulary: rows of either embedding, and outputs of the classifier.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     net = _Translator(layers, hidden, source, target, batch, vocabulary)
     memory = _encoder(net)

@@ -27,15 +27,6 @@ def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
 
     Graphs go to 8, 16, 32 or 64 devices in servers of eight, in half of the cases with memory that binds; batches to
     racks of 8 or 16 nodes at a load of .8 to .95; jobs to pools or nodes of as many GPUs as an eighth of the jobs.
-
-    Args:
-        problem: throughput, step, placement or schedule.
-        family: one of `LARGE` of the problem.
-        seed: of all that is drawn; see `gangplan.instances.generators.families.seed_of`.
-        size: ops, backward ones among them, or nodes, or jobs; at least 64.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     check_name(LARGE, problem, family, seed, size, 64)
     rng = np.random.default_rng([*b"large", *problem.encode(), seed])

@@ -31,9 +31,6 @@ def layered(
         flops: median of an op's FLOPs, which are log-normal.
         intensity: median of FLOPs per byte an op sends, log-normal too: the larger, the cheaper communication.
         seed: of the local random generator.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
     require_counts(ops=ops, layers=layers)
@@ -63,9 +60,6 @@ def fork_join(
         width: branches of a stage, from 2 (or `width` if less) up to this many.
         depth: ops of a branch, from 1 up to this many.
         flops, intensity, seed: see `layered`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
     require_counts(stages=stages, width=width, depth=depth)
@@ -113,9 +107,6 @@ def series_parallel(
         ops: forward ops.
         series: chance of a step in series, from 0 (every new op has a way around it) to 1 (a chain).
         flops, intensity, seed: see `layered`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
     require_counts(ops=ops)
@@ -167,9 +158,6 @@ def pipeline(
         intensity: median of FLOPs per byte a stage sends, log-normal too: the larger, the cheaper communication.
         spread: standard deviation of the logarithm of the FLOPs: 0 makes all stages equal.
         seed: of the local random generator.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(stages=stages, micro_batches=micro_batches)
     require_number(spread, "spread")

@@ -28,11 +28,7 @@ def recognises(text: str) -> bool:
 
 
 def node_link(text: str) -> dict[str, Any]:
-    """Return node-link data; ports, defaults and the frames of subgraphs say nothing about ops.
-
-    Raises:
-        InstanceError: naming the line that is not understood.
-    """
+    """Return node-link data; ports, defaults and the frames of subgraphs say nothing about ops."""
     head = _HEAD.match(text)
     at = head.end() if head else 0
     nodes: dict[str, dict[str, Any]] = {}

@@ -64,15 +64,7 @@ def looks_like_gavel(line: str) -> bool:
 
 
 def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:
-    """Read a trace.
-
-    Args:
-        path: the file.
-        skip_bad: leave bad lines out and say which, instead of refusing the file.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
+    """Read a trace."""
     source = fspath(path)
     rows = ((i, line.split("\t")) for i, line in enumerate(read_text(path, gzip=True).splitlines(), 1) if line.strip())
     try:
@@ -139,11 +131,7 @@ class Throughputs:
 
 
 def read_throughputs(path: str | PathLike[str]) -> Throughputs:
-    """Read the table; speeds beside another job and across servers are left to `read_measured`.
-
-    Raises:
-        InstanceError: naming file, place and the value found.
-    """
+    """Read the table; speeds beside another job and across servers are left to `read_measured`."""
     speed: dict[tuple[str, str, int], float] = {}
     types: list[str] = []
     try:
@@ -162,11 +150,7 @@ Table = list[tuple[str, tuple[str, int], dict[str, Any]]]
 
 
 def throughput_tables(data: Any) -> dict[str, Table]:
-    """Return the rows of ``simulation_throughputs.json`` by GPU type, those across servers left out.
-
-    Raises:
-        InstanceError: naming the place of what is no such row.
-    """
+    """Return the rows of ``simulation_throughputs.json`` by GPU type, those across servers left out."""
     if not isinstance(data, dict) or not data:
         raise InstanceError("content", "is not a table of GPU types")
     found: dict[str, Table] = {}

@@ -87,11 +87,7 @@ class Servers:
 
 
 def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | Together]:
-    """Read a file of one of the formats; Gavel's has pairs of each GPU type.
-
-    Raises:
-        InstanceError: naming file, place and the value found.
-    """
+    """Read a file of one of the formats; Gavel's has pairs of each GPU type."""
     source = fspath(path)
     text = read_text(path)
     try:

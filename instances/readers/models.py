@@ -84,17 +84,7 @@ def from_onnx(
     variant: str = "contiguous",
     training: bool = False,
 ) -> PartitionProblem:
-    """Build the problem of a model's graph on a server; numbers count 16 bits, as in generated graphs.
-
-    Args:
-        graph: of ONNX, its shapes inferred.
-        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.
-        variant: of the partition problem.
-        training: add the backward ops.
-
-    Raises:
-        InstanceError: naming the op whose sizes or products are not known.
-    """
+    """Build the problem of a model's graph on a server; numbers count 16 bits, as in generated graphs."""
     weights = {x.name: tuple(x.dims) for x in graph.initializer}
     sizes = {x.name: _sizes(x) for x in (*graph.input, *graph.value_info, *graph.output)} | weights
     made: dict[str, str] = {}

@@ -47,9 +47,6 @@ def from_msr(
         memory: bytes of an accelerator, instead of ``maxSizePerFPGA``.
         bandwidth: transfer costs are divided by this, instead of by 1.
         variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming the field and the value found.
     """
     accelerators = number(data, "maxFPGAs", whole=True)
     cpus = number(data, "maxCPUs", whole=True)

@@ -43,9 +43,6 @@ def from_node_link(
         device_type: what the server is made of; by default the first type that times are given for, and an
             A100 where they are plain numbers.
         variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming the field and the value found.
     """
     if not flag(data, "directed", "graph", True):
         raise InstanceError("directed", "false means no order among the ops; a DiGraph is wanted")

@@ -48,15 +48,7 @@ class Pods:
 
 
 def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
-    """Read a node list.
-
-    Args:
-        path: the file.
-        skip_bad: leave rows out that are wrong, instead of raising.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
+    """Read a node list."""
     rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad)
     number = {model: i for i, model in enumerate(dict.fromkeys(node.model for node in rows if node.gpus))}
     amounts = np.array([[node.cpu, node.memory, node.gpus] for node in rows], dtype=np.float64)
@@ -76,15 +68,7 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
 
 
 def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
-    """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model.
-
-    Args:
-        path: the file.
-        skip_bad: leave rows out that are wrong, and count them, instead of raising.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
+    """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model."""
     rows, skipped = _read(path, POD_COLUMNS, _pod, skip_bad)
     return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), len(skipped))
 

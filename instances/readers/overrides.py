@@ -93,9 +93,6 @@ def with_cluster(problem: Problem, devices: int | None, memory: float | None, ba
         devices: accelerators; hosts stay. Needs one type of accelerator and one level of links.
         memory: bytes of every accelerator.
         bandwidth: bytes/s of every link. Needs one level of links.
-
-    Raises:
-        InstanceError: naming the argument and why it cannot apply.
     """
     if devices is not None:
         require_count(devices, "devices")

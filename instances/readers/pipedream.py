@@ -62,9 +62,6 @@ def from_pipedream(
         devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`. Times are as measured,
             whatever the device type.
         variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming line, field and the value found.
     """
     for option, value in (("training", training), ("keep_inputs", keep_inputs)):
         if not isinstance(value, bool):
@@ -168,10 +165,6 @@ def listed_order(text: str, graph: OpGraph) -> IntArray:
     """Return the ops of `graph` that `text` lists, in its order, int32.
 
     The reader sorts ops by number, while the files list them in the order of a hash table.
-
-    Args:
-        text: the content of the profile.
-        graph: what was read from it. Ops that were dropped are skipped.
 
     Raises:
         InstanceError: if no line of the text lists an op of the graph.

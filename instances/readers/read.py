@@ -167,9 +167,6 @@ def from_gangplan(
         memory: bytes of every accelerator, instead of the document's.
         bandwidth: bytes/s of every link, instead of the document's; needs one level of links.
         variant: instead of the document's; of the objective throughput only.
-
-    Raises:
-        InstanceError: naming the field and the value found.
     """
     problem = from_document(data)
     if not isinstance(problem, GraphProblem):

@@ -194,10 +194,6 @@ OURS = {"id": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "mo
 def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str]) -> tuple[Format, Content]:
     """Return the format of a trace, its columns and its rows.
 
-    Args:
-        text: of the file.
-        seconds, columns: see `read_trace`.
-
     Raises:
         InstanceError: if it is none that is known, saying which it is nearest to.
     """

@@ -51,9 +51,6 @@ def read_trace(
         skip_bad: leave bad rows out and say which, instead of refusing the file.
         seconds: how long an application runs, by name, for Pollux' workloads, which do not say.
         columns: of a plain CSV, what the file calls ours: ``{"id": "job", "gpus": "n"}``.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
     """
     source = fspath(path)
     words = read_text(path, gzip=True)

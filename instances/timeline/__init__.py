@@ -245,10 +245,6 @@ _DRAFTS: dict[type[GraphProblem], Callable[[Any, Any, Any], Timeline]] = {
 def timeline(problem: GraphProblem, plan: Any) -> Timeline:
     """Return when everything of `plan` runs.
 
-    Args:
-        problem: what the plan answers.
-        plan: a feasible plan.
-
     Raises:
         InstanceError: if `plan` is no plan of this kind of problem.
         ValueError: if the plan violates a constraint.

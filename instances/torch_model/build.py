@@ -80,9 +80,6 @@ def model_problem(
         tied: what to do with a parameter of several ops: ``copy`` it to each, or ``colocate`` the ops.
         whole: patterns of module names; the ops of a module that matches share a device.
         pipelining: allow only plans that `torch.distributed.pipelining` can split.
-
-    Raises:
-        InstanceError: naming the argument and the value found, or why the model cannot be traced.
     """
     if tied not in TIED:
         raise InstanceError("tied", unknown(tied, TIED))

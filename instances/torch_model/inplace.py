@@ -41,10 +41,6 @@ def without_inplace(program: Program, values: dict[str, Any]) -> Program:
 
     Left as they are: calls that write into a parameter, a buffer or an input, and those that write into memory which
     is later read by another name. `OpGraph` classes keep the readers of such memory on one device.
-
-    Args:
-        program: the calls.
-        values: each value without its data, in the memory where it would be.
     """
     sharing: dict[int, set[str]] = {}
     for name, value in values.items():

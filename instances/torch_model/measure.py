@@ -35,12 +35,6 @@ def measure(
     """Return the seconds of each call, forward and backward, by its name: the median of some runs after a warm-up.
 
     Each call runs by itself on the values that the model's example inputs lead to; a view takes no time forward.
-
-    Args:
-        profile: of the model.
-        training: time the calls as they record what the backward pass needs, and the backward pass.
-        repeats: runs that count.
-        device: where the tensors of the program lie.
     """
     program = profile.program
     values: dict[str, Any] = dict(program.inputs)

@@ -60,10 +60,6 @@ def obstacles(ops: Ops, stage: Sequence[int]) -> list[str]:
     """Return why inputs and outputs keep `torch.distributed.pipelining` from running these stages, with the remedy.
 
     It gives the model's inputs to the first stage alone, and returns what the last stage returns.
-
-    Args:
-        ops: of the model.
-        stage: of each op.
     """
     names = [op.name for op in ops.ops]
     read = {name: i for i, name in _late_inputs(ops) if stage[i] > min(stage)}
