@@ -8,8 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from queue import Empty
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,11 +16,11 @@ import torch
 from gangplan.instances import InstanceError
 from gangplan.instances.torch_model.load import Model, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import Aten
+from gangplan.instances.torch_model.program import Aten, Program
 
 from .pieces import Piece
 from .reference import Reference, reference
-from .worker import PARENT, PATIENCE, Job, pack, unpack, work
+from .worker import pack, serve, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,76 +59,78 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
             "run", "the model's weights are on the meta device, without numbers: build it on a processor"
         )
     devices = sorted({part.device for part in parts})
-    with _processes(devices) as (boxes, stopped):
-        bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
-        buffers = frozenset(name for name in program.state if not program.is_parameter(name))
-        operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
-        source = "" if all(name.startswith("aten.") for name in operators) else model.name
-        positions = {node.name: i for i, node in enumerate(program.nodes)}
-        for device in devices:
-            own = {i: part for i, part in enumerate(parts) if part.device == device}
-            needed = {name for part in own.values() for name in part.inputs}
-            inputs = pack({name: program.inputs[name] for name in program.inputs if name in needed})
-            job = Job(device, bare | own, inputs, buffers, training, torch.get_num_threads(), seed, positions)
-            boxes[device].put(("job", source, _pickled(job)))
-            for name in dict.fromkeys(name for part in own.values() for name in part.state):
-                boxes[device].put(("state", name, pack(program.state[name])))
+    buffers = frozenset(name for name in program.state if not program.is_parameter(name))
+    seconds = {device: {"forward": 0.0, "backward": 0.0} for device in devices}
+    with _processes(devices) as ask:
         whole = reference(model, ops, training, seed)
-        home = {name: part.device for part in parts for name in part.outputs}
-        if training:
-            for name, device in home.items():
-                boxes[device].put(("cotangent", name, pack(whole.cotangents[name])))
-        found = _collect(boxes[PARENT], stopped, devices)
-    outputs = {name: found["output"].get(name, whole.outputs[name]) for name in whole.outputs}
-    return SplitRun(outputs, found["gradient"], found["state"], whole, found["done"])
+        for device in devices:
+            ask(device, "begin", *_beginning(model, program, device, parts, seed), torch.get_num_threads(), training)
+        values: dict[str, Any] = {}
+        for i, part in enumerate(parts):
+            made, took = ask(part.device, "forward", i, {name: values[name] for name in part.receives})
+            values |= made
+            seconds[part.device]["forward"] += took
+        passed: dict[tuple[str, int], Any] = {}
+        for i, part in reversed(list(enumerate(parts)) if training else []):
+            given = {name: [passed[name, user] for user in users] for name, users in part.sends.items()}
+            for name in part.outputs:
+                given.setdefault(name, []).append(whole.cotangents[name])
+            back, took = ask(part.device, "backward", i, given)
+            passed |= {(name, i): gradient for name, gradient in back.items()}
+            seconds[part.device]["backward"] += took
+        gradients: dict[str, Any] = {}
+        changed: dict[str, Any] = {}
+        for device in devices:
+            (own, held), _ = ask(device, "end", buffers)
+            changed |= held
+            gradients |= {name: gradients[name] + x if name in gradients else x for name, x in own.items()}
+    outputs = {name: values.get(name, whole.outputs[name]) for name in whole.outputs}
+    return SplitRun(outputs, gradients, changed, whole, seconds)
 
 
-def _pickled(job: Job) -> bytes:
+def _beginning(model: Model, program: Program, device: int, parts: tuple[Piece, ...], seed: int) -> tuple[Any, ...]:
+    """Return what a process begins with; see `Worker`."""
+    own = {i: part for i, part in enumerate(parts) if part.device == device}
+    operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
+    source = "" if all(name.startswith("aten.") for name in operators) else model.name
+    state = {name: program.state[name] for part in own.values() for name in part.state}
+    inputs = {name: program.inputs[name] for part in own.values() for name in part.inputs}
     try:
-        return pickle.dumps(job)
+        pieces = pickle.dumps(own)
     except Exception as error:
         raise InstanceError("run", f"the model cannot be sent to another process: {said(error)}") from None
-
-
-def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> dict[str, dict[Any, Any]]:
-    """Return what processes have sent by kind: ``output``, ``gradient``, ``state`` (buffers), ``done`` (seconds)."""
-    found: dict[str, dict[Any, Any]] = {kind: {} for kind in ("output", "gradient", "state", "done")}
-    ended: set[int] = set()
-    while len(found["done"]) < len(devices):
-        try:
-            kind, *content = box.get(timeout=PATIENCE)
-        except Empty:
-            dead = {device for device in stopped() if device not in found["done"]}
-            if dead & ended:  # what a process says last may come a moment after its end
-                raise InstanceError("run", f"the process of device {min(dead & ended)} ended early") from None
-            ended = dead
-            continue
-        if kind == "error":
-            raise InstanceError("run", f"device {content[0]}: {content[1]}")
-        name, value = content
-        value = value if kind == "done" else unpack(value)
-        found[kind][name] = found[kind][name] + value if kind == "gradient" and name in found[kind] else value
-    return found
+    return source, pieces, state, inputs, {node.name: seed + i for i, node in enumerate(program.nodes)}
 
 
 @contextmanager
-def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Callable[[], list[int]]]]:
-    """Start a process for each device; yield the queues and a call that tells which processes have ended."""
+def _processes(devices: list[int]) -> Iterator[Callable[..., tuple[Any, float]]]:
+    """Start a process for each device; yield what makes one do something and returns its answer and the seconds."""
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks but not the threads
-    boxes = {device: context.Queue() for device in (PARENT, *devices)}
-    processes = {device: context.Process(target=work, args=(device, boxes), daemon=True) for device in devices}
+    lines: dict[int, Any] = {}
+    processes: list[Any] = []
+
+    def ask(device: int, call: str, *given: Any) -> tuple[Any, float]:
+        try:
+            lines[device].send_bytes(pack((call, given)))
+            wrong, answer, seconds = unpack(lines[device].recv_bytes())
+        except (EOFError, OSError):
+            raise InstanceError("run", f"the process of device {device} ended early") from None
+        if wrong:
+            raise InstanceError("run", f"device {device}: {wrong}")
+        return answer, seconds
+
     try:
         with _deaf():
-            for process in processes.values():
-                process.start()
-        yield boxes, lambda: [device for device, process in processes.items() if not process.is_alive()]
+            for device in devices:
+                lines[device], theirs = context.Pipe()
+                processes.append(context.Process(target=serve, args=(theirs,), daemon=True))
+                processes[-1].start()
+                theirs.close()  # so that the end of the process ends the line
+        yield ask
     finally:
-        for box in boxes.values():
-            box.cancel_join_thread()
-        for process in processes.values():
-            if process.pid is not None:
-                process.terminate()
-                process.join()
+        for process in processes:
+            process.terminate()
+            process.join()
 
 
 @contextmanager
