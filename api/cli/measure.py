@@ -18,7 +18,7 @@ from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from ..units import objective_unit, percent, time_unit, words
 from .output import table
-from .schedules import utilisation
+from .report import utilisation
 
 Places = list[tuple[int, ...]]
 """The devices that run each op: one, or all that serve its stage."""

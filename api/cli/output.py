@@ -70,6 +70,14 @@ def emit_blocks(*blocks: Any) -> None:
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
+def emit_either(as_json: bool, data: Any, *blocks: Any) -> None:
+    """Print `data` for machines, or blocks for people."""
+    if as_json:
+        emit_json(data)
+    else:
+        emit_blocks(*blocks)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:
     """Return a rich table whose first `left` columns are words, folded where need be, and whose others are numbers."""
     from rich import box
