@@ -17,7 +17,7 @@ from gangplan.instances.schedule import SchedulePlan
 from . import options
 from .files import check_picture, foreign, read_result
 from .measure import Candidate, as_blocks, measure
-from .output import emit_blocks, emit_json
+from .output import emit_either
 
 PROVED = {"status", "objective", "bound", "gap"}
 """What a result claims of its problem."""
@@ -48,10 +48,7 @@ def compare(
     rows = measure(found)
     if plot is not None:
         _draw(plot, panel, instance, found, rows)
-    if as_json:
-        emit_json({"instance": instance, "plans": rows})
-    else:
-        emit_blocks(*as_blocks(found, rows))
+    emit_either(as_json, {"instance": instance, "plans": rows}, *as_blocks(found, rows))
     return 0 if all(row["feasible"] for row in rows) else 1
 
 

@@ -14,7 +14,7 @@ from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_meas
 from gangplan.instances.readers.together import Together
 
 from . import options
-from .output import emit_blocks, emit_json, table
+from .output import emit_either, table
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -48,12 +48,10 @@ def fit(
                 except InstanceError as error:
                     raise error.of(f"{path}: {data.name}") from None
             bar((i + 1) / len(files))
-    if as_json:
-        emit_json([*map(asdict, found), *judged])
-        return
     rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
     blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
-    emit_blocks(*(blocks if found else []), *([_judged(judged)] if judged else []))
+    blocks = blocks * bool(found) + [_judged(judged)] * bool(judged)
+    emit_either(as_json, [*map(asdict, found), *judged], *blocks)
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:

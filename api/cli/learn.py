@@ -19,7 +19,7 @@ from gangplan.instances.intake import parse_json
 
 from . import options
 from .help import Group
-from .output import emit_blocks, emit_json, facts, table
+from .output import emit_either, facts, table
 from .progress import Bar
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
@@ -53,15 +53,12 @@ def train(
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
-    if as_json:
-        weights = None if done.weights is None else str(done.weights)
-        emit_json({"stages": stages, "weights": weights, "interrupted": done.interrupted})
-    else:
-        rows = [[x["stage"], x["reason"], *map(_text, _figures(x))] for x in stages]
-        blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
-        if done.weights is not None and done.card is not None:
-            blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
-        emit_blocks(*blocks)
+    rows = [[x["stage"], x["reason"], *map(_text, _figures(x))] for x in stages]
+    blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
+    if done.weights is not None and done.card is not None:
+        blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
+    weights = None if done.weights is None else str(done.weights)
+    emit_either(as_json, {"stages": stages, "weights": weights, "interrupted": done.interrupted}, *blocks)
     if done.interrupted:
         raise typer.Exit(130)
 
@@ -89,10 +86,7 @@ def evaluate(
     _check_needs()
     with Bar("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
-    if as_json:
-        emit_json(rows)
-        return
-    emit_blocks(_rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
+    emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
 @learn.command()
@@ -119,10 +113,7 @@ def export(
         files = [str(x) for x in made.export(made.load(path), Path(out))]
     except OSError as error:
         raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    if as_json:
-        emit_json({"files": files})
-    else:
-        emit_blocks(facts([("written", ", ".join(files))]))
+    emit_either(as_json, {"files": files}, facts([("written", ", ".join(files))]))
 
 
 @learn.command(name="list")
@@ -138,14 +129,11 @@ def list_policies(as_json: options.AsJson = False) -> None:
         for x in cards
     ]
     configs = list(shipped_configs())
-    if as_json:
-        emit_json({"policies": policies, "weights": weights, "configs": configs})
-        return
     blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
-    emit_blocks(*blocks)
+    emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
 
 
 def _check_needs() -> None:

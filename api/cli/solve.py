@@ -87,7 +87,7 @@ def solve(
         note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
     _write(file, problem, result, out, plot, panel)
-    if as_json:
+    if as_json:  # a plan's table takes a verification
         emit_json(as_data(result))
     else:
         emit_blocks(*as_blocks(problem, result, verbose=verbose))

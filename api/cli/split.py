@@ -16,7 +16,7 @@ from gangplan.instances.torch_model.load import load_model
 from ..units import time_unit
 from . import options
 from .files import check_output, read_answer
-from .output import emit_blocks, emit_json, facts, table
+from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
     from ..torch_split.compare import Difference
@@ -91,10 +91,8 @@ def split(
         data["run"] = _run_data(done, found)
     if out is not None:
         write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
-    if as_json:
-        emit_json(data)
-    else:
-        emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
+    advice = _advice(model, data, problem, verdict.objective, out)
+    emit_either(as_json, data, *_blocks(places, cuts, found, seconds), *advice)
     return 0 if all(x.same for x in found) else 1
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from gangplan.cli.simulation_files import check_files, write_files
+from gangplan.cli.simulate import check_files, write_files
 from gangplan.instances import InstanceError
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome, simulate
@@ -83,7 +83,7 @@ def test_without_pyarrow(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str, *more: Any) -> None:
         return None
 
-    monkeypatch.setattr(sys.modules["gangplan.cli.simulation_files"], "find_spec", absent)
+    monkeypatch.setattr(sys.modules["gangplan.cli.simulate"], "find_spec", absent)
     with pytest.raises(InstanceError, match=r'out: needs pyarrow; .*: pip install "\.\[tables\]"; .csv needs nothing'):
         check_files(str(trace), str(trace.parent / "jobs.parquet"), None)
     check_files(str(trace), str(trace.parent / "jobs.csv"), None)
