@@ -22,8 +22,7 @@ from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, methods
 from gangplan.instances import InstanceError
-from gangplan.instances.generators.families import seed_of
-from gangplan.instances.generators.large import make_large
+from gangplan.instances.generators.families import make_large, seed_of
 from gangplan.solvers.run import relative_gap
 
 from .found import Found, table

@@ -11,8 +11,7 @@ from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
-from .output import emit, emit_either, facts, table
-from .progress import Bar
+from .output import Bar, emit, emit_either, facts, table
 
 
 def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(DOCUMENTS))]) -> None:

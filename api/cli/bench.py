@@ -16,11 +16,9 @@ from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import read_answer
 from .help import Group
-from .options import option
-from .output import emit_blocks, emit_either, table
-from .progress import Bar
+from .options import option, read_answer
+from .output import Bar, emit_blocks, emit_either, table
 
 bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
@@ -189,7 +187,7 @@ def submit(
     ledger: Ledger = None,
 ) -> None:
     """Score a plan; the ledger takes a better one."""
-    from gangplan.hybrid.bench.submit import submit as score
+    from gangplan.hybrid.bench.suite import submit as score
 
     known, value, better = score(read_answer(plan), instance, by=by, ledger=_ledger(ledger, folder))
     best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"

@@ -15,8 +15,8 @@ from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import SchedulePlan
 
 from . import options
-from .files import check_picture, foreign, read_result
 from .measure import Candidate, as_blocks, measure
+from .options import check_picture, foreign, read_result
 from .output import emit_either
 
 PROVED = {"status", "objective", "bound", "gap"}

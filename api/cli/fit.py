@@ -14,8 +14,7 @@ from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_meas
 from gangplan.instances.readers.together import Together
 
 from . import options
-from .output import emit_either, table
-from .progress import Bar
+from .output import Bar, emit_either, table
 
 if TYPE_CHECKING:
     from gangplan.learned.speed import Fit

@@ -16,8 +16,8 @@ from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import check_output
 from .help import made_of, write_groups
+from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
 TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}

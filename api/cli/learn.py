@@ -19,8 +19,7 @@ from gangplan.instances.intake import parse_json
 
 from . import options
 from .help import Group
-from .output import emit_either, facts, table
-from .progress import Bar
+from .output import Bar, emit_either, facts, table
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 

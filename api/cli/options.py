@@ -1,7 +1,8 @@
-"""What several commands ask for: a file, what to change in it, seeds, where to write; and what lists of numbers say."""
+"""What several commands ask for, plans read with the errors of problems, paths checked before any work is done."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature, signature
 from math import inf, isfinite
@@ -9,7 +10,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import JSON_BYTES, InstanceError
+from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances.outlet import check_writable
 
 
 def _parser(kind: Callable[[str], Any], words: str, least: float = -inf, most: float = inf) -> Any:
@@ -165,3 +168,62 @@ def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
     if told["contention"] is None and objective == "step" and len(plan.sent):
         told["contention"] = True
     return problem(file, told)
+
+
+def read_answer(path: str, kinds: Any = None) -> Any:
+    """Return the plan in a file; see `read_result`."""
+    return read_result(path, kinds)[0]
+
+
+def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
+    """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds."""
+    from gangplan.instances.documents import from_document
+    from gangplan.instances.kinds import PLANS
+
+    text = read_text(path, limit=JSON_BYTES)
+    claims: dict[str, Any] = {}
+    try:
+        data = parse_json(text)
+        if isinstance(data, dict) and "plan" in data and "schema_version" not in data:
+            claims, data = data, data["plan"]  # what `solve --json` prints
+            if data is None:
+                raise InstanceError("plan", "is null: that solve found none")
+        value = from_document(data)
+        if not isinstance(value, kinds or tuple(PLANS.values())):
+            of = {"placement_plan": "gangs", "schedule_plan": "jobs over time"}.get(data["kind"])
+            words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
+            raise InstanceError("kind", f"{data['kind']!r} {words}")
+    except InstanceError as error:
+        raise error.of(path) from None
+    return value, claims
+
+
+def foreign(plan: Any, own: str) -> list[str]:
+    """Return a note if `plan` names another problem than the one whose content hash is `own`."""
+    other = plan.instance is not None and plan.instance != own
+    return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
+
+
+def check_output(path: str, *inputs: str) -> None:
+    """Refuse, before any work is done, a path that cannot be written or would overwrite an input."""
+    check_writable(path)
+    for other in inputs:
+        try:
+            same = os.path.samefile(path, other)
+        except (OSError, ValueError):  # one of them is not there
+            same = False
+        if same:
+            raise InstanceError("file", "is an input of this command and would be overwritten", path)
+
+
+def check_picture(path: str | None, panel: str | None, kind: type | None, *inputs: str) -> None:
+    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have."""
+    if path is None and panel is None:
+        return
+    from ..plot import check, check_panel
+
+    if kind is not None:
+        check_panel(panel, kind)
+    if path is not None:
+        check_output(path, *inputs)
+        check(path)

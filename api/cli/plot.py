@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError, content_hash
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import check_picture, foreign, read_answer
+from .options import check_picture, foreign, read_answer
 
 
 @options.with_problem

@@ -14,8 +14,7 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .files import check_output
-from .options import option
+from .options import check_output, option
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:

@@ -21,10 +21,8 @@ from gangplan.simulator.trace import Outcome
 from ..early import INTERRUPTED
 from ..units import plus_minus
 from . import options
-from .files import check_output, check_picture
-from .options import option
-from .output import emit_either, facts, table
-from .progress import Bar
+from .options import check_output, check_picture, option
+from .output import Bar, emit_either, facts, table
 from .simulation_runs import Found, Setting, check_effects, in_rounds, on_trace, play, policies_of
 
 _POLICY = f"{', '.join(POLICIES)}, online; or FILE.py:Class; may be repeated  [default: fifo]"

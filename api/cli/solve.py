@@ -15,7 +15,7 @@ from gangplan.instances.errors import InstanceError
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .files import check_output, check_picture, read_answer
+from .options import check_output, check_picture, read_answer
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05

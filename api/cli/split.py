@@ -15,14 +15,14 @@ from gangplan.instances.torch_model.load import load_model
 
 from ..units import time_unit
 from . import options
-from .files import check_output, read_answer
+from .options import check_output, read_answer
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
-    from ..torch_split.compare import Difference
     from ..torch_split.equal_layers import Rival
     from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, Place
+    from ..torch_split.reference import Difference
 
 ROWS = 64
 """Modules shown."""
@@ -60,9 +60,8 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
-    from ..torch_split.equal_layers import rivals
+    from ..torch_split.equal_layers import reasons, rivals
     from ..torch_split.pieces import forward_part, pieces, stage_devices
-    from ..torch_split.reasons import reasons
 
     ops = Ops(trace(loaded))
     try:
@@ -82,8 +81,8 @@ def split(
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
-        from ..torch_split.compare import differences
         from ..torch_split.launch import run_split
+        from ..torch_split.reference import differences
 
         training = len(answer.ops) > len(ops.ops)
         done = run_split(loaded, ops, pieces(ops, device, stage), training)

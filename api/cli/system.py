@@ -19,10 +19,9 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .files import check_picture
 from .help import Group, made_of, write_groups
-from .output import emit_blocks, emit_json, table
-from .progress import Bar
+from .options import check_picture
+from .output import Bar, emit_blocks, emit_json, table
 
 _COMMON: dict[str, Any] = {
     "seeds": Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))],

@@ -13,7 +13,7 @@ from gangplan.instances.kinds import GRAPHS
 
 from ..units import amount, words
 from . import options
-from .files import foreign, read_answer
+from .options import foreign, read_answer
 from .output import emit_blocks, emit_json
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")

@@ -10,16 +10,14 @@ import numpy as np
 
 from gangplan.instances.cluster import Level, RampTopology, TreeTopology
 from gangplan.instances.generators import generate
-from gangplan.instances.generators.families import GPUS, GRAPHS, make, pick, seed_of, tight_cluster
-from gangplan.instances.generators.large import make_large
+from gangplan.instances.generators.families import GPUS, GRAPHS, make, make_large, pick, seed_of, tight_cluster
 from gangplan.instances.kinds import GRAPHS as GRAPHS_OF
 from gangplan.instances.kinds import with_objective
 from gangplan.instances.readers import read
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.verify import Problem
 
-from .grounds import GROUNDS, Ground
-from .traces import TRACES, traced_jobs
+from .grounds import GROUNDS, TRACES, Ground, traced_jobs
 
 _FIRST = 1 << 20
 """Of the test split the index where the seeds of GapBench begin: no other table of the project reaches it."""

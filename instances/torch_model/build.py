@@ -24,8 +24,8 @@ from ..devices import EFFICIENCY, LAUNCH, PEAK_32, roofline, server
 from ..errors import InstanceError, unknown
 from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
+from .cost import copy_bandwidth, measure, require_device
 from .load import Model
-from .measure import copy_bandwidth, measure, require_device
 from .ops import Ops, classes, kernels, output_bytes, passed_bytes, tied_ops, weights, whole_modules
 from .pipelining import segments
 from .trace import trace

@@ -9,8 +9,7 @@ import pytest
 from gangplan.hybrid.bench.grounds import GROUNDS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
-from gangplan.hybrid.bench.submit import submit
-from gangplan.hybrid.bench.suite import hash_of, make, suite
+from gangplan.hybrid.bench.suite import hash_of, make, submit, suite
 from gangplan.hybrid.bench.task import Settings
 from gangplan.instances import InstanceError
 

@@ -8,8 +8,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.documents import content_hash
-from gangplan.instances.generators.families import seed_of
-from gangplan.instances.generators.large import LARGE, make_large
+from gangplan.instances.generators.families import LARGE, make_large, seed_of
 
 CASES = [(problem, family) for problem, families in LARGE.items() for family in families]
 
