@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -33,9 +35,16 @@ class Lazy(Mapping[str, Any]):
         return len(self._homes)
 
 
-def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names live in its modules."""
-    names = Lazy(package, {name: module for module, names in homes.items() for name in names.split()})
+_FOR_TYPES = re.compile(r" *from (\S+) import (\w+) as \2")
+
+
+def exported(package: str, source: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that has what its `source` imports for type checkers when asked for it.
+
+    These are its lines of the form ``from .a import B as B``.
+    """
+    lines = map(_FOR_TYPES.fullmatch, Path(source).read_text(encoding="utf-8").splitlines())
+    names = Lazy(package, {match[2]: match[1] for match in lines if match})
 
     def attribute(name: str) -> Any:
         if name not in names:

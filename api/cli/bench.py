@@ -16,7 +16,7 @@ from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .help import Group
+from .app import Group
 from .options import option, read_answer
 from .output import Bar, emit_blocks, emit_either, table
 

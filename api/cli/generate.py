@@ -16,7 +16,7 @@ from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .help import made_of, write_groups
+from .app import made_of, write_groups
 from .options import check_output
 from .output import emit, emit_blocks, emit_json
 

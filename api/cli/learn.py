@@ -18,7 +18,7 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 
 from . import options
-from .help import Group
+from .app import Group
 from .output import Bar, emit_either, facts, table
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")

@@ -19,7 +19,7 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .help import Group, made_of, write_groups
+from .app import Group, made_of, write_groups
 from .options import check_picture
 from .output import Bar, emit_blocks, emit_json, table
 

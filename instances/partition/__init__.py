@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from .stages import TensorMenu as TensorMenu
     from .stages import megatron as megatron
 else:
-    __getattr__ = exported(
-        __name__, {"..kinds": "Plan", ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron"}
-    )
+    __getattr__ = exported(__name__, __file__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

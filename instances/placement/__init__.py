@@ -15,11 +15,4 @@ if TYPE_CHECKING:
     from .problem import PlacementProblem as PlacementProblem
     from .problem import Running as Running
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            ".fleet": "Fleet",
-            ".job": "Demand Expected GangJob SpeedModel Task",
-            ".problem": "PlacementPlan PlacementProblem Running",
-        },
-    )
+    __getattr__ = exported(__name__, __file__)

@@ -17,13 +17,4 @@ if TYPE_CHECKING:
     from .policies import ROUND_POLICIES as ROUND_POLICIES
     from .simulate import simulate_rounds as simulate_rounds
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            "..metrics.summary": "finish_time_fairness summary",
-            ".jobs": "Cluster RoundJobs from_gavel from_workload parse_cluster",
-            ".outcome": "RoundOutcome check_rounds",
-            ".policies": "ROUND_POLICIES",
-            ".simulate": "simulate_rounds",
-        },
-    )
+    __getattr__ = exported(__name__, __file__)

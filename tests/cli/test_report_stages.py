@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.cli.stages import ranges
+from gangplan.cli.report import ranges
 from gangplan.instances import load, verify
 from gangplan.instances.generators import generate
 from gangplan.instances.readers import read

@@ -1,23 +1,70 @@
-"""`gangplan compare`: plans of one problem side by side."""
+"""`gangplan verify`, `plot` and `compare`: plans that were made before, without any solver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, with_objective
+from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, verify, with_objective
 from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import SchedulePlan
 
+from ..units import amount, words
 from . import options
 from .measure import Candidate, as_blocks, measure
-from .options import check_picture, foreign, read_result
-from .output import emit_either
+from .options import check_picture, foreign, read_answer, read_result
+from .output import emit_blocks, emit_either, emit_json
+
+LISTS = ("load", "transfer", "memory", "finish", "gpus")
+"""What verdicts have for each device, job or node."""
+
+
+@options.with_problem
+def verify_plan(
+    instance: options.Problem,
+    plan: options.Plan,
+    given: dict[str, Any],
+    as_json: options.AsJson = False,
+) -> int:
+    """Check PLAN against every constraint of PROBLEM and recompute its objective.
+
+    Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
+    """
+    answer = read_answer(plan)
+    problem = options.problem_for(answer, instance, given)
+    verdict = verify(problem, answer)
+    notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
+    if as_json:
+        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+        found |= {name: _numbers(getattr(verdict, name)) for name in LISTS if hasattr(verdict, name)}
+        if problem.objective == "placement":
+            found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
+        emit_json({**found, "notes": notes})
+        return 0 if verdict.ok else 1
+    kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
+    lines = [f"note: {note}" for note in notes]
+    if verdict.ok:
+        from .report import plan_blocks
+
+        lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
+        emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))
+        return 0
+    count = len(verdict.violations)
+    lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
+    emit_blocks("\n".join(lines))
+    return 1
+
+
+def _numbers(array: Any) -> list[float | None]:
+    return [x if isfinite(x) else None for x in np.asarray(array).tolist()]
+
 
 PROVED = {"status", "objective", "bound", "gap"}
 """What a result claims of its problem."""
@@ -105,3 +152,32 @@ def _draw(
         write_whole({path: render_gantt(path, entries, name=Path(instance).stem, panel=panel)})
     else:
         typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
+
+
+@options.with_problem
+def plot_plan(
+    instance: options.Problem,
+    plan: options.Plan,
+    out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
+    given: dict[str, Any],
+    panel: options.Panel = None,
+) -> None:
+    """Draw PLAN, which answers PROBLEM, into PICTURE.
+
+    Give the options that the problem was solved with. `solve`, `compare` and `simulate` draw with --plot.
+    """
+    from ..plot import render
+
+    check_picture(out, None, None, instance, plan)
+    answer = read_answer(plan)
+    problem = options.problem_for(answer, instance, given)
+    check_picture(None, panel, type(problem))
+    try:
+        content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
+    except InstanceError as error:
+        raise error.of(plan) from None
+    except ValueError as error:  # it breaks a constraint
+        raise InstanceError("plan", str(error), plan) from None
+    write_whole({out: content})
+    for note in foreign(answer, content_hash(problem)):
+        typer.echo(f"note: the plan {note}", err=True)
