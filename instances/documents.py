@@ -52,7 +52,7 @@ def load(source: str | PathLike[str]) -> Any:
     Raises:
         InstanceError: naming file, field and the value found. A file of another format is for `read`.
     """
-    from .errors import JSON_BYTES
+    from .errors import JSON_BYTES, in_file
     from .intake import file_name, parse_json, read_text
 
     if isinstance(source, str) and (not source.strip() or any(c in source for c in '{}[]"\n')):
@@ -61,7 +61,7 @@ def load(source: str | PathLike[str]) -> Any:
     if isinstance(source, str) and not (Path(path).suffix or Path(path).exists()):
         raise InstanceError("document", f"{source!r} is neither a document nor the name of a file")
     text = read_text(path, limit=JSON_BYTES)
-    try:
+    with in_file(path):
         if not text.lstrip().startswith(("{", "[")):
             raise InstanceError("content", f"is no gangplan document; for other formats: gangplan.read({path!r})")
         data = parse_json(text)
@@ -70,8 +70,6 @@ def load(source: str | PathLike[str]) -> Any:
                 return from_document(data["plan"])
             raise InstanceError("schema_version", f"is missing; for other formats: gangplan.read({path!r})")
         return from_document(data)
-    except InstanceError as error:
-        raise error.of(path) from None
 
 
 def from_document(data: Any) -> Any:
@@ -164,13 +162,7 @@ def from_data(cls: type, data: Any) -> Any:
 
 
 class Form(NamedTuple):
-    """How values of a type are read from JSON, and their JSON Schema (2020-12).
-
-    Attributes:
-        read: makes the value of parsed JSON, naming the field below it that is wrong.
-        plain: whether parsed JSON is the value already.
-        schema: what `to_data` makes of one.
-    """
+    """How values of a type are read from JSON, and their JSON Schema (2020-12)."""
 
     read: Callable[[Any], Any]
     schema: dict[str, Any]

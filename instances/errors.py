@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 
 class InstanceError(ValueError):
@@ -35,6 +37,15 @@ class InstanceError(ValueError):
     def of(self, source: str) -> InstanceError:
         """Return the same error with the file it came from."""
         return InstanceError(self.field, self.problem, source)
+
+
+@contextmanager
+def in_file(source: Any) -> Iterator[None]:
+    """Have an error inside name the file that it comes from."""
+    try:
+        yield
+    except InstanceError as error:
+        raise error.of(os.fsdecode(source)) if isinstance(source, str | bytes | os.PathLike) else error from None
 
 
 def _one_line(text: str) -> str:

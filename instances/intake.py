@@ -15,7 +15,7 @@ from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
-from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief
+from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief, in_file
 
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
@@ -35,10 +35,8 @@ def file_name(path: Any) -> str:
 
 def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
     """Return what a file holds; of a device or a pipe that never ends no more than the limit is read."""
-    try:
+    with in_file(path):
         return _read(path, limit)
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
 
 
 def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: Limit = BYTES) -> str:
@@ -50,15 +48,13 @@ def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = Fa
         empty: whether there may be nothing in it.
         limit: of its bytes, once they are uncompressed.
     """
-    try:
+    with in_file(path):
         content = _read(path, limit, text=not gzip)
         if gzip and content.startswith(_GZIP):
             content = _unzipped(content, limit)
         text = decoded(content)
         if not empty and not text.strip():
             raise InstanceError("content", "the file is empty")
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -170,10 +166,8 @@ def parse_json(text: str) -> Any:
 def read_json(path: str | PathLike[str]) -> Any:
     """Return the values that a file of strict JSON holds."""
     text = read_text(path, limit=JSON_BYTES)
-    try:
+    with in_file(path):
         return parse_json(text)
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

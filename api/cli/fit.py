@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
 
@@ -39,13 +39,11 @@ def fit(
     with Bar("fitting", hidden=as_json) as bar:
         for i, path in enumerate(files):
             for data in read_measured(path):
-                try:
+                with in_file(f"{path}: {data.name}"):
                     if not isinstance(data, Together):
                         found += _cost_model(data, seed)
                     if isinstance(data, Together) or (models and isinstance(data, Pairs)):
                         judged += _learned(data, seed, bar)
-                except InstanceError as error:
-                    raise error.of(f"{path}: {data.name}") from None
             bar((i + 1) / len(files))
     rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
     blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]

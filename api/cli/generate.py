@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import Parameter, Signature, cleandoc
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -20,8 +20,6 @@ from .app import made_of, write_groups
 from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
-TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
-"""Of the options whose default does not tell."""
 HELP = {
     "training": "add the backward pass",
     "efficiency": "share of the peak FLOP/s that is reached",
@@ -38,8 +36,7 @@ HELP = {
 
 def _command(kind: str) -> Callable[..., None]:
     def command(out: str | None, **given: Any) -> None:
-        if out is not None:
-            check_output(out)
+        check_output(out)
         if "seed" not in defaults(kind):
             given.pop("seed")
         _write(make(kind, **given), out)
@@ -51,12 +48,9 @@ def _command(kind: str) -> Callable[..., None]:
     if "seed" not in own:
         own["seed"] = 0
         explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
-    parameters = [_option("out", str | None, None, HELP["out"])]
-    parameters += [_option(n, TYPES.get(n, type(x)), x, explained.get(n, "")) for n, x in own.items()]
-    command.__doc__ = _summary(kind)
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
+    known = {"out": options.option(str, HELP["out"])}
+    known |= {n: options.option(float if x is None else type(x), explained.get(n, ""), x) for n, x in own.items()}
+    return options.signed(command, [x.replace(name=n) for n, x in known.items()], kind, _summary(kind))
 
 
 def _like(
@@ -69,8 +63,7 @@ def _like(
     out: Annotated[str | None, typer.Option(help="write the jobs here")] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    if out is not None:
-        check_output(out)
+    check_output(out)
     from gangplan.instances.generators.fitted import fit_workload
     from gangplan.instances.readers.traces import read_trace
 
@@ -94,12 +87,6 @@ def _write(made: Any, out: str | None) -> None:
         return
     write_whole({out: document.encode()})
     emit(f"{out}: {repr(made).partition('(')[2][:-1]}")
-
-
-def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
-    told = {int: options.N, float: options.X, float | None: options.X}.get(kind, {})
-    annotation = Annotated[kind, typer.Option(help=text, **told)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _summary(kind: str) -> str:

@@ -21,6 +21,9 @@ from . import options
 from .app import Group
 from .output import Bar, emit_either, facts, table
 
+Weights = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
+]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
 learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
@@ -52,7 +55,10 @@ def train(
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
-    rows = [[x["stage"], x["reason"], *map(_text, _figures(x))] for x in stages]
+    rows = [
+        [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
+        for x in stages
+    ]
     blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
     if done.weights is not None and done.card is not None:
         blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
@@ -64,9 +70,7 @@ def train(
 
 @learn.command(name="eval")
 def evaluate(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
-    ],
+    name: Weights,
     seeds: Annotated[int, typer.Option(help="how many test seeds", **options.N)] = 5,
     option: Annotated[
         list[str] | None, typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE")
@@ -90,9 +94,7 @@ def evaluate(
 
 @learn.command()
 def export(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
-    ],
+    name: Weights,
     out: Annotated[str, typer.Option(help="for the graph that decides", metavar="FILE.onnx")],
     as_json: options.AsJson = False,
 ) -> None:
@@ -171,10 +173,6 @@ def _lines(*, hidden: bool) -> Iterator[None]:
         log.removeHandler(handler)
         log.setLevel(before[0])
         log.propagate = before[1]
-
-
-def _figures(stage: dict[str, Any]) -> tuple[Any, ...]:
-    return stage["updates"], round(stage["seconds"], 1), stage["best"], stage["best_update"]
 
 
 def _rows_of(rows: list[dict[str, Any]]) -> Any:

@@ -28,17 +28,7 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A plan to compare.
-
-    Attributes:
-        path: its file.
-        label: what to call it.
-        problem: what it answers.
-        key: the same for all plans that answer the same problem.
-        plan: the plan.
-        claims: what `solve --json` said of it; empty if the file holds only a plan.
-        notes: what a reader should know.
-    """
+    """A plan to compare: those of one `key` answer one problem; `claims` are what `solve --json` said of it."""
 
     path: str
     label: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from math import inf, isfinite
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gangplan.instances.errors import JSON_BYTES, InstanceError
+from gangplan.instances.errors import JSON_BYTES, InstanceError, in_file
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import check_writable
 
@@ -126,6 +126,14 @@ PROBLEM = {
 """What can be said of a problem besides its file; keyword arguments of `read`."""
 
 
+def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str) -> Callable[..., Any]:
+    """Return the command with what typer reads off it."""
+    command.__name__, command.__doc__ = name, about
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {x.name: x.annotation for x in parameters}
+    return command
+
+
 def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of each table, handed over as one dict, the argument of that name."""
 
@@ -139,10 +147,7 @@ def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., An
         def wrapped(**arguments: Any) -> Any:
             return command(**{t: {n: arguments.pop(n) for n in table} for t, table in tables.items()}, **arguments)
 
-        wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-        wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {x.name: x.annotation for x in parameters}
-        return wrapped
+        return signed(wrapped, parameters, command.__name__, command.__doc__ or "")
 
     return wrap
 
@@ -182,7 +187,7 @@ def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
 
     text = read_text(path, limit=JSON_BYTES)
     claims: dict[str, Any] = {}
-    try:
+    with in_file(path):
         data = parse_json(text)
         if isinstance(data, dict) and "plan" in data and "schema_version" not in data:
             claims, data = data, data["plan"]  # what `solve --json` prints
@@ -193,8 +198,6 @@ def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
             of = {"placement_plan": "gangs", "schedule_plan": "jobs over time"}.get(data["kind"])
             words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
             raise InstanceError("kind", f"{data['kind']!r} {words}")
-    except InstanceError as error:
-        raise error.of(path) from None
     return value, claims
 
 
@@ -204,8 +207,10 @@ def foreign(plan: Any, own: str) -> list[str]:
     return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
 
 
-def check_output(path: str, *inputs: str) -> None:
+def check_output(path: str | None, *inputs: str) -> None:
     """Refuse, before any work is done, a path that cannot be written or would overwrite an input."""
+    if path is None:
+        return
     check_writable(path)
     for other in inputs:
         try:

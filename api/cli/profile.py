@@ -54,8 +54,7 @@ def profile(
     Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
-    if out is not None:
-        check_output(out)
+    check_output(out)
     loaded = load_model(model)
     from gangplan.instances.torch_model.build import model_problem
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, OpGraph, RampTopology, TreeTopology, content_hash
+from gangplan.instances import OpGraph, RampTopology, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
+from gangplan.instances.errors import in_file
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
 from gangplan.instances.placement import PlacementProblem
@@ -48,12 +49,10 @@ def _plan(file: str) -> Any:
     text = read_text(file) if Path(file).is_file() and Path(file).suffix.lower() not in LOADERS else ""
     if '_plan"' not in text:
         return None
-    try:
+    with in_file(file):
         data = parse_json(text)
         kind = data.get("kind") if isinstance(data, dict) else None
         return from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
-    except InstanceError as error:
-        raise error.of(file) from None
 
 
 def _plan_blocks(file: str, plan: Any) -> list[Any]:

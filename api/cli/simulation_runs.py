@@ -31,14 +31,7 @@ Step = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """Jobs and a cluster.
-
-    Attributes:
-        run: simulates a policy with a seed, and says how far it is.
-        facts: names and values, for people.
-        about: the same of what was left out, for machines.
-        random: whether a seed changes anything.
-    """
+    """Jobs and a cluster: `run` simulates a policy with a seed, which changes nothing unless `random`."""
 
     run: Callable[[Maker, int, Step], Outcome]
     facts: list[tuple[str, str]]
@@ -164,14 +157,7 @@ def _setting(
 
 @dataclass
 class Found:
-    """What was simulated.
-
-    Attributes:
-        figures: of each policy, those of each seed.
-        outcomes: of the first seed, by policy.
-        seeds: those that all policies have.
-        interrupted: whether Ctrl-C ended it before all was done.
-    """
+    """What was simulated: figures by policy of each seed, outcomes of the first."""
 
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)

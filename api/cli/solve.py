@@ -61,8 +61,7 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     inputs = [path for path in (file, initial) if path]
-    if out is not None:
-        check_output(out, *inputs)
+    check_output(out, *inputs)
     check_picture(plot, None, None, *inputs)
     if plot is not None and plot == out:
         raise InstanceError("plot", "is the file of --out too", plot)

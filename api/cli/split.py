@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
+from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
@@ -48,8 +49,7 @@ def split(
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    if out is not None:
-        check_output(out, graph, plan)
+    check_output(out, graph, plan)
     answer = read_answer(plan, Plan)
     problem = options.problem_for(answer, graph, given)
     verdict = verify(problem, answer)
@@ -64,14 +64,12 @@ def split(
     from ..torch_split.pieces import forward_part, pieces, stage_devices
 
     ops = Ops(trace(loaded))
-    try:
+    with in_file(plan):
         if spread:
             from ..torch_split.spread import spread as with_idle
 
             answer = with_idle(problem, answer)
         device, stage = forward_part(ops, answer)
-    except InstanceError as error:
-        raise error.of(plan) from None
     places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
     cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}

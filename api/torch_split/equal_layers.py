@@ -18,14 +18,7 @@ from gangplan.instances.torch_model.pipelining import stacks
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A plan by hand.
-
-    Attributes:
-        by: what is equal: ``blocks``, ``parameters`` or ``time``.
-        stage: of each op.
-        objective: None if it breaks a limit.
-        problem: the limit.
-    """
+    """A plan by hand with equal `by`; its objective is None if it breaks a limit, the `problem`."""
 
     by: str
     stage: list[int]

@@ -14,12 +14,11 @@ from io import BytesIO
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from gangplan.instances import InstanceError
 from gangplan.instances.torch_model.load import Model, load_model, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import Aten, Program, tensors
+from gangplan.instances.torch_model.program import Aten, Program, on_tensors, tensors
 
 from .pieces import Piece
 from .reference import Reference, reference, run_seeded
@@ -154,7 +153,7 @@ def pack(value: Any) -> bytes:
     Strides are kept: whether rows or columns come first shows in which number a dropout draws for which.
     """
     box = BytesIO()
-    torch.save(_pytree.tree_map(_alone, value), box)
+    torch.save(on_tensors(_alone, value), box)
     return box.getvalue()
 
 
@@ -165,8 +164,6 @@ def unpack(content: bytes) -> Any:
 
 def _alone(x: Any) -> Any:
     """Return a tensor without its past, and without the rest of the storage that it may be a part of."""
-    if not isinstance(x, torch.Tensor):
-        return x
     return x.detach().resolve_conj().resolve_neg().clone().requires_grad_(x.requires_grad)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
-from torch.utils import _pytree
 
 from gangplan.instances.torch_model.inplace import writes
 from gangplan.instances.torch_model.load import Model, leaves, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import STATE, tensors
+from gangplan.instances.torch_model.program import STATE, on_tensors, tensors
 from gangplan.instances.torch_model.trace import HINTS, short, silent
 
 from .reference import apart, kept, largest
@@ -71,7 +70,7 @@ def cut(model: Model, points: dict[str, str]) -> Any:
 
 def repeated(value: Any, times: int) -> Any:
     """Return inputs with every tensor so many times along its first axis."""
-    return _pytree.tree_map(lambda x: torch.cat([x] * times) if isinstance(x, torch.Tensor) and x.dim() else x, value)
+    return on_tensors(lambda x: torch.cat([x] * times) if x.dim() else x, value)
 
 
 def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
@@ -86,12 +85,8 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
 def whole(model: Model, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
     with torch.no_grad(), kept(model.module):
-        inputs = [_pytree.tree_map(_copied, (model.args, model.kwargs)) for _ in range(passes)]
-        return [_pytree.tree_map(_copied, model.module(*args, **kwargs)) for args, kwargs in inputs]
-
-
-def _copied(x: Any) -> Any:
-    return x.clone() if isinstance(x, torch.Tensor) else x
+        inputs = [on_tensors(torch.clone, (model.args, model.kwargs)) for _ in range(passes)]
+        return [on_tensors(torch.clone, model.module(*args, **kwargs)) for args, kwargs in inputs]
 
 
 def _step(pipe: Any, model: Model) -> Any:
@@ -108,7 +103,7 @@ def _step(pipe: Any, model: Model) -> Any:
             for i in range(pipe.num_stages):
                 stage = pipe.build_stage(i, device)
                 for part in stage.submod.modules():  # each process has its own
-                    part._buffers = {name: _copied(x) for name, x in part._buffers.items()}
+                    part._buffers = on_tensors(torch.clone, dict(part._buffers))
                 stage.get_fwd_recv_ops = _receiver(stage.get_fwd_recv_ops, wires, i)
                 stage.get_fwd_send_ops = _sender(stage.get_fwd_send_ops, wires, i)
                 schedule = ScheduleGPipe(stage, MICRO_BATCHES)

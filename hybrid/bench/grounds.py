@@ -120,14 +120,7 @@ class Queue(grounds.Ground):
 
 @dataclass(frozen=True)
 class Ground:
-    """One draw of a ground, an instance of GapBench.
-
-    Attributes:
-        label: of its kind, in the hash.
-        on: the ground.
-        seed: of the draw.
-        usual: policies of a run that names none.
-    """
+    """One draw of a ground, an instance of GapBench."""
 
     objective: ClassVar[str] = "online"
 

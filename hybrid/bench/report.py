@@ -32,15 +32,7 @@ h2,tr,svg{break-inside:avoid}h2{break-after:avoid}.wide{overflow:visible}}"""
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report.
-
-    Attributes:
-        title: its head.
-        words: what its table and its picture mean.
-        head, lines: of the table; no head means no table.
-        name, picture: of the picture, SVG; "" means none.
-        brief: whether it is a part of the short report too.
-    """
+    """A part of a report: without a head no table, without a name no picture, SVG; `brief` in the short report too."""
 
     title: str
     words: str

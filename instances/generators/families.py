@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log
-from typing import Any, Literal, cast, overload
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from ..arrays import require_number
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import InstanceError, unknown
 from ..partition import PartitionProblem, StepProblem
-from ..placement import PlacementProblem
-from ..schedule import ScheduleProblem
 from ..verify import Problem
 from . import GENERATORS, generate
 
@@ -36,17 +34,7 @@ def seed_of(split: str, index: int) -> int:
     return SPLITS[split] + index
 
 
-@overload
-def make(problem: Literal["throughput"], family: str, seed: int, size: int) -> PartitionProblem: ...
-@overload
-def make(problem: Literal["step"], family: str, seed: int, size: int) -> StepProblem: ...
-@overload
-def make(problem: Literal["placement"], family: str, seed: int, size: int) -> PlacementProblem: ...
-@overload
-def make(problem: Literal["schedule"], family: str, seed: int, size: int) -> ScheduleProblem: ...
-@overload
-def make(problem: str, family: str, seed: int, size: int) -> Problem: ...
-def make(problem: str, family: str, seed: int, size: int) -> Problem:
+def make(problem: str, family: str, seed: int, size: int) -> Any:
     """Make an instance.
 
     Args:
@@ -58,11 +46,9 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
     check_name(FAMILIES, problem, family, seed, size, 4)
     rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
     if problem == "placement":
-        batch: PlacementProblem = generate("gangs", **_gangs(rng, size), seed=seed)
-        return batch
+        return generate("gangs", **_gangs(rng, size), seed=seed)
     if problem == "schedule":
-        jobs: ScheduleProblem = generate("moldable", **_moldable(rng, size), seed=seed)
-        return jobs
+        return generate("moldable", **_moldable(rng, size), seed=seed)
     return _partition(rng, problem, family, seed, size)
 
 
@@ -194,7 +180,7 @@ LARGE: dict[str, tuple[str, ...]] = {
 """The families of each problem."""
 
 
-def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
+def make_large(problem: str, family: str, seed: int, size: int) -> Any:
     """Make an instance of `size` nodes or jobs, or of at most so many ops: shapes round off up to half of them.
 
     Graphs go to 8, 16, 32 or 64 devices in servers of eight, in half of the cases with memory that binds; batches to
@@ -203,11 +189,9 @@ def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
     check_name(LARGE, problem, family, seed, size, 64)
     rng = np.random.default_rng([*b"large", *problem.encode(), seed])
     if problem == "placement":
-        racked: Problem = generate("gangs", **_racks(rng, size), seed=seed)
-        return racked
+        return generate("gangs", **_racks(rng, size), seed=seed)
     if problem == "schedule":
-        jobs: Problem = generate("moldable", **_queue(rng, size), seed=seed)
-        return jobs
+        return generate("moldable", **_queue(rng, size), seed=seed)
     return _graph(rng, family, seed, size)
 
 

@@ -35,12 +35,7 @@ class FeatureMap:
 
 @dataclass(frozen=True, slots=True)
 class ConvNet:
-    """Add layers to a graph; each method returns what the layer makes.
-
-    Attributes:
-        image: pixels on a side of the images, and `batch` of them.
-        builder: collects the ops.
-    """
+    """Add layers to a graph; each method returns what the layer makes."""
 
     image: int
     batch: int

@@ -70,9 +70,18 @@ def moldable(
     gap = work.mean() / (load * most) if load else 0.0
     arrival = np.floor(np.cumsum(rng.exponential(1.0, jobs)) * gap / grain) * grain
     arrival -= arrival[0]
-    made = [
-        _job(rng, i, float(work[i]), float(arrival[i]), cluster, grain, fraction, optional, rigid) for i in range(jobs)
-    ]
+
+    def job(name: str, work: float, release: float) -> MoldableJob:
+        menu = _menu(rng, work, cluster, grain)
+        if rng.random() < rigid:
+            menu = [menu[int(rng.integers(len(menu)))]]
+        weight, patience = float(rng.integers(1, _HEAVIEST + 1)), float(rng.uniform(0.5, 1.0))
+        value = weight * round(_MEDIAN / 10) if rng.random() < optional else None
+        due = release + ceil(patience * fraction * work / grain) * grain if fraction else None
+        degrees, seconds = zip(*menu, strict=True)
+        return MoldableJob(name, degrees, seconds, release, weight, due, value)
+
+    made = [job(f"job{i}", *both) for i, both in enumerate(zip(work.tolist(), arrival.tolist(), strict=True))]
     horizon = None
     if goal == "throughput":
         horizon = float(arrival[-1]) or ceil(work.sum() / most / 2 / grain) * grain
@@ -80,28 +89,16 @@ def moldable(
 
 
 def _capacity(name: str, nodes: int, gpus: int) -> Capacity:
-    if name == "pool":
-        return Pool(nodes * gpus)
-    if name == "nodes":
-        return NodePool(nodes, gpus)
+    require_choice(name, "capacity", ("pool", "nodes", "ramp"))
+    if name == "ramp" and gpus % 2:
+        raise InstanceError("gpus", f"{gpus!r} is odd: a RAMP cluster here has two racks")
     if name == "ramp":
-        if gpus % 2:
-            raise InstanceError("gpus", f"{gpus!r} is odd: a RAMP cluster here has two racks")
         return RampTopology(nodes, 2, gpus // 2)
-    raise InstanceError("capacity", f"{name!r} is not one of pool, nodes, ramp")
+    return Pool(nodes * gpus) if name == "pool" else NodePool(nodes, gpus)
 
 
-def _job(
-    rng: np.random.Generator,
-    i: int,
-    work: float,
-    release: float,
-    cluster: Capacity,
-    grain: float,
-    fraction: float,
-    optional: float,
-    rigid: float,
-) -> MoldableJob:
+def _menu(rng: np.random.Generator, work: float, cluster: Capacity, grain: float) -> list[tuple[int, float]]:
+    """Return degrees, powers of two up to a largest, and the seconds with each, of those that are of use."""
     overhead = float(rng.uniform(*_OVERHEAD))
     largest = int(rng.choice([1, 2, 4, 4, 8, 8, 16, 32]))
     menu: list[tuple[int, float]] = []
@@ -111,18 +108,7 @@ def _job(
         if not menu or seconds < menu[-1][1]:
             menu.append((degree, seconds))
         degree *= 2
-    if rng.random() < rigid:
-        menu = [menu[int(rng.integers(len(menu)))]]
-    weight, patience, may = float(rng.integers(1, _HEAVIEST + 1)), float(rng.uniform(0.5, 1.0)), rng.random() < optional
-    return MoldableJob(
-        f"job{i}",
-        tuple(d for d, _ in menu),
-        tuple(p for _, p in menu),
-        release,
-        weight,
-        release + ceil(patience * fraction * work / grain) * grain if fraction else None,
-        weight * round(_MEDIAN / 10) if may else None,
-    )
+    return menu
 
 
 DAY = 86400.0

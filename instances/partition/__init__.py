@@ -145,10 +145,6 @@ class LatencyProblem(GraphProblem):
     An op on a host starts when its inputs are there; a host has as many cores as are asked for. An accelerator runs its
     ops as one call: that starts when all results it needs are on the host, takes the transfers of these, the compute of
     its ops and the transfers of what others need, and then has all its results on the host.
-
-    Attributes:
-        graph: the job, a forward pass.
-        cluster: the devices.
     """
 
     objective: ClassVar[str] = "latency"

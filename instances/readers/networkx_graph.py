@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, require_number
-from ..devices import server
+from ..arrays import FloatArray, plain, require_number
 from ..errors import ENTRIES, InstanceError
 from ..graph import OpGraph
-from ..partition import PartitionProblem
-from .fields import Index, classes, flag, label, number, objects, plain
+from .fields import Index, classes, flag, label, number, objects
 
 
 def recognises(data: dict[str, Any]) -> bool:
@@ -28,24 +26,8 @@ def recognises(data: dict[str, Any]) -> bool:
     return "elements" in data or ("nodes" in data and bool({"links", "edges", "adjacency", "directed"} & data.keys()))
 
 
-def from_node_link(
-    data: dict[str, Any],
-    *,
-    devices: int = 4,
-    device_type: str | None = None,
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-) -> PartitionProblem:
-    """Build the problem of parsed node-link JSON on a server, for a graph has no cluster.
-
-    Args:
-        data: the parsed file.
-        devices, memory, bandwidth: see `gangplan.instances.devices.server`.
-        device_type: what the server is made of; by default the first type that times are given for, and an
-            A100 where they are plain numbers.
-        variant: of the partition problem.
-    """
+def from_node_link(data: dict[str, Any], *, device_type: str | None = None) -> OpGraph:
+    """Build the graph of parsed node-link JSON; a time that is one number is for `device_type`, an A100 by default."""
     if not flag(data, "directed", "graph", True):
         raise InstanceError("directed", "false means no order among the ops; a DiGraph is wanted")
     data = _flat(data)
@@ -55,9 +37,7 @@ def from_node_link(
         (_label(edge, _SOURCE, f"{key}[{i}]"), _label(edge, _TARGET, f"{key}[{i}]"), edge)
         for i, edge in enumerate(objects(data, key))
     ]
-    graph = _build(nodes, edges, device_type, key)
-    cluster = server(devices, graph.device_types[0] if device_type is None else device_type, memory, bandwidth)
-    return PartitionProblem(graph, cluster, variant)
+    return _build(nodes, edges, device_type, key)
 
 
 _ID, _SOURCE, _TARGET = ("id", "name"), ("source", "from"), ("target", "to")

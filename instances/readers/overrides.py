@@ -53,7 +53,8 @@ def arranged(problem: Problem, members: tuple[int, ...], bandwidth: Sequence[flo
     if len(speeds) != len(members):
         words = f"{len(speeds)} values for {len(members)} levels of links; a cluster of {name} has one for each"
         raise InstanceError("bandwidth", f"{words}, inside a {LEVELS[0]} first")
-    levels = tuple(Level(_level(i), _speed(i, x), latency) for i, x in enumerate(speeds))
+    names = (*LEVELS, *(f"level {i + 1}" for i in range(len(LEVELS), len(speeds))))
+    levels = tuple(Level(names[i], _speed(i, x), latency) for i, x in enumerate(speeds))
     type_of = np.full(prod(members), used[0], dtype=np.int32)
     cluster = Cluster(problem.cluster.device_types, type_of, TreeTopology.regular(levels, members))
     return replace(problem, cluster=cluster)
@@ -74,10 +75,6 @@ def with_speeds(problem: Problem, bandwidth: Sequence[float]) -> Problem:
         for i, (level, x) in enumerate(zip(topology.levels, bandwidth, strict=True))
     )
     return replace(problem, cluster=replace(problem.cluster, topology=replace(topology, levels=levels)))
-
-
-def _level(i: int) -> str:
-    return LEVELS[i] if i < len(LEVELS) else f"level {i + 1}"
 
 
 def _speed(i: int, value: float) -> float:

@@ -12,11 +12,8 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import torch
-from torch.utils import _pytree
 
 from ..arrays import FloatArray, require_number, sums
 from ..cluster import Cluster, DeviceType
@@ -28,6 +25,7 @@ from .cost import copy_bandwidth, measure, require_device
 from .load import Model
 from .ops import Ops, classes, kernels, output_bytes, passed_bytes, tied_ops, weights, whole_modules
 from .pipelining import segments
+from .program import on_tensors
 from .trace import trace
 
 HERE = "here"
@@ -37,12 +35,7 @@ TIED = ("copy", "colocate")
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """A model as a problem, and what it was made from.
-
-    Attributes:
-        problem: the partition problem.
-        ops: the forward ops; those of the graph begin with them, in their order.
-    """
+    """A model as a problem, and what it was made from."""
 
     problem: PartitionProblem
     ops: Ops
@@ -107,11 +100,7 @@ def model_problem(
 
 def _moved(model: Model, device: str) -> Model:
     """Return a copy of a model and its inputs on another device."""
-
-    def moved(x: Any) -> Any:
-        return x.to(device) if isinstance(x, torch.Tensor) else x
-
-    args, kwargs = _pytree.tree_map(moved, (model.args, model.kwargs))
+    args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
     return Model(model.name, copy.deepcopy(model.module).to(device), args, kwargs)
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import torch
 from torch._subclasses import FakeTensorMode
-from torch.utils import _pytree
 
 from ..errors import InstanceError
 from .inplace import writes
 from .kernels import Kernel, Watch, storage
 from .load import said
-from .program import Node, Program, tensors
+from .program import Node, Program, on_tensors, tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,11 @@ def profile(program: Program) -> Profile:
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     given = {**program.state, **program.inputs}
-    values = {name: _pytree.tree_map(lambda x: _fake(mode, x), value) for name, value in given.items()}
+
+    def fake(x: Any) -> Any:
+        return mode.from_tensor(x.detach(), static_shapes=True).requires_grad_(x.requires_grad)
+
+    values = {name: on_tensors(fake, value) for name, value in given.items()}
     forward: dict[str, tuple[Kernel, ...]] = {}
     backward: dict[str, tuple[Kernel, ...]] = {}
     kept: dict[str, float] = {}
@@ -86,12 +89,10 @@ def isolated(value: Any, copied: bool = False) -> Any:
     """Return a value cut off from what made it, so that gradients end here; copied if the call writes into it."""
 
     def cut(x: Any) -> Any:
-        if not isinstance(x, torch.Tensor):
-            return x
         leaf = x.detach().requires_grad_(x.requires_grad)
         return leaf.clone() if copied else leaf
 
-    return _pytree.tree_map(cut, value)
+    return on_tensors(cut, value)
 
 
 def gradients(out: Any, inputs: Any) -> Callable[[], Any] | None:
@@ -117,22 +118,11 @@ def _saved() -> Iterator[list[Any]]:
         yield found
 
 
-def _fake(mode: FakeTensorMode, value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return mode.from_tensor(value.detach(), static_shapes=True).requires_grad_(value.requires_grad)
-
-
 def _kept(node: Node, out: Any, values: dict[str, Any], mine: dict[str, Any]) -> Any:
     """Return a result without its past, in the memory of the value that the call wrote into if it returns that."""
     originals = {storage(mine[name]): values[name] for name in writes(node) if isinstance(mine[name], torch.Tensor)}
 
-    def keep(x: Any) -> Any:
-        if not isinstance(x, torch.Tensor):
-            return x
-        return originals.get(storage(x), x).detach().requires_grad_(x.requires_grad)
-
-    return _pytree.tree_map(keep, out)
+    return on_tensors(lambda x: originals.get(storage(x), x).detach().requires_grad_(x.requires_grad), out)
 
 
 REPEATS = 5
@@ -176,7 +166,7 @@ def measure(
             back = gradients(out, list(mine.values())) if profile.backward[node.name] else None
             if back is not None:
                 backward[node.name] = _median(lambda back=back: back, repeats, device)  # type: ignore[misc]
-            values[node.name] = _pytree.tree_map(_cut, out)
+            values[node.name] = isolated(out)
             for name in unread[node.name]:
                 del values[name]
     return forward, backward
@@ -211,7 +201,3 @@ def _median(prepare: Callable[[], Callable[[], Any]], repeats: int, device: str)
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)
     return median(seconds[1:])
-
-
-def _cut(value: Any) -> Any:
-    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value

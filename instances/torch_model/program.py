@@ -69,12 +69,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Gradients or automatic types switched on or off.
-
-    Attributes:
-        kind: ``grad`` or ``autocast``.
-        settings: arguments of `torch.set_grad_enabled`, or of `torch.autocast`.
-    """
+    """Gradients or automatic types switched on or off."""
 
     kind: str
     settings: tuple[Any, ...]
@@ -216,6 +211,11 @@ def substitute(value: Any, replacement: Callable[[Any], Any], kind: type = Ref) 
         items = [inside(item) for item in value]
         return items if isinstance(value, list) else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value
+
+
+def on_tensors(change: Callable[[Any], Any], value: Any) -> Any:
+    """Return a value, which may be nested, with every tensor changed."""
+    return _pytree.tree_map(lambda x: change(x) if isinstance(x, torch.Tensor) else x, value)
 
 
 def tensors(value: Any) -> list[Any]:
