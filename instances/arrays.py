@@ -99,7 +99,6 @@ def listed(value: Any, field: str) -> tuple[Any, ...]:
 
 
 def _is_usual(value: Any, whole: bool) -> bool:
-    """Return whether a number is fine without a closer look."""
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
 
 

@@ -147,7 +147,6 @@ def to_data(value: Any) -> Any:
 
 @cache
 def _names(cls: type) -> tuple[str, ...] | None:
-    """Return the names of the fields of a dataclass, `None` of anything else."""
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
@@ -240,7 +239,6 @@ def _same(data: Any) -> Any:
 
 
 def _infinite(data: Any) -> Any:
-    """Return a matrix with infinity for null."""
     if not isinstance(data, list) or not any(isinstance(row, list) and None in row for row in data):
         return data
     return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]

@@ -52,7 +52,6 @@ def fit(
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
-    """Return the fits of the cost model."""
     from gangplan.learned.speed import fit_duty, fit_pairs, fit_servers, fit_steps
 
     if isinstance(data, Pairs):
@@ -76,7 +75,6 @@ def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None
 
 
 def _judged(rows: list[dict[str, Any]]) -> Any:
-    """Return the table of learned models."""
     columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
     cells = [
         (

@@ -139,7 +139,6 @@ def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, 
 def _draw(
     path: str, panel: str | None, instance: str, found: Sequence[Candidate], rows: Sequence[dict[str, Any]]
 ) -> None:
-    """Write a picture of the plans that are feasible."""
     from ..plot import Drawn, render_gantt
 
     entries = []

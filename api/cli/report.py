@@ -133,7 +133,6 @@ def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
 
 
 def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[Any]:
-    """Return the table of the stages, and a line on what it adds up to."""
     from gangplan.instances.verify.stages import nesting
 
     unit = time_unit(problem)
@@ -210,7 +209,6 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def _placement(problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict) -> list[Any]:
-    """Return the table of the jobs of a feasible plan, and a line on what is left out."""
     assert verdict.rates is not None
     slowdown = verdict.rates.slowdown
     placed = np.unique(plan.job)
@@ -244,7 +242,6 @@ def _placement(problem: PlacementProblem, plan: PlacementPlan, verdict: Placemen
 
 
 def _schedule(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> list[Any]:
-    """Return the table of the jobs of a feasible plan, and a line on what is left out."""
     runs = np.flatnonzero(plan.degree >= 0)
     shown = runs[np.argsort(plan.start[runs], kind="stable")[:ROWS]]
     latest = float(np.nanmax(verdict.finish)) if len(runs) else 0.0

@@ -145,7 +145,6 @@ def critical_path(graph: OpGraph, seconds: Any) -> float:
 
 
 def _gangs(file: str, problem: PlacementProblem) -> list[Any]:
-    """Return the description of a batch."""
     fleet, jobs = problem.fleet, problem.jobs
     least = sum(job.gang * job.worker.gpu for job in jobs)
     usable = int(fleet.gpus[np.asarray(fleet.usable)].sum())
@@ -182,7 +181,6 @@ def _gangs(file: str, problem: PlacementProblem) -> list[Any]:
 
 
 def _capacity(capacity: Capacity) -> str:
-    """Return what jobs run on."""
     if isinstance(capacity, NodePool):
         return f"{capacity.nodes} nodes of {capacity.gpus} GPUs, jobs consolidated"
     if isinstance(capacity, RampTopology):
@@ -192,7 +190,6 @@ def _capacity(capacity: Capacity) -> str:
 
 
 def _jobs(file: str, problem: ScheduleProblem) -> list[Any]:
-    """Return the description of a problem."""
     jobs = problem.jobs
     work = sum(min(d * p for d, p in zip(job.degrees, job.durations, strict=True)) for job in jobs)
     due = sum(job.deadline is not None for job in jobs)

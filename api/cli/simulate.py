@@ -197,7 +197,6 @@ _SHARES = ("utilisation", "regret")
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean, and half the width of its 95% interval."""
     import numpy as np
 
     from gangplan.simulator.metrics import interval
@@ -206,7 +205,6 @@ def _interval(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
-    """Return the seeds asked for."""
     if not setting.random and (text is not None or first):
         one, words = ("seed", "changes") if text is None else ("seeds", "change")
         raise InstanceError(one, f"{words} nothing here: give --mtbf and --mttr, --rounds, or --like")
@@ -222,7 +220,6 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
 
 
 def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | None:
-    """Return the mean times up and down, None if no node fails."""
     if mtbf is None and mttr is None:
         return None
     if mtbf is None or mttr is None:

@@ -159,7 +159,6 @@ def _tasks(
 
 
 def _frames(layout: Layout, scale: float) -> Panel:
-    """Return the panel with groups and units."""
     width, height = layout.width * scale, layout.height * scale
     axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
     panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True, square=True)
@@ -280,7 +279,6 @@ def _captions(
 
 
 def _ramp() -> Panel:
-    """Return the scale of the colours of links."""
     words = "100%   links: share of the time they are busy with synchronisation"
     ends = (
         Words.of([(x, 0.5, text, 9.0, INK)], align, True)

@@ -206,7 +206,6 @@ def runs(tiles: Tiles) -> tuple[FloatArray, IntArray]:
 
 
 def _share(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
-    """Return what each grant is of a GPU."""
     part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
     return part[plan.job[plan.grant_row]]
 

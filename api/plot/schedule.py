@@ -159,7 +159,6 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
 
 
 def _text(entry: Drawn, j: int, finish: FloatArray) -> str:
-    """Return what a pointer is told of a job that runs."""
     job, plan = entry.problem.jobs[j], entry.plan
     start, end = float(plan.start[j]), float(finish[j])
     choice = "" if len(job.degrees) == 1 else f", one of {', '.join(map(str, job.degrees))}"

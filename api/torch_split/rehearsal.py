@@ -90,7 +90,6 @@ def whole(model: Model, passes: int) -> list[Any]:
 
 
 def _step(pipe: Any, model: Model) -> Any:
-    """Return the outputs of a step."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     wires: dict[tuple[int, int], deque[Any]] = {}

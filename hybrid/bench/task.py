@@ -199,7 +199,6 @@ def _named(ground: Ground, name: str, seed: int) -> Any:
 
 
 def _limit(settings: Settings) -> None:
-    """Limit this process."""
     memory = None if settings.memory is None else settings.memory + _loaded()
     for limit, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, settings.cpu)):
         if value is not None:
@@ -215,7 +214,6 @@ def _used() -> dict[str, float]:
 
 
 def _children() -> float:
-    """Return the processor seconds of the processes that this one has waited for."""
     found = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found.ru_utime + found.ru_stime
 
@@ -230,7 +228,6 @@ def _collect() -> None:
 
 
 def _loaded() -> int:
-    """Return the bytes of data that this process has, by Linux's word."""
     with open("/proc/self/statm", encoding="ascii") as pages:
         return int(pages.read().split()[5]) * resource.getpagesize()
 

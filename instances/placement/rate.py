@@ -155,7 +155,6 @@ def _shares(
 
 
 def _distinct(job: IntArray, member: IntArray, count: int) -> FloatArray:
-    """Return over how many members each job spreads, (count,)."""
     return np.bincount(distinct(job, member)[0][0], minlength=count).astype(float)
 
 

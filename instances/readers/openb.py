@@ -112,5 +112,4 @@ def _pod(row: Row, line: int) -> tuple[str, Task]:
 
 
 def _model(name: str) -> str:
-    """Return a model's name, or nothing where none is named."""
     return "" if name.strip().lower() == "nan" else name.strip()

@@ -224,7 +224,6 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
 
 
 def _body(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Return the rows under the header."""
     return table(text, delimiter=delimiter)[1]
 
 
