@@ -39,8 +39,8 @@ def show(file: options.File, given: dict[str, Any], as_json: options.AsJson = Fa
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
     else:
-        describe = {"schedule": _jobs, "placement": _gangs}.get(problem.objective, _graph)
-        emit_blocks(*describe(file, problem))
+        describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
+        emit_blocks(*describe.get(problem.objective, _graph)(file, problem))
 
 
 def _plan(file: str) -> Any:

@@ -84,10 +84,9 @@ def random_graph(
 
 def gangs(objective: str, family: str, *, nodes: int, seed: int = 0) -> Problem:
     """Make a batch of gangs for up to so many nodes in racks."""
-    at = seed_of("test", _FIRST + seed)
-    if nodes >= _LARGE["gangs"]:
-        return make_large("placement", "racks", at, nodes)
-    return make("placement", "gangs", at, nodes)
+    build, name = (make_large, "racks") if nodes >= _LARGE["gangs"] else (make, "gangs")
+    made: Problem = build("placement", name, seed_of("test", _FIRST + seed), nodes)
+    return made
 
 
 def traced_gangs(objective: str, family: str, *, nodes: int, seed: int = 0) -> Problem:
@@ -104,10 +103,9 @@ def traced_gangs(objective: str, family: str, *, nodes: int, seed: int = 0) -> P
 
 def queue(objective: str, family: str, *, jobs: int, seed: int = 0) -> Problem:
     """Make up to so many moldable jobs over time."""
-    at = seed_of("test", _FIRST + seed)
-    if jobs >= _LARGE["queue"]:
-        return make_large("schedule", "moldable", at, jobs)
-    return make("schedule", "moldable", at, jobs)
+    build = make_large if jobs >= _LARGE["queue"] else make
+    made: Problem = build("schedule", "moldable", seed_of("test", _FIRST + seed), jobs)
+    return made
 
 
 def ramp_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int = 0) -> Problem:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import require_count
 from ..cluster import Cluster, DeviceType
 from ..errors import InstanceError
 from ..graph import OpGraph
@@ -27,16 +28,20 @@ def recognises(data: dict[str, Any]) -> bool:
     return isinstance(first, dict) and bool({"fpgaLatency", "cpuLatency", "supportedOnFpga"} & first.keys())
 
 
-def from_msr(data: dict[str, Any]) -> PartitionProblem:
+def from_msr(data: dict[str, Any], *, devices: int | None = None) -> PartitionProblem:
     """Build the problem of a parsed file.
 
-    Device types are ``accelerator`` and ``cpu``, a host; devices come in that order. The bandwidth is 1.
+    Device types are ``accelerator`` and ``cpu``, a host; devices come in that order. The bandwidth is 1, and
+    `devices` accelerators are instead of the file's.
     """
     accelerators = number(data, "maxFPGAs", whole=True)
     cpus = number(data, "maxCPUs", whole=True)
     capacity = number(data, "maxSizePerFPGA")
     if not capacity:
         raise InstanceError("maxSizePerFPGA", f"{capacity!r} is not positive")
+    if devices is not None:
+        require_count(devices, "devices")
+        accelerators = devices
     if not accelerators and not cpus:
         raise InstanceError("maxFPGAs", f"{accelerators!r} accelerators and {cpus!r} CPUs leave no device")
     groups = (DeviceType("accelerator", memory=capacity), accelerators), (DeviceType("cpu", host=True), cpus)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, signature
+from math import prod
 from os import PathLike
 from pathlib import PurePath
 from typing import Any
@@ -125,9 +126,10 @@ def _clustered(
     members = None if cluster is None else shape(cluster)
     if members and devices is not None:
         raise InstanceError("devices", f"{devices!r} besides a cluster of {cluster}")
-    built = _parse(text, data, options)
     # a tree that is arranged anew needs nothing of the cluster but the type of its devices
     one = speeds[0] if speeds and (members or len(speeds) == 1) else None
+    parts = {"devices": prod(members) if members else devices, "memory": memory, "bandwidth": one, "variant": variant}
+    built = _parse(text, data, {**options, **parts})
     if isinstance(built, OpGraph):
         kind = options.get("device_type") or built.device_types[0]
         machines = server(4 if devices is None else devices, kind, memory, one)
@@ -183,10 +185,11 @@ JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] 
 
 
 def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are the builder's own; those of clusters are for `_clustered`, others an error."""
     own = {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
     known = own | {"devices", "memory", "bandwidth", "variant"}
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         if option not in known:
             raise InstanceError(option, f"{value!r} does not apply to {name}{did_you_mean(option, known)}")
-    return given
+    return {option: value for option, value in given.items() if option in own}
