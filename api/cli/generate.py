@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -41,7 +40,8 @@ def _command(kind: str) -> Callable[..., None]:
             given.pop("seed")
         _write(make(kind, **given), out)
 
-    explained = {**HELP, **_arguments(_docstring(kind))}
+    hints = get_type_hints(JOBS[kind] if kind in JOBS else GENERATORS[kind], include_extras=True)
+    explained = {**HELP, **{name: hint.__metadata__[0] for name, hint in hints.items() if name != "return"}}
     own = defaults(kind)
     if kind in GENERATORS:
         own |= COMMON
@@ -97,21 +97,6 @@ def _summary(kind: str) -> str:
 
 def _docstring(kind: str) -> str:
     return (JOBS[kind] if kind in JOBS else GENERATORS[kind]).__doc__ or ""
-
-
-def _arguments(docstring: str) -> dict[str, str]:
-    """Return what the Args section says of each argument."""
-    section = re.search(r"Args:\n(.*?)(?:\n\n|\Z)", cleandoc(docstring), re.DOTALL)
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in section.group(1).splitlines() if section else []:
-        entry = re.match(r"    (\w+(?:, \w+)*): (.*)", line)
-        if entry:
-            names = entry.group(1).split(", ")
-            found |= dict.fromkeys(names, entry.group(2))
-        else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return {name: text.rstrip(".") for name, text in found.items()}
 
 
 GROUPS = {
