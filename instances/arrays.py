@@ -80,11 +80,7 @@ def plain(value: Any) -> Any:
 
 
 def listed(value: Any, field: str) -> tuple[Any, ...]:
-    """Return the items of a sequence, scalars of numpy as Python's.
-
-    Raises:
-        InstanceError: if `value` is a single item, a text or a mapping.
-    """
+    """Return the items of a sequence, scalars of numpy as Python's."""
     try:
         if isinstance(value, str | bytes | Mapping):
             raise TypeError

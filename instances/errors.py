@@ -95,11 +95,7 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit in force.
-
-        Raises:
-            InstanceError: if the variable holds no positive whole number.
-        """
+        """The limit in force."""
         text = os.environ.get(self.variable, "").strip()
         if not text:
             return self.default

@@ -22,11 +22,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def file_name(path: Any) -> str:
-    """Return the name of a file as text.
-
-    Raises:
-        InstanceError: if `path` is neither text nor a path.
-    """
+    """Return the name of a file as text."""
     try:
         return fsdecode(path)
     except TypeError:
@@ -143,11 +139,7 @@ def cluster_sizes(text: str, form: str, like: str, most: int = 1000) -> tuple[in
 
 
 def parse_json(text: str) -> Any:
-    """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits.
-
-    Raises:
-        InstanceError: with line and column, or the offending key.
-    """
+    """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits."""
     _not_too_much(text)
     try:
         data = json.loads(text, parse_constant=_refuse, parse_float=_finite("JSON"), object_pairs_hook=_once)
@@ -171,11 +163,7 @@ def read_json(path: str | PathLike[str]) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML: no NaN, no infinity, no more and no deeper than the limits.
-
-    Raises:
-        InstanceError: with line and column.
-    """
+    """Parse TOML: no NaN, no infinity, no more and no deeper than the limits."""
     _not_too_much(text)
     try:
         data = tomllib.loads(text, parse_float=_finite("TOML"))

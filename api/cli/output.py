@@ -25,11 +25,7 @@ LEAST_WORDS = 12
 
 
 def emit(text: str) -> None:
-    """Print `text`; a reader that has gone away has seen enough.
-
-    Raises:
-        InstanceError: if stdout is closed, or there is no room where it leads.
-    """
+    """Print `text`; a reader that has gone away has seen enough."""
     if closed():
         raise InstanceError("stdout", "is closed")
     try:

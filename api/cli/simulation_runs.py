@@ -106,9 +106,6 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
         leases: ``rounds``, the length of one, seconds; ``throughputs``, for Gavel's traces the file of measured steps a
             second; ``speeds``, for others how fast each type is, like ``v100=1,p100=0.6``: durations are on speed 1.
         reading: see `_read`.
-
-    Raises:
-        InstanceError: if an argument or a file is wrong.
     """
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 

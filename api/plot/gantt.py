@@ -41,11 +41,7 @@ PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
 
 
 def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
-    """Return the Gantt charts of feasible plans of one graph, panels ``gantt``.
-
-    Raises:
-        ValueError: if a plan violates a constraint.
-    """
+    """Return the Gantt charts of feasible plans of one graph, panels ``gantt``."""
     drawn = [timeline(entry.problem, entry.plan) for entry in entries]
     unit, several = time_unit(entries[0].problem), len(entries) > 1
     latest = max(max(t.makespan, e.bound or 0.0) for t, e in zip(drawn, entries, strict=True))

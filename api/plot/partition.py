@@ -49,11 +49,7 @@ class Drawn:
 def partition_scene(
     problem: PartitionProblem, plan: PartitionPlan, name: str, status: str | None, bound: float | None
 ) -> Scene:
-    """Return the picture of a plan: panels ``graph``, ``load`` and, if a device has a limit, ``memory``.
-
-    Raises:
-        ValueError: if the plan violates a constraint.
-    """
+    """Return the picture of a plan: panels ``graph``, ``load`` and, if a device has a limit, ``memory``."""
     verdict = verify(problem, plan)
     if verdict.objective is None:
         raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")

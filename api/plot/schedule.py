@@ -25,11 +25,7 @@ LATE = "#b4342d"
 
 
 def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
-    """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``.
-
-    Raises:
-        ValueError: if a plan violates a constraint.
-    """
+    """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``."""
     finished = []
     for entry in entries:
         verdict = verify(entry.problem, entry.plan)

@@ -50,9 +50,6 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
         parts: see `pieces`.
         training: run backward too.
         seed: of dropout and the like.
-
-    Raises:
-        InstanceError: if a process fails; it says where and why.
     """
     program = ops.profile.program
     if any(x.is_meta for x in program.state.values()):

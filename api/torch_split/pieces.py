@@ -39,9 +39,6 @@ def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
 
     A plan without stages gets one for each device, in the order in which the model comes to them. Of devices that share
     a stage, as replicas or in parallel, the first stands for all.
-
-    Raises:
-        InstanceError: if the plan is for other ops.
     """
     names = [op.name for op in ops.ops]
     n = len(names)

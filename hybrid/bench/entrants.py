@@ -94,11 +94,7 @@ def enter(plugin: str) -> str:
 
 
 def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: int) -> Run:
-    """Have a solver of others, that was entered, solve a problem; return what it did.
-
-    Raises:
-        Exception: what it raises, an infeasible plan being an `AssertionError`.
-    """
+    """Have a solver of others, that was entered, solve a problem; return what it did."""
     run = Run(problem, time_limit=time_limit, seed=seed, workers=workers)
     with suppress(TimeoutError):
         plan = PLUGGED[name](run)

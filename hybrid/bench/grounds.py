@@ -139,19 +139,11 @@ class Ground:
         return self.on.arrays(self.case)
 
     def named(self, name: str, seed: int) -> Any:
-        """Return the policy of a name, which draws by a seed.
-
-        Raises:
-            InstanceError: if there is none.
-        """
+        """Return the policy of a name, which draws by a seed."""
         return self.on.policy(name)(self.case, seed)
 
     def play(self, policy: Any) -> float:
-        """Let a policy decide, check the outcome, and return its value.
-
-        Raises:
-            RuntimeError: if the outcome does not hold.
-        """
+        """Let a policy decide, check the outcome, and return its value."""
         return self.on.play(policy, self.case)[next(iter(self.on.figures))]
 
     def bound(self, time_limit: float) -> float:

@@ -53,9 +53,6 @@ def write_report(
         known: the instances with the best that is known of them.
         first: the method that the others are compared with.
         short: where a short report goes too, its pictures beside it.
-
-    Raises:
-        InstanceError: if there is no row, or matplotlib is not installed.
     """
     rows = read_rows(folder)
     results = Results.of(rows, known)

@@ -24,12 +24,7 @@ Tell = Callable[[float], None]
 
 
 def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda share: None) -> list[Row]:
-    """Do what the folder has no row of, and return all its rows; Ctrl-C, or worse, leaves those that are there.
-
-    Raises:
-        InstanceError: if a method, a plug-in or an engine is not there.
-        KeyboardInterrupt: after Ctrl-C.
-    """
+    """Do what the folder has no row of, and return all its rows; Ctrl-C, or worse, leaves those that are there."""
     if any(x.objective != ONLINE for x in instances):
         check_methods(settings.methods)
     else:

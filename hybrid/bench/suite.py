@@ -85,11 +85,7 @@ class Instance:
 
 
 def make(instance: Instance, *, check: bool = True) -> Problem | Ground:
-    """Generate the problem of an instance, or the ground of one that is online.
-
-    Raises:
-        InstanceError: if it is not, bit for bit, the one that the manifest names.
-    """
+    """Generate the problem of an instance, or the ground of one that is online."""
     generator = getattr(makers, instance.generator)
     problem: Problem | Ground = generator(instance.objective, instance.family, **instance.arguments)
     if check and instance.hash and hash_of(problem) != instance.hash:
@@ -103,11 +99,7 @@ def hash_of(problem: Problem | Ground) -> str:
 
 
 def from_file(path: str, objective: str = "") -> Instance:
-    """Return a problem of one's own as an instance of family and size ``file``; a published one, say.
-
-    Raises:
-        InstanceError: as `gangplan.read`.
-    """
+    """Return a problem of one's own as an instance of family and size ``file``; a published one, say."""
     problem = makers.read_file(objective, "file", path=path)
     name, arguments = f"{problem.objective}-{Path(path).stem}", {"path": str(Path(path).resolve())}
     return Instance(name, problem.objective, "file", "file", "read_file", arguments, content_hash(problem))
@@ -192,9 +184,6 @@ def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Insta
 
     Returns:
         What was known of the instance before, the plan's value, and whether it is better.
-
-    Raises:
-        InstanceError: if there is no such instance, the plan is of another objective or instance, or it is infeasible.
     """
     known = {x.id: x for x in suite("all", ledger=ledger)}
     if instance_id not in known:

@@ -103,11 +103,7 @@ class Throughputs:
     speed: dict[tuple[str, str, int], float]
 
     def of(self, kind: str, model: str, gpus: int) -> float:
-        """Return the steps a second of a model on `gpus` GPUs of a type.
-
-        Raises:
-            InstanceError: if it was not measured.
-        """
+        """Return the steps a second of a model on `gpus` GPUs of a type."""
         if kind not in self.types:
             raise InstanceError("type", unknown(kind, self.types))
         try:

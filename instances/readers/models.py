@@ -30,11 +30,7 @@ class Loaded(NamedTuple):
 
 
 def load_onnx(path: str) -> Loaded:
-    """Load a model with the shapes of its tensors; weights in files of their own are not needed.
-
-    Raises:
-        InstanceError: if the package or the file is not there, or the file is no model.
-    """
+    """Load a model with the shapes of its tensors; weights in files of their own are not needed."""
     if find_spec("onnx") is None:
         raise InstanceError("onnx", f"is not installed; {extra('onnx')}")
     onnx, content = import_module("onnx"), read_bytes(path)
@@ -46,11 +42,7 @@ def load_onnx(path: str) -> Loaded:
 
 
 def load_exported(path: str) -> Loaded:
-    """Load a program that `torch.export.save` wrote, to be traced as `gangplan profile` does.
-
-    Raises:
-        InstanceError: if torch or the file is not there, or the file is no such program.
-    """
+    """Load a program that `torch.export.save` wrote, to be traced as `gangplan profile` does."""
     from ..torch_model.load import Model, require_torch
 
     require_torch()

@@ -74,11 +74,7 @@ def _flat(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def graphml(text: str) -> dict[str, Any]:
-    """Return node-link data of GraphML.
-
-    Raises:
-        InstanceError: if it is none.
-    """
+    """Return node-link data of GraphML."""
     try:
         graph = import_module("networkx").parse_graphml(text)
     except Exception as error:  # of the XML parser, or of networkx

@@ -21,11 +21,7 @@ LEVELS = ("server", "rack", "pod")
 
 
 def shape(text: object) -> tuple[int, ...]:
-    """Return the members of a group of each level that ``2x8`` names, the innermost first: (8, 2).
-
-    Raises:
-        InstanceError: if `text` is not numbers joined by x, or there are too many devices.
-    """
+    """Return the members of a group of each level that ``2x8`` names, the innermost first: (8, 2)."""
     if not isinstance(text, str) or not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9})*", text, re.ASCII):
         raise InstanceError("cluster", f"{text!r} is not like 8 (devices) or 2x8 (two nodes of eight)")
     members = tuple(int(part) for part in reversed(text.split("x")))
@@ -40,9 +36,6 @@ def arranged(problem: Problem, members: tuple[int, ...], bandwidth: Sequence[flo
         problem: what the file says.
         members: see `shape`.
         bandwidth: bytes/s of the links of each level, the innermost first; what the file says if there is but one.
-
-    Raises:
-        InstanceError: if there are several types of devices, or not a bandwidth for each level.
     """
     used = np.flatnonzero(problem.cluster.counts())
     name = "x".join(map(str, reversed(members)))
@@ -61,11 +54,7 @@ def arranged(problem: Problem, members: tuple[int, ...], bandwidth: Sequence[flo
 
 
 def with_speeds(problem: Problem, bandwidth: Sequence[float]) -> Problem:
-    """Return `problem` with other links: bytes/s of each level of its tree, the innermost first.
-
-    Raises:
-        InstanceError: if its cluster is no tree of as many levels.
-    """
+    """Return `problem` with other links: bytes/s of each level of its tree, the innermost first."""
     topology = problem.cluster.topology
     has = len(topology.levels) if isinstance(topology, TreeTopology) else 0
     if not isinstance(topology, TreeTopology) or has != len(bandwidth):

@@ -151,9 +151,6 @@ def listed_order(text: str, graph: OpGraph) -> IntArray:
     """Return the ops of `graph` that `text` lists, in its order, int32.
 
     The reader sorts ops by number, while the files list them in the order of a hash table.
-
-    Raises:
-        InstanceError: if no line of the text lists an op of the graph.
     """
     position = {name: i for i, name in enumerate(graph.names)}
     listed = [line.split(" -- ")[0].strip() for line in text.splitlines() if line.strip() and line[0] != "\t"]

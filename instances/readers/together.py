@@ -108,11 +108,7 @@ def _column(title: str) -> tuple[bool, str]:
 
 
 def _places(header: list[str]) -> dict[tuple[bool, str], str]:
-    """Return the title of the column of each field of the job and of its partner.
-
-    Raises:
-        InstanceError: if a column is there twice, or one that is needed is not.
-    """
+    """Return the title of the column of each field of the job and of its partner."""
     found: dict[tuple[bool, str], str] = {}
     for title in header:
         key = _column(title)

@@ -192,11 +192,7 @@ OURS = {"id": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "mo
 
 
 def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str]) -> tuple[Format, Content]:
-    """Return the format of a trace, its columns and its rows.
-
-    Raises:
-        InstanceError: if it is none that is known, saying which it is nearest to.
-    """
+    """Return the format of a trace, its columns and its rows."""
     if text.lstrip().startswith(("{", "[")):
         data = parse_json(text)
         if philly.recognises(data) and not columns:

@@ -52,11 +52,7 @@ class Profile:
 
 
 def profile(program: Program) -> Profile:
-    """Run a program without data, forward and, call by call, backward.
-
-    Raises:
-        Exception: whatever torch raises where a call depends on data.
-    """
+    """Run a program without data, forward and, call by call, backward."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     given = {**program.state, **program.inputs}
 

@@ -272,11 +272,7 @@ def tied_ops(ops: Ops) -> list[set[int]]:
 
 
 def whole_modules(ops: Ops, model: Model, patterns: Sequence[str]) -> list[set[int]]:
-    """Return the ops of each module whose qualified name matches a shell pattern.
-
-    Raises:
-        InstanceError: if a pattern matches no module.
-    """
+    """Return the ops of each module whose qualified name matches a shell pattern."""
     groups = []
     for pattern in patterns:
         names = [name for name, _ in model.module.named_modules() if fnmatchcase(name, pattern)]

@@ -41,11 +41,7 @@ def boundaries(ops: Ops) -> dict[int, list[Point]]:
 
 
 def segments(ops: Ops) -> list[list[int]]:
-    """Return the ops in their order, cut wherever a stage may begin.
-
-    Raises:
-        InstanceError: if there is one segment only, saying why and what to change.
-    """
+    """Return the ops in their order, cut wherever a stage may begin."""
     n = len(ops.ops)
     first = max((i for i, _ in _late_inputs(ops)), default=0)
     last = min((i for i, _ in _early_outputs(ops)), default=n - 1)

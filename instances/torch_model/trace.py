@@ -43,11 +43,7 @@ MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("auto
 
 
 def export(model: Model) -> Program:
-    """Return the program that `torch.export` makes of a model.
-
-    Raises:
-        Exception: whatever torch raises where it cannot.
-    """
+    """Return the program that `torch.export` makes of a model."""
     exported = torch.export.export(model.module, model.args, model.kwargs, strict=False)
     known, own = state_names(model.module)
     signature = exported.graph_signature
@@ -121,11 +117,7 @@ def _plain(value: Any, alias: dict[str, Any]) -> Any:
 
 
 def symbolic(model: Model) -> Program:
-    """Return the program that `torch.fx.symbolic_trace` makes of a model.
-
-    Raises:
-        Exception: whatever torch raises where it cannot.
-    """
+    """Return the program that `torch.fx.symbolic_trace` makes of a model."""
     traced = torch.fx.symbolic_trace(model.module)
     known, own = state_names(model.module)
     bound = inspect.signature(model.module.forward).bind(*model.args, **model.kwargs)
