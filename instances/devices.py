@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .arrays import FloatArray, require_count, require_number
+from .arrays import FloatArray, require_count, require_number, require_share
 from .cluster import Cluster, DeviceType
 from .errors import InstanceError, did_you_mean
 
@@ -106,9 +106,7 @@ def roofline(
     Raises:
         InstanceError: if the device has no peak or no bandwidth, or `efficiency` is out of range.
     """
-    require_number(efficiency, "efficiency", positive=True)
-    if efficiency > 1:
-        raise InstanceError("efficiency", f"{efficiency!r} is more than 1")
+    require_share(efficiency, "efficiency", positive=True)
     if device.flops is None or device.memory_bandwidth is None:
         raise InstanceError("device_type", f"{device.name!r} has no FLOP/s and memory bandwidth to compute times from")
     return np.maximum(flops / ((device.flops if peak is None else peak) * efficiency), moved / device.memory_bandwidth)

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .errors import InstanceError, brief, unknown
+from .arrays import require_choice
+from .errors import InstanceError, brief
 from .kinds import DOCUMENTS
 
 SCHEMA_VERSION = 1
@@ -80,8 +81,7 @@ def from_document(data: Any) -> Any:
     version, kind, stated = (body.pop(key, None) for key in ("schema_version", "kind", "content_hash"))
     if isinstance(version, bool) or version != SCHEMA_VERSION:
         raise InstanceError("schema_version", f"{version!r} is not {SCHEMA_VERSION}")
-    if not isinstance(kind, str) or kind not in DOCUMENTS:
-        raise InstanceError("kind", unknown(kind, DOCUMENTS))
+    require_choice(kind, "kind", DOCUMENTS)
     value = from_data(DOCUMENTS[kind], body)
     if stated is not None and stated != _hash(body) and stated != content_hash(value):
         raise InstanceError("content_hash", f"{stated!r} does not match the content: the document was altered or cut")
@@ -255,8 +255,7 @@ def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
         if not known:
             return pairs[0][1].read(data)
         kind = data.get("kind") if isinstance(data, dict) else data
-        if not isinstance(kind, str) or kind not in known:
-            raise InstanceError("kind", unknown(kind, known))
+        require_choice(kind, "kind", known)
         return known[kind](data)
 
     return Form(read, {"anyOf": [member.schema for member in members]}, plain=all(member.plain for member in members))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
@@ -117,8 +117,7 @@ class Kinds(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Make the command of a kind."""
         known = self.list_commands(ctx)
-        if cmd_name not in known:
-            raise InstanceError("kind", unknown(cmd_name, known))
+        require_choice(cmd_name, "kind", known)
         source = "jobs.csv " if cmd_name == "like" else ""
         out = "more.csv" if cmd_name in ("arrivals", "like") else f"{cmd_name}.json"
         example = f"gangplan generate {cmd_name} {source}--out {out}"

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray
-from gangplan.instances.errors import unknown
+from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
@@ -126,8 +125,7 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
     else:
         read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
         for kind in known:
-            if kind not in shape.types:
-                raise InstanceError("speeds", unknown(kind, shape.types))
+            require_choice(kind, "speeds", shape.types)
         most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
         left_out, about = _leave_out(read, read.workload.gpus <= most), {"left_out": read.left_out}
         jobs, skipped = from_workload(read.workload, known, shape), read.skipped

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra, unknown
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import extra
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
@@ -60,8 +61,7 @@ def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Sett
 
 
 def _results(todo: Sequence[Task], settings: Settings) -> Iterator[tuple[Row, str]]:
-    if settings.engine not in ENGINES:
-        raise InstanceError("engine", unknown(settings.engine, ENGINES))
+    require_choice(settings.engine, "engine", ENGINES)
     try:
         import joblib
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, require_flag
 from ..cluster import DeviceType
 from ..devices import EFFICIENCY, roofline
 from ..errors import InstanceError
@@ -90,8 +90,7 @@ class GraphBuilder:
             training: add the backward ops, see `with_backward`.
             efficiency: see `roofline`.
         """
-        if not isinstance(training, bool):
-            raise InstanceError("training", f"{training!r} is not true or false")
+        require_flag(training, "training")
         n = len(self._ops)
         output, received, kept, touched = map(self._column, ("output", "received", "kept", "touched"))
         source, target = np.array(self._edges, dtype=np.int32).reshape(-1, 2).T

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import require_number
+from ..arrays import require_choice, require_number
 from ..cluster import Cluster, Level, TreeTopology
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..partition import PartitionProblem, StepProblem
 from ..verify import Problem
 from . import GENERATORS, generate
@@ -26,8 +26,7 @@ _LATENCY, _SLOWER = 5e-6, 12.0
 
 def seed_of(split: str, index: int) -> int:
     """Return the seed of the `index`-th instance of a split; those of two splits are never the same."""
-    if split not in SPLITS:
-        raise InstanceError("split", unknown(split, SPLITS))
+    require_choice(split, "split", SPLITS)
     require_number(index, "index", whole=True)
     if index >= _SEEDS:
         raise InstanceError("index", f"{index!r} is not below {_SEEDS}")
@@ -56,10 +55,8 @@ def check_name(
     families: Mapping[str, Sequence[str]], problem: str, family: str, seed: int, size: int, least: int
 ) -> None:
     """Raise `InstanceError`, naming the argument, unless `families` has instances of this name."""
-    if problem not in families:
-        raise InstanceError("problem", unknown(problem, families))
-    if family not in families[problem]:
-        raise InstanceError("family", unknown(family, families[problem]))
+    require_choice(problem, "problem", families)
+    require_choice(family, "family", families[problem])
     require_number(seed, "seed", whole=True)
     require_number(size, "size", whole=True)
     if size < least:

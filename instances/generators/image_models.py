@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from ..arrays import require_counts
+from ..arrays import require_counts, require_flag
 from ..errors import InstanceError
 from .builder import GraphBuilder
 from .language_models import SOFTMAX_FLOPS
@@ -218,8 +218,7 @@ def inception(
     classes: Annotated[int, "outputs of the last layer"] = 1000,
 ) -> GraphBuilder:
     """Build Inception v3 with its loss: 27,161,264 parameters, 23,834,568 without the auxiliary classifier."""
-    if not isinstance(auxiliary, bool):
-        raise InstanceError("auxiliary", f"{auxiliary!r} is not true or false")
+    require_flag(auxiliary, "auxiliary")
     require_counts(image=image, batch=batch, classes=classes)
     net = ConvNet(image, batch)
     x = _chain(net, "stem", net.input(), "1:32@3/2 2:32@3! 3:64@3 pool/2 4:80@1 5:192@3!")

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, require_number
-from ..errors import InstanceError, in_file, unknown
+from ..arrays import FloatArray, IntArray, require_choice, require_number
+from ..errors import InstanceError, in_file
 from ..intake import as_float, read_json, read_text
 from .trace_rows import built_rows, number, text, whole
 
@@ -104,8 +104,7 @@ class Throughputs:
 
     def of(self, kind: str, model: str, gpus: int) -> float:
         """Return the steps a second of a model on `gpus` GPUs of a type."""
-        if kind not in self.types:
-            raise InstanceError("type", unknown(kind, self.types))
+        require_choice(kind, "type", self.types)
         try:
             return self.speed[kind, model, gpus]
         except KeyError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import IntArray
+from ..arrays import IntArray, require_flag
 from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
 from .fields import Index
@@ -51,9 +51,8 @@ def from_pipedream(
         keep_inputs: keep the ``Input`` ops. Their time is data loading, most of alexnet's.
         device_type: what the times are for.
     """
-    for option, value in (("training", training), ("keep_inputs", keep_inputs)):
-        if not isinstance(value, bool):
-            raise InstanceError(option, f"{value!r} is not true or false")
+    require_flag(training, "training")
+    require_flag(keep_inputs, "keep_inputs")
     ops, edges = _parse(text)
     if not keep_inputs:
         dropped = {op.name for op in ops if op.description.startswith("Input")}

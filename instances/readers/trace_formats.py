@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from ..arrays import require_choice
 from ..errors import InstanceError, did_you_mean, unknown
 from ..intake import parse_json
 from . import philly, swf
@@ -259,8 +260,7 @@ def _renamed(headers: Mapping[str, tuple[str, ...]], columns: Mapping[str, str])
         raise InstanceError("columns", "give a column two names, or a name to two columns")
     delimiter, header = max(headers.items(), key=lambda item: len(set(item[1]) & set(ours)))
     for theirs in ours:
-        if theirs not in header:
-            raise InstanceError("columns", unknown(theirs, header))
+        require_choice(theirs, "columns", header)
     given = set(ours.values())
     return tuple(ours.get(name, "" if name in given else name) for name in header), delimiter
 

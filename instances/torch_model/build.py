@@ -15,10 +15,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import FloatArray, require_number, sums
+from ..arrays import FloatArray, require_choice, require_number, sums
 from ..cluster import Cluster, DeviceType
 from ..devices import EFFICIENCY, LAUNCH, PEAK_32, roofline, server
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
 from .cost import copy_bandwidth, measure, require_device
@@ -74,8 +74,7 @@ def model_problem(
         whole: patterns of module names; the ops of a module that matches share a device.
         pipelining: allow only plans that `torch.distributed.pipelining` can split.
     """
-    if tied not in TIED:
-        raise InstanceError("tied", unknown(tied, TIED))
+    require_choice(tied, "tied", TIED)
     require_number(launch, "launch")
     if measured is not None:
         require_device(measured)
