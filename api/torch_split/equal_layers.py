@@ -12,8 +12,7 @@ import numpy as np
 from gangplan.instances import PartitionPlan, PartitionProblem, Plan, Problem, verify
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.quantities import quantity
-from gangplan.instances.torch_model.ops import Ops, passed_bytes
-from gangplan.instances.torch_model.pipelining import stacks
+from gangplan.instances.torch_model.ops import Ops, passed_bytes, stacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ import torch
 from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
 
-from gangplan.instances.torch_model.inplace import writes
 from gangplan.instances.torch_model.load import Model, leaves, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import STATE, on_tensors, tensors
+from gangplan.instances.torch_model.program import STATE, on_tensors, tensors, writes
 from gangplan.instances.torch_model.trace import HINTS, short, silent
 
 from .reference import apart, kept, largest

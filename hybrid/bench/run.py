@@ -13,11 +13,10 @@ from gangplan.instances.errors import extra
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
-from .entrants import USUAL, check_methods, check_policies, enter, ours
 from .grounds import USUAL as ONLINE_USUAL
 from .rows import ONLINE, Row, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
-from .task import Settings, Task, execute
+from .task import USUAL, Settings, Task, check_methods, check_policies, enter, execute, ours
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""

@@ -23,8 +23,7 @@ from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
 from .cost import copy_bandwidth, measure, require_device
 from .load import Model
-from .ops import Ops, classes, kernels, output_bytes, passed_bytes, tied_ops, weights, whole_modules
-from .pipelining import segments
+from .ops import Ops, classes, kernels, output_bytes, passed_bytes, segments, tied_ops, weights, whole_modules
 from .program import on_tensors
 from .trace import trace
 

@@ -20,7 +20,6 @@ from torch.utils import _pytree
 
 from ..errors import InstanceError
 from .cost import Profile, profile
-from .inplace import without_inplace
 from .load import Model, said
 from .program import (
     STATE,
@@ -36,6 +35,7 @@ from .program import (
     state_names,
     substitute,
     tensors,
+    without_inplace,
 )
 
 MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
