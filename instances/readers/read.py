@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import PurePath
 from typing import Any
 
-from ..arrays import plain
+from ..arrays import plain, require_number
 from ..devices import server
 from ..documents import from_document
 from ..errors import JSON_BYTES, InstanceError, did_you_mean, in_file
@@ -123,6 +123,8 @@ def _clustered(
 ) -> GraphProblem:
     """Parse; put a graph without devices on a server, or change what is said of those that the file has."""
     speeds = (bandwidth,) if isinstance(bandwidth, int | float) else bandwidth
+    for i, x in enumerate(speeds or ()):
+        require_number(x, "bandwidth" if len(speeds or ()) == 1 else f"bandwidth[{i}]", positive=True)
     members = None if cluster is None else shape(cluster)
     if members and devices is not None:
         raise InstanceError("devices", f"{devices!r} besides a cluster of {cluster}")
@@ -135,14 +137,14 @@ def _clustered(
         machines = server(4 if devices is None else devices, kind, memory, one)
         problem: GraphProblem = PartitionProblem(built, machines, "contiguous" if variant is None else variant)
     else:
-        problem = with_cluster(built, devices, memory, None if members else one)
+        problem = with_cluster(built, devices, memory)
         if variant is not None:
             if not isinstance(problem, PartitionProblem):
                 raise InstanceError("variant", f"{variant!r} does not apply to the objective {problem.objective}")
             problem = replace(problem, variant=variant)
     if members:
         return arranged(problem, members, speeds)
-    return problem if speeds is None or one is not None else with_speeds(problem, speeds)
+    return problem if speeds is None else with_speeds(problem, speeds)
 
 
 def _parse(text: str, data: Any, options: dict[str, Any]) -> OpGraph | GraphProblem:

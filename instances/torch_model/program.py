@@ -36,10 +36,7 @@ class Aten:
 
     def resolve(self) -> Any:
         """Return the operator."""
-        found: Any = torch.ops
-        for part in self.name.split("."):
-            found = getattr(found, part)
-        return found
+        return operator.attrgetter(self.name)(torch.ops)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the operator."""

@@ -142,7 +142,7 @@ def symbolic(model: Model) -> Program:
         elif node.op == "output":
             returned = args[0]
         elif node.op == "get_attr":
-            tensor = own.get(node.target, _attribute(traced, node.target))
+            tensor = own.get(node.target, operator.attrgetter(node.target)(traced))
             alias[node.name] = titled(node.target, tensor)
         elif node.op == "call_module":
             part = model.module.get_submodule(node.target)
@@ -171,12 +171,6 @@ def _packed(part: Any, held: dict[str, Any]) -> list[tuple[str, Any]]:
         for i, x in enumerate(found)
         if x.dim()
     ]
-
-
-def _attribute(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
 
 
 HINTS = {"in output, which is": "return tensors in tuples, lists or dicts (transformers: config.use_cache = False)"}
