@@ -139,7 +139,7 @@ def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, 
 def _draw(
     path: str, panel: str | None, instance: str, found: Sequence[Candidate], rows: Sequence[dict[str, Any]]
 ) -> None:
-    from ..plot import Drawn, render_gantt
+    from ..plot import Drawn, render
 
     entries = []
     for i, (c, row) in enumerate(zip(found, rows, strict=True), 1):
@@ -148,7 +148,7 @@ def _draw(
         else:
             typer.echo(f"note: {c.label} is infeasible and not drawn", err=True)
     if entries:
-        write_whole({path: render_gantt(path, entries, name=Path(instance).stem, panel=panel)})
+        write_whole({path: render(path, entries, None, name=Path(instance).stem, panel=panel)})
     else:
         typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
 

@@ -66,10 +66,9 @@ class Row:
     """One solve.
 
     Attributes:
-        instance, hash: what was solved.
-        objective, family, size, parts: of it; parts are ops, jobs and nodes, or jobs.
+        parts: of the instance: ops, jobs and nodes, or jobs.
         method: a method, a plug-in, or who submitted the plan.
-        seed, deadline, workers: given to it; seconds of wall-clock time.
+        deadline: seconds of wall-clock time.
         status: of the result, or `FAILED`, or `SKIPPED`.
         value: of the plan, as the verifier says after the method has ended; None without a plan.
         bound: that the method claims; None if none.
@@ -77,10 +76,8 @@ class Row:
         seconds, cpu: of the solve, by the wall clock, and of all its processors.
         memory: bytes that its process held at most.
         trace: second, and value found then, of each better plan.
-        notes: what went wrong.
         date: UTC, when it ended.
         load: processes that ran or waited on the machine in the minute before.
-        environment: versions and machine.
         gap: to the best value known when it was run, see `gap_to`; None where none is, or it was skipped.
     """
 

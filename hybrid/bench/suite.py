@@ -37,7 +37,6 @@ class Instance:
 
     Attributes:
         id: objective, family, size and number.
-        objective, family, size: of the instance.
         generator: a function of `gangplan.hybrid.bench.makers`.
         arguments: of it, besides objective and family; the seed is one.
         hash: the content hash of the problem, a SHA-256.

@@ -145,11 +145,9 @@ class Settings:
     """How instances are run.
 
     Attributes:
-        folder: of rows and plans.
         methods: names; none means the usual ones of each objective.
         plugins: solvers of others, see `enter`.
         deadlines: seconds of each solve.
-        seeds: of the methods.
         jobs: solves at a time.
         workers: threads of a solve.
         engine: a key of `gangplan.hybrid.bench.run.ENGINES`.
