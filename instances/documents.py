@@ -254,7 +254,7 @@ def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
             return None
         if not known:
             return pairs[0][1].read(data)
-        kind = data.get("kind") if isinstance(data, dict) else data
+        kind: Any = data.get("kind") if isinstance(data, dict) else data
         require_choice(kind, "kind", known)
         return known[kind](data)
 
