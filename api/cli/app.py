@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -74,12 +74,39 @@ class Group(TyperGroup):
         return self.commands[cmd_name]
 
 
-def write_groups(formatter: Any, groups: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a section for each group, names and words in the same columns throughout."""
-    width = max(len(name) for entries in groups.values() for name in entries)
-    for title, entries in groups.items():
-        with formatter.section(title):
-            formatter.write_dl([(f"{name:{width}}", about) for name, about in entries.items()])
+class Late(TyperGroup):
+    """Commands by title, each of which is made when it is asked for: what it imports may take long.
+
+    Attributes:
+        groups: their names by title.
+        of: what a name is one of, for the error.
+        about, make: what a command does in words, and what makes it, of its name.
+    """
+
+    groups: ClassVar[Mapping[str, Iterable[str]]]
+    of: ClassVar[str] = "command"
+    about: Callable[[str], str]
+    make: Callable[[str], Any]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [name for names in self.groups.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make a command."""
+        if cmd_name not in (known := self.list_commands(ctx)):
+            hint = "; write gangplan --help" if cmd_name == "help" else ""
+            raise InstanceError(self.of, f"{unknown(cmd_name, known)}{hint}")
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = self.make(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does, names and words in the same columns throughout."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in self.groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", self.about(name)) for name in names])
 
 
 def made_of(name: str, made: Any, example: str = "", about: str | None = None) -> Any:
@@ -165,27 +192,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 
-class Front(TyperGroup):
+def _imported(name: str) -> Any:
+    module, _, function = (COMMANDS[name].home or f"{name}:{name}").partition(":")
+    return made_of(name, getattr(import_module(f".{module}", __package__), function), COMMANDS[name].example)
+
+
+class Front(Late):
     """All commands."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a command."""
-        if cmd_name not in COMMANDS:
-            hint = "; write gangplan --help" if cmd_name == "help" else ""
-            raise InstanceError("command", f"{unknown(cmd_name, COMMANDS)}{hint}")
-        if cmd_name not in self.commands:
-            module, _, name = (COMMANDS[cmd_name].home or f"{cmd_name}:{cmd_name}").partition(":")
-            made = getattr(import_module(f".{module}", __package__), name)
-            self.commands[cmd_name] = made_of(cmd_name, made, COMMANDS[cmd_name].example)
-        return self.commands[cmd_name]
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each command does, without importing any."""
-        write_groups(formatter, {title: {n: x.about for n, x in entries.items()} for title, entries in GROUPS.items()})
+    groups, make = GROUPS, staticmethod(_imported)
+    about = staticmethod(lambda name: COMMANDS[name].about)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write how to begin."""

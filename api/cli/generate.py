@@ -7,15 +7,13 @@ from inspect import cleandoc
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
-from gangplan.instances.arrays import require_choice
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .app import made_of, write_groups
+from .app import Late, made_of
 from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
@@ -107,25 +105,16 @@ GROUPS = {
 """The kinds; `like` makes arrivals after a trace."""
 
 
-class Kinds(TyperGroup):
-    """A command for each kind, made when it is asked for."""
+def _made(kind: str) -> Any:
+    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
+    example = f"gangplan generate {kind} {'jobs.csv ' if kind == 'like' else ''}--out {out}"
+    return made_of(kind, _like if kind == "like" else _command(kind), example)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all kinds."""
-        return [kind for kinds in GROUPS.values() for kind in kinds]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Make the command of a kind."""
-        known = self.list_commands(ctx)
-        require_choice(cmd_name, "kind", known)
-        source = "jobs.csv " if cmd_name == "like" else ""
-        out = "more.csv" if cmd_name in ("arrivals", "like") else f"{cmd_name}.json"
-        example = f"gangplan generate {cmd_name} {source}--out {out}"
-        return made_of(cmd_name, _like if cmd_name == "like" else _command(cmd_name), example)
+class Kinds(Late):
+    """A command for each kind."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each kind makes."""
-        write_groups(formatter, {title: {kind: _summary(kind) for kind in kinds} for title, kinds in GROUPS.items()})
+    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
 
 
 generate = typer.Typer()

@@ -35,18 +35,14 @@ def from_start(result: Result, before: float) -> Result:
     )
 
 
+_PLAIN = ("stop_reason", "objective", "bound", "gap", "wall_seconds", "method", "seed", "workers")
+
+
 def as_data(result: Result) -> dict[str, Any]:
     """Return the result as JSON-ready data; what is not known is None."""
     return {
         "status": str(result.status),
-        "stop_reason": result.stop_reason,
-        "objective": result.objective,
-        "bound": result.bound,
-        "gap": result.gap,
-        "wall_seconds": result.wall_seconds,
-        "method": result.method,
-        "seed": result.seed,
-        "workers": result.workers,
+        **{name: getattr(result, name) for name in _PLAIN},
         "plan": None if result.plan is None else json.loads(dump(result.plan)),
         "phases": dict(result.phases),
         "trace": [asdict(entry) for entry in result.trace],

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances.arrays import require_choice
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.ground import Ground, Run, against, evaluate, values
@@ -18,7 +17,7 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .app import Group, made_of, write_groups
+from .app import Late, made_of
 from .options import check_picture
 from .output import Bar, emit_blocks, emit_json, table
 
@@ -79,24 +78,11 @@ def _command(name: str) -> Any:
     return options.signed(command, parameters, name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0])
 
 
-class Systems(Group):
-    """A command a system, made when it is asked for: the names of its policies take long to load."""
+class Systems(Late):
+    """A command a system."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the systems."""
-        return [*SYSTEMS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a system."""
-        require_choice(cmd_name, "system", SYSTEMS)
-        if cmd_name not in self.commands:
-            example = f"gangplan system {cmd_name} {EXAMPLES[cmd_name]}"
-            self.commands[cmd_name] = made_of(cmd_name, _command(cmd_name), example)
-        return self.commands[cmd_name]
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each system is, without loading any."""
-        write_groups(formatter, {"Commands": ABOUT})
+    groups, of, about = {"Commands": SYSTEMS}, "system", staticmethod(ABOUT.__getitem__)
+    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {EXAMPLES[name]}"))
 
 
 system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)

@@ -59,7 +59,7 @@ def picture(
     their completion times, and who held what when.
 
     Args:
-        of: a problem of any objective; a list of `Drawn`; a `Fleet`; an outcome, or several by the name of their policy.
+        of: a problem of any objective; a list of `Drawn`; a `Fleet`; an outcome, or several by the name of a policy.
         plan: its plan, or the result of `solve`, whose status and bound are then told; of a fleet a `Decision`, or by
             job what it holds: GPUs by name of the node. Outcomes need none.
         path: where to write it too: .png, .svg or .html.
