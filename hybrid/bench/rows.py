@@ -54,7 +54,7 @@ def _check(name: str, hint: str, value: Any) -> None:
 
 
 ONLINE = "online"
-"""The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.grounds`."""
+"""The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.makers`."""
 JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
 FAILED, SKIPPED = "FAILED", "SKIPPED"
 """Statuses of a row besides those of a result: the method did not come to an end; it does not solve such a problem."""

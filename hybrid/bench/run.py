@@ -13,7 +13,7 @@ from gangplan.instances.errors import extra
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
-from .grounds import USUAL as ONLINE_USUAL
+from .makers import USUAL as ONLINE_USUAL
 from .rows import ONLINE, Row, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
 from .task import USUAL, Settings, Task, check_methods, check_policies, enter, execute, ours

@@ -18,7 +18,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
 from . import makers
-from .grounds import Ground
+from .makers import Ground
 from .rows import ONLINE, line_of, read_lines
 
 _HOME = Path(__file__).parent

@@ -29,7 +29,7 @@ from ..compiling import warm_up
 from ..solve import solve, versions
 from ..table import ENTRIES, named, parts
 from ..workers import fork_only
-from .grounds import Ground
+from .makers import Ground
 from .rows import FAILED, ONLINE, SKIPPED, Key, Row
 from .suite import Instance, make
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.bench.grounds import GROUNDS, Ground
+from gangplan.hybrid.bench.makers import GROUNDS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import hash_of, make, submit, suite
