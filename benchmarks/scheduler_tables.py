@@ -48,24 +48,8 @@ def traces(found: Found) -> str:
     return table(head, lines)
 
 
-def moldable(found: Found) -> str:
-    """Return a table of traces whose jobs run on 1, 2, 4 or 8 GPUs or as many as they ask for."""
-    lines = []
-    for name in (case.name for case in CASES if MOLDABLE in case.name):
-        mine = found.policies(name)
-        if "Scheduler hybrid" not in mine:
-            continue
-        asked = _best(found, name, [p for p in mine if len(p.split()) == 2 and not p.startswith("optimus")])
-        best = _best(found, name, [p for p in mine if p.startswith("optimus") or p.split()[-1] in ("most", "fits")])
-        told = (_against(found, name, f"Scheduler {way}", best) for way in ("hybrid", "hybrid 300"))
-        means = (f"{found.one(name, asked):,.0f}", f"`{best}` {found.one(name, best):,.0f}")
-        lines.append((_short(name), *means, *told, f"{found.one(name, best, 'bound'):,.0f}"))
-    head = ("trace", "GPUs asked for", "best rule for GPUs", "`Scheduler(fleet)`", "`price=300`", "bound")
-    return table(head, lines)
-
-
 def _short(name: str) -> str:
-    return name.removesuffix(MOLDABLE).replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
+    return name.replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
 
 
 def _best(found: Found, name: str, policies: Iterable[str]) -> str:
@@ -79,7 +63,7 @@ def _against(found: Found, name: str, policy: str, best: str) -> str:
     return "" if mean is None else f"{mean:,.0f} ({mean / found.one(name, best) - 1:+.1%})"
 
 
-TABLES: Tables = {"latency": latency, "traces": traces, "moldable": moldable}
+TABLES: Tables = {"latency": latency, "traces": traces}
 
 
 def draw(found: Found, picture: Path = PICTURE) -> None:
