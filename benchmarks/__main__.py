@@ -12,7 +12,7 @@ from .study import Options, Study
 STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
-    "learned-speeds": "Scheduler with speeds learned from reports: docs/scheduler.md",
+    "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",

@@ -1,4 +1,4 @@
-"""The table and the picture of learned speeds in docs/scheduler.md."""
+"""The table and the picture of learned speeds: docs/tried/measured.md and docs/scheduler.md."""
 
 from __future__ import annotations
 
