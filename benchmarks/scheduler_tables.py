@@ -42,9 +42,8 @@ def traces(found: Found) -> str:
             best = _best(found, name, [p for p in mine if (p.endswith(end) if end else len(p.split()) == 2)])
             cells += [] if end else [f"{found.one(name, best):,.0f}"]
             cells.append(_against(found, name, f"Scheduler hybrid{end}", best))
-        jobs, bound = (f"{found.one(name, best, figure):,.0f}" for figure in ("jobs", "bound"))
-        lines.append((_short(name), jobs, *cells, bound))
-    head = ("trace", "jobs", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
+        lines.append((_short(name), *cells, f"{found.one(name, best, 'bound'):,.0f}"))
+    head = ("trace", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
     return table(head, lines)
 
 
