@@ -18,7 +18,7 @@ STUDIES = {
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speed-models.md",
-    "large": "auto against each of its methods alone on large problems: docs/hybrid.md",
+    "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }
