@@ -131,5 +131,7 @@ def compared(found: Found) -> str:
     return table(("problem", "size", *most, last, f"gap to the bound, {last}"), lines)
 
 
-STUDY = Study("large", ("seconds", "value", "bound", "zero"), tasks, measure, {"hybrid.md": {"large": compared}})
+STUDY = Study(
+    "large", ("seconds", "value", "bound", "zero"), tasks, measure, {"tried/measured.md": {"large": compared}}
+)
 """Seconds; the verified objective of the plan, its bound, and the objective that counts as nothing."""
