@@ -19,8 +19,6 @@ ABLATIONS = (
     *("harmony-near-ppo", "harmony-near-ppo-long"),
 )
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, HARMONY, FULL, *ABLATIONS, OURS)
-LEFT_OUT = (*PUBLISHED, *ABLATIONS, "best", "first")
-"""Policies without a row in the table of cases: published rules and ablations have tables of their own."""
 
 
 def summary(found: Found) -> str:
@@ -48,36 +46,9 @@ def summary(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
-def published(found: Found) -> str:
-    """Return how far Harmony is from each rule, as published and tuned."""
-    lines = []
-    for case in GROUND:
-        cells = [found.apart(case, HARMONY, p) for p in (*PUBLISHED, *RULES[:3])]
-        if any(cells):
-            lines.append((f"`{case}`", *map(percent, cells)))
-    return table(("Harmony less", *(f"`{p}`" for p in (*PUBLISHED, *RULES[:3]))), lines) if lines else NOT_RUN
-
-
-def ablations(found: Found) -> str:
-    """Return how far Harmony with something left out is from Harmony."""
-    bases = (FULL, HARMONY)
-    lines = [(f"`{p}`", *(percent(found.apart("poisson", p, base)) for base in bases)) for p in (FULL, *ABLATIONS)]
-    return table(("`poisson`, mean JCT", *(f"less `{base}`" for base in bases)), lines)
-
-
-def cases(found: Found) -> str:
-    """Return mean JCTs in minutes, a row for each policy and a column for each case."""
-    names = [case for case in GROUND if case in found.cases]
-    lines = []
-    for policy in POLICIES:
-        if policy not in LEFT_OUT and (means := [_minutes(found, case, policy) for case in names]):
-            lines.append((f"`{policy}`", *means, number(found.mean("poisson", policy, "rate"))))
-    return table(("", *(f"`{case}`" for case in names), "tasks/s"), lines) if names else NOT_RUN
-
-
 def _minutes(found: Found, case: str, policy: str) -> str:
     value = found.mean(case, policy)
     return "" if value is None else number(value / 60)
 
 
-TABLES: Tables = {"summary": summary, "published": published, "ablations": ablations, "cases": cases}
+TABLES: Tables = {"summary": summary}

@@ -17,10 +17,10 @@ import numpy as np
 
 import gangplan
 from gangplan.hybrid import portfolio
-from gangplan.hybrid.plan import PROCESS, SHORT
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, methods
+from gangplan.hybrid.timetable import PROCESS, SHORT
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import make_large, seed_of
 from gangplan.solvers.run import relative_gap
@@ -130,5 +130,7 @@ def compared(found: Found) -> str:
     return table(("problem", "size", *most, last, f"gap to the bound, {last}"), lines)
 
 
-STUDY = Study("large", ("seconds", "value", "bound", "zero"), tasks, measure, {"hybrid.md": {"large": compared}})
+STUDY = Study(
+    "large", ("seconds", "value", "bound", "zero"), tasks, measure, {"tried/measured.md": {"large": compared}}
+)
 """Seconds; the verified objective of the plan, its bound, and the objective that counts as nothing."""

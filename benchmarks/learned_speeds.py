@@ -113,7 +113,7 @@ STUDY = Study(
     (*WINDOWS, "decision"),
     tasks,
     measure,
-    {"scheduler.md": TABLES},
+    {"tried/measured.md": TABLES},
     {"figure": lambda options: draw(STUDY.found(options.rows))},
 )
 """Mean JCT of the jobs of each window by submission, seconds; processor seconds of the slowest decision in a hundred, 0

@@ -106,7 +106,7 @@ def measured(servers: int, local: Local = by_speeds_alone, network: str = "leaf-
 def latency(found: Found) -> str:
     """Return a line a size."""
     lines = []
-    for size in sorted(map(int, found.cases)):
+    for size in sorted(set(map(int, found.cases)) & set(_LINES)):
         x = found.runs[str(size), FAST][0].figures
         pairs = (f"{x[name]:{form}}, {x[f'{name}_p99']:{form}}" for name, form in _TOLD.items())
         told = f"{x['messages']:.0f}, {x['size']:.0f}"
@@ -115,6 +115,8 @@ def latency(found: Found) -> str:
     return table(("GPUs", "agents", "jobs a minute", "in use", *cost), lines)
 
 
+_LINES = (64, 1024, 10_000, 12_504)
+"""Sizes in the table."""
 _TOLD = {"bid": ".1f", "agent": ".1f", "clearing": ".0f"}
 STUDY = Study(
     "market",

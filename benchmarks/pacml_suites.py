@@ -114,9 +114,6 @@ TRAINED: Mapping[str, dict[str, Any]] = {
     DEGREE: {**_BASE, "blocks": False, "planned": []},
 }
 """Ablations: what differs from the shipped configuration."""
-BEFORE = ("with the op graph", "no history, with the op graph", "both", "RL only", "no choice of the block")
-"""Rows of what is no longer made: imitation of a network that read the op graph, imitation and then PPO, PPO alone, and
-both for the first free block of a degree, in which the job was kept; the last three read the op graph, too."""
 
 
 def _suites() -> dict[str, tuple[Cell, ...]]:

@@ -11,7 +11,8 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
 from gangplan.simulator.options import DegreeOptions
 from gangplan.simulator.rounds import Cluster, RoundJobs
-from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
+from gangplan.solvers.schedule.clairvoyant import clairvoyant
+from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
 
 _UNIT = 1_000_000
 _STEPS = 20

@@ -19,7 +19,7 @@ from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simul
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import DegreeOptions
-from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
+from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
 from .policies_bounds import elastic
 from .policies_traces import CROSSCHECK, OPENB, PHILLY

@@ -104,15 +104,11 @@ def pairs(found: Found) -> str:
 
 
 def logs(found: Found) -> str:
-    """Return mean errors, rank correlations and what intervals hold, by the samples of a log."""
+    """Return mean errors by the samples of a log."""
     lines = []
-    for i, size in enumerate(SIZES):
-        head = f"{size:,} samples" if not i else f"{size:,}"
+    for size in (SIZES[0], *SIZES[3:]):
+        head = f"{size:,} samples"
         lines.append((head, *(_error(found, f"cluster {size}", model) for model in SHOWN)))
-    for words, told in (("rank correlation after", _rank), ("of intervals of 50 / 80 / 95% hold after", _held)):
-        for i, size in enumerate((SIZES[0], *SIZES[-2:])):
-            head = f"**{words}** {size:,}" if not i else f"{size:,}"
-            lines.append((head, *(told(found, f"cluster {size}", model) for model in SHOWN)))
     return table(("MAPE after", *SHOWN), lines)
 
 
@@ -124,21 +120,12 @@ def _error(found: Found, case: str, model: str) -> str:
     return f"{mean:.1%}" + ("" if margin is None else f" ± {margin:.1%}")
 
 
-def _rank(found: Found, case: str, model: str) -> str:
-    mean = found.mean(case, model, "rank")
-    return "" if mean is None else f"{mean:.3f}"
-
-
-def _held(found: Found, case: str, model: str) -> str:
-    return " / ".join(f"{100 * (found.mean(case, model, name) or np.nan):.0f}" for name in WITHIN)
-
-
 STUDY = Study(
     "speed-models",
     ("held_out", "mape", "median", "rank", *WITHIN, "s"),
     tasks,
     measure,
-    {"speed-models.md": {"pairs": pairs, "logs": logs}},
+    {"speeds.md": {"pairs": pairs, "logs": logs}},
 )
 """How many are held out; mean and median error over the speed; rank correlation; shares inside of intervals; processor
 seconds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.systems.topdrl.allocate import ALLOCATORS
-from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
 from gangplan.systems.topdrl.suites import SUITES
@@ -28,6 +27,9 @@ OTHERS = (
     *(TOPDRL, "topdrl-imitated", "topdrl-single", "proximity-drl", OURS),
     *(*NETWORKS, *PLACED, ORACLE, BOUND),
 )
+
+SHOWN = ("linear", "patient", "srtf", "rollout", TOPDRL, OURS, ORACLE, BOUND)
+"""Beside the best rules in the tables of suites and windows."""
 
 
 def full(name: str, allocator: str = "closest") -> str:
@@ -53,10 +55,10 @@ def summary(found: Found) -> str:
 
 
 def suites(found: Found) -> str:
-    """Return the mean JCT of every policy in every suite, and all its figures in the first one."""
+    """Return the mean JCT of the best rules of each suite, of policies and of bounds."""
     known = [suite for suite in SUITES if suite in found.cases]
     best = {suite: found.best(suite, GRID) for suite in known}
-    names = list(dict.fromkeys((*map(full, CLASSIC), *filter(None, best.values()), *OTHERS)))
+    names = list(dict.fromkeys((*filter(None, best.values()), *SHOWN)))
 
     def cell(suite: str, name: str) -> str:
         mean = number(found.mean(suite, name)) if found.of(suite, name) else ""
@@ -64,46 +66,25 @@ def suites(found: Found) -> str:
 
     names = [name for name in names if any(found.of(suite, name) for suite in known)]
     jct = [(f"`{name}`", *(cell(suite, name) for suite in known)) for name in names]
-    first = [
-        (f"`{name}`", *(number(found.mean(known[0], name, figure)) for figure in [*Topdrl.figures][1:]))
-        for name in names
-        if known and name != BOUND and found.of(known[0], name)
-    ]
-    head = ("p95", "makespan", "throughput", "cost", "ms a decision")
-    return f"{table(('mean JCT', *known), jct)}\n\n{table((known[0], *head), first)}" if first else NOT_RUN
-
-
-def grid(found: Found) -> str:
-    """Return mean JCTs of selectors and allocators, each selector with the discipline that suits it."""
-    parts = []
-    for suite in ("small", "large"):
-        lines = [
-            (f"`{s}`", *(number(found.mean(suite, full(s, a))) for a in ALLOCATORS))
-            for s in (*CLASSIC, TOPDRL)
-            if found.of(suite, full(s))
-        ]
-        parts += [table((suite, *ALLOCATORS), lines)] if suite in found.cases else []
-    return "\n\n".join(parts) or NOT_RUN
+    return table(("mean JCT, s", *known), jct) if jct else NOT_RUN
 
 
 def rivals(found: Found) -> str:
     """Return how far TopDRL is from each published baseline on both sizes, the allocator being the same."""
-    shown = {"mean_jct": "mean JCT", "throughput": "throughput"}
-    columns = [(suite, figure) for suite in ("small", "large") for figure in shown]
+    sizes = ("small", "large")
     lines = []
     for name in (*map(full, (*PUBLISHED, "least_work")), "proximity-drl"):
-        cells = [found.apart(suite, TOPDRL, name, figure) for suite, figure in columns]
+        cells = [found.apart(suite, TOPDRL, name) for suite in sizes]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
-    head = ("TopDRL less", *(f"{suite}: {words}" for suite in ("small", "large") for words in shown.values()))
-    return table(head, lines) if lines else NOT_RUN
+    return table(("mean JCT of TopDRL less", *sizes), lines) if lines else NOT_RUN
 
 
 def networks(found: Found) -> str:
-    """Return how far ours is from the same with something else in the place of its network."""
+    """Return how far from ours is something else in the place of its network, or search."""
     known = [suite for suite in SUITES if found.of(suite, OURS)]
     lines = []
-    for name in ("linear", "patient", *NETWORKS, "rollout"):
+    for name in ("patient", *NETWORKS[1:], "rollout"):
         cells = [found.apart(suite, name, OURS) for suite in known]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
@@ -115,7 +96,7 @@ def windows(found: Found) -> str:
     best, least = found.of(WINDOWS, ORACLE), found.of(WINDOWS, BOUND)
     proved = [seed for seed in best if seed in least and best[seed] <= least[seed] * (1 + 1e-6)]
     lines = []
-    for name in (*map(full, CLASSIC), *OTHERS):
+    for name in (full("least_work"), *SHOWN):
         mine = found.of(WINDOWS, name)
         gaps = np.array([mine[seed] / best[seed] - 1 for seed in proved if seed in mine])
         if len(gaps) and name not in (ORACLE, BOUND):
@@ -137,16 +118,5 @@ def windows(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
-def provenance(found: Found) -> str:
-    """Return where the rows come from."""
-    lines = []
-    for name, policies in (("rules", GRID), *((name, (name,)) for name in OTHERS)):
-        kept = [row for (_, policy), runs in found.runs.items() if policy in policies for row in runs.values()]
-        if kept:
-            newest = max(kept, key=lambda r: r.date)
-            lines.append((name, newest.task.weights, f"{len(kept):,}", newest.commit, newest.date[:10]))
-    return table(("", "weights", "rows", "commit", "newest"), lines) if lines else NOT_RUN
-
-
 SUMMARY: Tables = {"summary": summary}
-RESULTS: Tables = {table.__name__: table for table in (grid, suites, rivals, windows, networks, provenance)}
+RESULTS: Tables = {table.__name__: table for table in (suites, rivals, windows, networks)}

@@ -21,7 +21,7 @@ from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
 from gangplan.solvers.run import in_time
 
-from .portfolio import run_here
+from .portfolio import decide_here
 from .table import parts
 
 _SHARE = 0.25
@@ -113,7 +113,7 @@ def _without(run: Run, dropped: list[Requirement]) -> bool | None:
         callbacks=(lambda child: child.plan is not None,),
     )
     with in_time(child):
-        run_here(child)
+        decide_here(child)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

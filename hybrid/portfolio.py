@@ -1,4 +1,4 @@
-"""Carry out a plan under one deadline: what is quick here, the others in workers; plan again with what is left."""
+"""Carry out a timetable under one deadline: what is quick here, the others in workers; renew it with what is left."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run, in_time
 
 from .compiling import complete
-from .plan import ALONE, HERE, WORKER, Plan, Situation, Slot, plan, worth_a_worker
 from .processes import Process, book, guarded, listen
 from .table import Entry, installed, method_for, parts, suited
+from .timetable import ALONE, HERE, WORKER, Situation, Slot, Timetable, timetable, worth_a_worker
 from .worker import UNCOMPILED, draw_on, execute
 from .workers import can_serve
 
@@ -51,7 +51,7 @@ def run_methods(run: Run, method: str) -> None:
             tools.draft(run, prepared)
 
 
-def run_here(run: Run) -> None:
+def decide_here(run: Run) -> None:
     """Run the methods that decide whether there is a plan, one after the other in this process: no policies.
 
     It is for many small questions about one problem, for each of which a process would take too long.
@@ -90,7 +90,7 @@ class Crew:
         self.entries = suited(run.problem)
         # all that gangplan's own methods compile is in this process
         self.loaded = all(in_memory(x.does.kernels) for x in self.entries if not (x.added or x.learned))
-        self.plan = Plan(())
+        self.timetable = Timetable(())
         method = method_for(run.problem, name)
         if method is not None:
             added = [entry for entry in self.entries if entry.added and entry.name == name]
@@ -104,7 +104,7 @@ class Crew:
             self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def survey(self, prepared: Any) -> Situation:
-        """Return what the plan depends on; note which methods cannot run, quick ones aside."""
+        """Return what the timetable depends on; note which methods cannot run, quick ones aside."""
         why = {entry.name: words for entry in self.entries if (words := unfit(entry, prepared))}
         for entry in self.entries:
             if entry.name in why and not entry.quick:
@@ -122,7 +122,7 @@ class Crew:
         )
 
     def carry_out(self, prepared: Any) -> None:
-        """Run what runs here or alone, and plan anew after each kind of slots, not amid one; hand the rest over.
+        """Run what runs here or alone, renew the timetable after each kind of slots, not amid one; hand the rest over.
 
         Amid searches, what had time enough when they were planned would lose its turn with the time that they take.
         """
@@ -131,8 +131,8 @@ class Crew:
             self._main.listen()  # it may be ready
         situation = self.survey(prepared)
         while True:
-            self.plan = plan(situation, run.seconds(), run.deadline - run.started, done)
-            (where, _), slots = next(groupby(self.plan.slots, lambda x: (x.where, x.why)), (("", ""), iter(())))
+            self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
+            (where, _), slots = next(groupby(self.timetable.slots, lambda x: (x.where, x.why)), (("", ""), iter(())))
             if run.stopped or where not in (HERE, ALONE):
                 break
             for slot in slots:
@@ -146,7 +146,7 @@ class Crew:
                     self._others.append(Process(run, [slot], prepared))
                     self._attend(self._others[-1])
         if not run.stopped:
-            for name, why in self.plan.late.items():
+            for name, why in self.timetable.late.items():
                 run.leave_out(name, why, late=True)
             self._hand_over(prepared)
         if self._main is None and not self.named:
@@ -163,8 +163,8 @@ class Crew:
         for process in [*([self._main] if self._main else ()), *self._others]:
             process.end()
         ran = {turn.method for turn in self.run.turns.values()}
-        waiting = dict.fromkeys((slot.entry.name for slot in self.plan.slots), "the solve ended before its turn")
-        for name, why in {**self.plan.left_out, **self.plan.late, **waiting}.items():
+        waiting = dict.fromkeys((slot.entry.name for slot in self.timetable.slots), "the solve ended before its turn")
+        for name, why in {**self.timetable.left_out, **self.timetable.late, **waiting}.items():
             if name not in ran:
                 self.run.left_out.setdefault(name, why)
 
@@ -177,9 +177,9 @@ class Crew:
             book(self.run, slot, since)
 
     def _hand_over(self, prepared: Any) -> None:
-        """Have workers run what is left of the plan."""
-        run, slots = self.run, [slot for slot in self.plan.slots if slot.where == WORKER]
-        self._others += [Process(run, [slot], prepared) for slot in self.plan.slots if slot.where != WORKER]
+        """Have workers run what is left of the timetable."""
+        run, slots = self.run, [slot for slot in self.timetable.slots if slot.where == WORKER]
+        self._others += [Process(run, [slot], prepared) for slot in self.timetable.slots if slot.where != WORKER]
         if slots:
             self._main = self._main or Process(run)
             self._main.order(slots, prepared)

@@ -21,8 +21,8 @@ from typing import Any
 from gangplan.solvers.processes import POLL, Child, can_fork
 from gangplan.solvers.run import Run, Turn
 
-from .plan import HERE, PYTHON, Slot
 from .table import Entry
+from .timetable import HERE, PYTHON, Slot
 from .worker import Orders, Tell, execute, reason, serve
 from .workers import Worker, begin, connected, forks
 

@@ -152,7 +152,7 @@ ENTRIES = (
     Entry("placement", "bounds", share=0.8, least=0.2, beside=True),
     Entry("placement", "cpsat"),
 )
-"""In this order, but the quick ones go first, then learned ones, then what others have added."""
+"""In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []
 
 
@@ -168,8 +168,7 @@ def register(entry: Entry) -> None:
     require_kind(entry, "entry", (Entry,))
     if entry.name in named(entry.objective):
         raise InstanceError("name", f"{entry.name!r} is a method of {entry.objective} already")
-    if entry.method is None:
-        raise InstanceError("method", "is not given")
+    require_kind(entry.method, "method", (Method,))
     if entry.quick:
         raise InstanceError("quick", "is for methods that come with gangplan: they run in the caller's process")
     _ADDED.append(replace(entry, added=True))
@@ -214,7 +213,7 @@ def method_for(problem: Problem, name: Any) -> Method | None:
 
 
 def suited(problem: Problem) -> list[Entry]:
-    """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
+    """Return what `auto` runs on `problem`, with methods, in order: quick, added by others, learned, ours."""
     methods, size, variant = named(problem.objective), parts(problem), str(problem.variant)
     if isinstance(problem, StepProblem):
         variant = "contention" if problem.contention else "no contention"
@@ -223,7 +222,7 @@ def suited(problem: Problem) -> list[Entry]:
         for x in (*_ADDED, *ENTRIES)
         if x.objective == problem.objective and (not x.variants or variant in x.variants) and x.fewest <= size <= x.most
     ]
-    return sorted(entries, key=lambda x: (not x.quick, not x.learned))
+    return sorted(entries, key=lambda x: (not x.quick, not x.added, not x.learned))
 
 
 def installed(method: Method) -> bool:

@@ -56,10 +56,34 @@ def exported(package: str, source: str) -> Callable[[str], Any]:
     return attribute
 
 
-def later(reference: str) -> Callable[..., Any]:
-    """Return a function that imports another, ``module:attribute``, when it is called, and calls it."""
+class Later:
+    """A function, ``module:attribute``, whose module is imported when it is called or looked up."""
 
-    def call(*given: Any, **named: Any) -> Any:
-        return resolve_name(reference)(*given, **named)
+    def __init__(self, reference: str) -> None:
+        self._reference = reference
 
-    return call
+    def find(self) -> Any:
+        """Return the function itself."""
+        return resolve_name(self._reference)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call it."""
+        return self.find()(*given, **named)
+
+
+class _OnDemand:
+    """A module of which everything is a function, to be imported when one is called."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Later:
+        return Later(f"{self._module}:{name}")
+
+
+def on_demand(package: str, names: str) -> tuple[Any, ...]:
+    """Return modules of a package that wait to be imported until one of their functions is called.
+
+    A type checker is shown ordinary imports in their place.
+    """
+    return tuple(_OnDemand(f"{package}.{name}") for name in names.split())

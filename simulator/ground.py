@@ -35,7 +35,7 @@ class Figure:
 
 
 def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, shown: Any = None) -> Any:
-    """Return a field of a ground that says what it is, for `--help`.
+    """Return a field of a ground that says what it is, for `--help`; its type is bool, int, float or str.
 
     Args:
         default: its value.
@@ -64,7 +64,7 @@ class Run:
 
 
 class Ground(ABC):
-    """Jobs that arrive on a cluster.
+    """Jobs that arrive on a cluster: a dataclass, the fields of which are its settings, see `setting`.
 
     Attributes:
         figures: by name; policies are compared by the first, of which less is better.
@@ -142,6 +142,10 @@ class Ground(ABC):
     def bound(self, drawn: Any, time_limit: float) -> float:
         """Return what the first figure of no policy is below, whatever it knows of the future."""
 
+    def run(self, policy: Any, drawn: Any) -> tuple[Any, ...]:
+        """Let a policy decide, and return the `Outcome` first: a ground that has this can draw its schedules."""
+        raise NotImplementedError
+
     def about(self, drawn: Any) -> str:
         """Return jobs and cluster in words."""
         return f"{len(self.arrays(drawn)[0])} jobs"
@@ -172,6 +176,40 @@ def evaluate(
                 raise RuntimeError(f"{name}, seed {seed}: {error}") from error
             progress(len(runs) / (len(seeds) * len(policies)))
     return runs
+
+
+def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, time_limit: float = 10.0) -> None:
+    """Check a ground on some seeds with its usual policies.
+
+    Checked: a seed draws the same twice, and another one something else; arrivals ascend; a policy has the declared
+    figures, finite ones first, and the same ones again; none has less of the first than the bound.
+
+    Args:
+        make: returns the ground, a small one.
+        seeds: two or more of it.
+        time_limit: seconds for a bound.
+
+    Raises:
+        AssertionError: saying what is wrong.
+        RuntimeError: if an outcome does not hold.
+    """
+    ground, again = make(), make()
+    first, drawn = next(iter(ground.figures)), [make().draw(seed) for seed in seeds]
+    assert not _alike(ground.arrays(drawn[0]), ground.arrays(drawn[1])), f"seeds {seeds[:2]} draw the same"
+    for seed, case in zip(seeds, drawn, strict=True):
+        assert _alike(ground.arrays(case), again.arrays(again.draw(seed))), f"seed {seed} draws another thing each time"
+        assert (np.diff(ground.arrays(case)[0]) >= 0).all(), f"seed {seed}: arrivals do not ascend"
+        bound = ground.bound(case, time_limit)
+        for name in ground.usual:
+            one, two = (dict(x.play(x.policy(name)(case, seed), case)) for x in (ground, again))
+            assert [*one] == [*ground.figures], f"{name}: figures {[*one]}, declared are {[*ground.figures]}"
+            assert np.isfinite(one[first]), f"{name}, seed {seed}: {first} is {one[first]}"
+            assert one[first] == two[first], f"{name}, seed {seed}: {first} is {one[first]}, then {two[first]}"
+            assert one[first] >= bound * (1 - 1e-9), f"{name}, seed {seed}: {one[first]} is below the bound {bound}"
+
+
+def _alike(these: Sequence[NDArray[Any]], those: Sequence[NDArray[Any]]) -> bool:
+    return len(these) == len(those) and all(np.array_equal(a, b) for a, b in zip(these, those, strict=True))
 
 
 def refuse(faults: Sequence[str]) -> None:

@@ -141,7 +141,7 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
 
     Checked: it needs columns that there are; each action is a job that fits, or `WAIT`; the same scene has the same
     answer from two of it; jobs in another order do not change who is picked, unless equal ones are; what it is shown
-    cannot be written to.
+    cannot be written to; it picks a job of some scene.
 
     Args:
         make: returns a new policy.
@@ -152,7 +152,9 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
         AssertionError: saying what is wrong.
         InstanceError: if an action is none.
     """
-    policy, again, rng = make(), make(), np.random.default_rng(seed)
+    policy, again, rng, picked = make(), make(), np.random.default_rng(seed), 0
+    for name in ("needs", "act"):
+        assert hasattr(policy, name), f"it has no `{name}`"
     assert set(policy.needs) <= set(COLUMNS), f"needs {sorted(set(policy.needs) - set(COLUMNS))}, which nothing shows"
     for _ in range(scenes):
         n = int(rng.integers(1, 12))
@@ -163,9 +165,11 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
         scene = _shown(idle, columns, np.arange(n))
         at = ask(policy, scene)
         assert ask(again, scene) == at, f"two of it act otherwise: {at} and another in {scene}"
+        picked += at != WAIT
         moved = ask(make(), _shown(idle, columns, order))
         assert (at == WAIT) == (moved == WAIT), f"it waits by the order of the jobs: {scene}"
         assert at == WAIT or order[moved] == at, f"it picks by the order of the jobs: {at}, then {order[moved]}"
+    assert picked, f"it lets all wait in {scenes} scenes"
 
 
 def _shown(idle: int, columns: Mapping[str, FloatArray], order: Long) -> Scene:

@@ -17,7 +17,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
-from gangplan.solvers.placement.online.policy import Policy
+from gangplan.solvers.placement.online.policy import TaskPolicy
 from gangplan.solvers.placement.online.state import GPU, need
 
 from .asking import asking
@@ -79,7 +79,7 @@ def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> li
 def saturate(
     fleet: Fleet,
     tasks: Sequence[Task],
-    policy: Policy,
+    policy: TaskPolicy,
     *,
     seed: int = 0,
     marks: tuple[float, ...] = MARKS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from gangplan.instances import GraphProblem, verify
+from gangplan.instances.arrays import require_kind
 
 from .method import Method, Suite, suite
 from .run import OPTIMAL_GAP, Callback, Run
@@ -27,7 +28,9 @@ def check_solver(method: Method, objective: str = "throughput", *, problems: int
 
     Raises:
         AssertionError: saying what is wrong, in which variant and on which seed of the suite's `random_problem`.
+        InstanceError: if `method` is no `Method`.
     """
+    require_kind(method, "method", (Method,))
     tools = suite(objective)
     for variant in tools.variants_of(method):
         checked = 0

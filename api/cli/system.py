@@ -29,20 +29,6 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "as_json": (options.AsJson, False),
 }
 """What all have besides policies: types and defaults."""
-ABOUT = {
-    "pacml": "jobs arrive on a RAMP cluster, accepted at once or blocked",
-    "topdrl": "gangs arrive where closer GPUs are faster",
-    "harmony": "jobs arrive that slow one another down, nobody knows how",
-    "marl": "the same in a data centre whose racks have agents",
-}
-"""What arrives on the ground of each."""
-EXAMPLES = {
-    "pacml": "--profiles profiles/ --seeds 2",
-    "topdrl": "--policy select --policy least_work --seeds 10",
-    "harmony": "--case shared --policy lif --policy alone",
-    "marl": "--policy market --policy agents-lif --jobs 100",
-}
-"""Options of a call of each."""
 
 
 def _setting(field: Any) -> Parameter:
@@ -60,18 +46,21 @@ def _command(name: str) -> Any:
     """Return the command of a system: the settings of its ground, then what all have."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
-    several = next(x.name for x in settings if x.metadata["many"])
+    several = next((x.name for x in settings if x.metadata["many"]), None)
     parameters = [_setting(x) for x in settings]
-    words = f"{kind.policies()}, or FILE.py:Class that picks jobs; may be repeated  [default: {', '.join(kind.usual)}]"
+    own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
+    words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
     shared = {"policy": (Annotated[list[str] | None, typer.Option(help=words)], None), **_COMMON}
     parameters += [
         Parameter(x, Parameter.KEYWORD_ONLY, default=default, annotation=of)
         for x, (of, default) in shared.items()
-        if x not in ("plot", "panel") or hasattr(kind, "run")
+        if x not in ("plot", "panel") or kind.run is not Ground.run
     ]
 
     def command(**given: Any) -> int:
         common = {x: given.pop(x, default) for x, (_, default) in shared.items()}
+        if several is None:
+            return _compare(name, [kind(**given)], **common)
         names = dict.fromkeys(x.strip() for x in given.pop(several).split(",") if x.strip())
         return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
 
@@ -81,8 +70,9 @@ def _command(name: str) -> Any:
 class Systems(Late):
     """A command a system."""
 
-    groups, of, about = {"Commands": SYSTEMS}, "system", staticmethod(ABOUT.__getitem__)
-    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {EXAMPLES[name]}"))
+    groups, of = {"Commands": SYSTEMS}, "system"
+    about = staticmethod(lambda name: SYSTEMS[name].about)
+    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {SYSTEMS[name].example}"))
 
 
 system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)

@@ -120,7 +120,7 @@ class Queue(grounds.Ground):
 
     def bound(self, drawn: Workload, time_limit: float) -> float:
         """See `Ground`; jobs may be stopped, so that only relaxations hold."""
-        from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
+        from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
         return mean_jct_bound(drawn, self.gpus)
 

@@ -20,7 +20,7 @@ from .queue import Request, Seconds, given_seconds
 from .runs import RunsNow
 from .snapshot import load, save
 from .starts import Starts
-from .state import PATIENCE, ClusterState, Settings
+from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Scheduler:
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
-        self._state = ClusterState(fleet, speeds, Settings(together, reserve, usual, look, price, patience))
+        self._state = ClusterState(fleet, speeds, SchedulerSettings(together, reserve, usual, look, price, patience))
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic

@@ -13,7 +13,7 @@ from gangplan.instances.placement import Demand, GangJob
 
 from .queue import Request
 from .running import RunningJob
-from .state import ClusterState, Settings
+from .state import ClusterState, SchedulerSettings
 
 VERSION = 4
 _READ = (3, VERSION)
@@ -146,7 +146,7 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")
 
 
-def _request(row: Mapping[str, Any], settings: Settings) -> Request:
+def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
     job = dict(row["job"])
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])

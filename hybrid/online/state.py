@@ -37,7 +37,7 @@ STEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerSettings:
     """What a scheduler is told when it is made, see `Scheduler`; `ahead`: whether the lookahead chooses the order."""
 
     together: bool
@@ -81,7 +81,7 @@ class ClusterState:
         changes: how many events there were.
     """
 
-    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, settings: Settings) -> None:
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, settings: SchedulerSettings) -> None:
         usable = fleet.usable
         assert usable is not None
         self.fleet, self.speeds, self.settings = fleet, speeds, settings

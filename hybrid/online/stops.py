@@ -104,27 +104,28 @@ class Stops:
         for request in first:
             pools.setdefault(state.ground(request, state.degrees(request)[0]).number, []).append(request)
         with starts.holding():
-            for pool in pools.values():
-                self._run(pool)
+            rest = {name for pool in pools.values() for name in self._run(pool)}
+            held: set[int] = set()  # pools whose first is held, so that those behind it leave it its room
+            for request in first:
+                if request.name in rest:
+                    self._begin(request)
+                number = state.ground(request, state.degrees(request)[0]).number
+                if number not in held and request.name in state.waiting:
+                    starts.hold(request)
+                    held.add(number)
             self._settle()
 
-    def _run(self, pool: list[Request]) -> None:
-        """Have those of a pool run that are to: who may be stopped the widest first, others beside who is before them.
+    def _run(self, pool: list[Request]) -> set[str]:
+        """Have those of a pool run that are to and may be stopped, the widest first; return the names of the others.
 
-        The first that does not get its room is held, so that those behind it who may not be stopped leave it theirs.
+        Who may not be stopped starts after them, beside who is before it in any pool.
         """
-        state, starts, held = self._state, self._starts, False
+        state = self._state
         chosen = self._parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
         for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
             if request.price is not None:
                 self._begin(request)
-        rest = {request.name for request in chosen if request.price is None}
-        for request in pool:
-            if request.name in rest:
-                self._begin(request)
-            if not held and request.name in state.waiting:
-                starts.hold(request)
-                held = True
+        return {request.name for request in chosen if request.price is None}
 
     def _begin(self, request: Request) -> None:
         """Start a job where there is room, or where others stop for it, if there is time."""

@@ -163,7 +163,7 @@ def regret(outcome: Outcome) -> float | None:
     """
     if outcome.options is not None or not outcome.admitted.all():
         return None
-    from gangplan.solvers.schedule.clairvoyant import mean_jct_bound  # brings solvers, which take long to import
+    from gangplan.solvers.schedule.workload_bounds import mean_jct_bound  # brings solvers, which take long to import
 
     bound = mean_jct_bound(outcome.workload, outcome.n_gpus)
     mean = float((outcome.finish - outcome.workload.submit).mean())

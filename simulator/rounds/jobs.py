@@ -120,7 +120,7 @@ class RoundJobs:
         return Workload(self.names, self.submit, self.gpus, self.steps / self.speed.max(axis=1))
 
 
-class Policy(Protocol):
+class RoundsPolicy(Protocol):
     """Decides shares of time; the mechanism turns them into leases.
 
     Attributes:

@@ -14,14 +14,14 @@ from gangplan.instances.arrays import FloatArray, require_number
 
 from .jobs import Cluster, RoundJobs
 from .outcome import RoundOutcome, check_rounds, outcome_of
-from .policies import ROUND_POLICIES, Policy
+from .policies import ROUND_POLICIES, RoundsPolicy
 from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, Rounds, initial
 
 
 def simulate_rounds(
     jobs: RoundJobs,
     cluster: Cluster,
-    policy: str | Callable[[RoundJobs, Cluster, int], Policy] = "max_min_fairness_perf",
+    policy: str | Callable[[RoundJobs, Cluster, int], RoundsPolicy] = "max_min_fairness_perf",
     *,
     length: float = 360.0,
     gap: float = 1920.0,
@@ -90,7 +90,7 @@ def _ready(jobs: RoundJobs, cluster: Cluster, time: float) -> RoundJobs:
 
 
 def _run(
-    s: Rounds, decide: Policy, types: random.Random, chunk: int
+    s: Rounds, decide: RoundsPolicy, types: random.Random, chunk: int
 ) -> tuple[int, list[tuple[FloatArray, NDArray[np.int64], FloatArray, NDArray[np.int64]]]]:
     from .loop import ALLOCATE, DONE, STUCK, advance  # compiling takes longer than most imports
 
@@ -121,7 +121,7 @@ def _shuffled(types: random.Random, k: int) -> list[int]:
     return order
 
 
-def _allocate(s: Rounds, decide: Policy) -> None:
+def _allocate(s: Rounds, decide: RoundsPolicy) -> None:
     """Settle what jobs are owed under the shares so far, and ask the policy for new ones."""
     active = np.sort(s.ranking[0, : s.counts[ACTIVE]])
     now, half = float(s.times[NOW]), float(s.times[LENGTH]) / 2

@@ -12,7 +12,7 @@ from gangplan.instances.placement.rate import pair_seconds, pairs, ring_bytes
 
 from .build import stays
 from .prepare import Batch, Indices
-from .state import State
+from .state import PlacementState
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class BestCase:
         return float(min(elsewhere, there))
 
     @cached_property
-    def _empty(self) -> State:
+    def _empty(self) -> PlacementState:
         """The fleet with nobody on it, between two looks."""
-        return State(self.batch)
+        return PlacementState(self.batch)
 
     def least(self, j: int, degree: int) -> float:
         """Return what job j adds to the goal at least with `degree` workers; inf if they cannot be placed."""

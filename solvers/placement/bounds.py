@@ -15,12 +15,12 @@ from .best_case import BestCase
 from .build import stays
 from .gpu_assignment import undecided
 from .prepare import Batch
-from .state import State
+from .state import PlacementState
 
 
 def impossible(batch: Batch) -> str | None:
     """Return why there is no placement, in words, or `None` if no reason is easy to see."""
-    state = State(batch)
+    state = PlacementState(batch)
     for j, rows in batch.pinned.items():
         if not stays(state, j, rows):
             missed = any(undecided(*state.shares(node, j, w)) for node, (w, _) in rows.items())
@@ -29,7 +29,7 @@ def impossible(batch: Batch) -> str | None:
     return _one(batch, state) or _together(batch)
 
 
-def _one(batch: Batch, state: State) -> str | None:
+def _one(batch: Batch, state: PlacementState) -> str | None:
     """Return a job that fits nowhere beside those that are pinned."""
     kinds: set[object] = set()  # thousands of jobs are of few kinds
     for j, job in enumerate(batch.jobs):
@@ -160,7 +160,7 @@ def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
     """
     best = BestCase(batch)
     floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])
-    state = State(batch)
+    state = PlacementState(batch)
     for j, rows in () if brief else batch.pinned.items():
         if stays(state, j, rows):
             state.add(j, rows)

@@ -13,10 +13,10 @@ from .classic import nearest_by_size
 from .gpu_assignment import rows_of
 from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, take, topology
 from .prepare import Batch, Rows
-from .state import State
+from .state import PlacementState
 
 
-def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Rows]:
+def placements(state: PlacementState, j: int, policies: Iterable[Policy]) -> Iterator[Rows]:
     """Yield where `policies` put job j, which is not placed: for each number of workers it may have and that fits.
 
     Parameter servers go beside the workers, and again apart from them: the NIC of a node with both carries the traffic
@@ -44,7 +44,7 @@ def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Row
                 yield from _apart(state, j, rows, room_for)
 
 
-def _beside(state: State, j: int, rows: Rows, room: IntArray) -> Rows:
+def _beside(state: PlacementState, j: int, rows: Rows, room: IntArray) -> Rows:
     """Return the rows with parameter servers: beside the workers as evenly as room allows, then near, then anywhere."""
     servers = state.batch.jobs[j].servers
     count = dict.fromkeys(rows, 0)
@@ -61,7 +61,7 @@ def _beside(state: State, j: int, rows: Rows, room: IntArray) -> Rows:
     return {node: (rows.get(node, (0, 0))[0], count[node]) for node in sorted(count)}
 
 
-def _apart(state: State, j: int, rows: Rows, room: IntArray) -> Iterator[Rows]:
+def _apart(state: PlacementState, j: int, rows: Rows, room: IntArray) -> Iterator[Rows]:
     """Yield the rows with a parameter server each on nodes of their own, those with quiet NICs first, then the near."""
     servers = state.batch.jobs[j].servers
     room = np.minimum(room, 1)
@@ -76,7 +76,7 @@ def _fullest(rows: Rows) -> int:
     return max(rows, key=lambda node: (rows[node][0], -node))
 
 
-def nearest_first(state: State, seed: int) -> IntArray:
+def nearest_first(state: PlacementState, seed: int) -> IntArray:
     """Return all nodes by their distance from `seed` in the network, ties by number."""
     group = state.batch.group
     distance = (group != group[:, seed][:, None]).sum(axis=0)
@@ -89,7 +89,7 @@ _LOOK = 0.4
 """What the verifier takes, in terms of the time in which the plan was made."""
 
 
-def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State | None:
+def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> PlacementState | None:
     """Place every job by the best of `policies`, offer the plan, and return it; `None` if some gang found no place.
 
     Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
@@ -125,13 +125,13 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
     return None
 
 
-def first(run: Run, batch: Batch) -> State | None:
+def first(run: Run, batch: Batch) -> PlacementState | None:
     """Return the placement of the best plan there is, or that of the best of some policies, offered."""
     if run.plan is not None:
-        state = State(batch)
+        state = PlacementState(batch)
         state.restore(rows_of(batch, run.plan))
         return state
-    best: tuple[float, State] | None = None
+    best: tuple[float, PlacementState] | None = None
     for policy in (empty_nodes, least_interference, nearest_by_size, topology):
         state_ = build(run, batch, [policy], policy.__name__)
         if state_ is not None and (best is None or state_.total < best[0]):
@@ -139,9 +139,9 @@ def first(run: Run, batch: Batch) -> State | None:
     return best[1] if best else build(run, batch, (topology, best_fit, least_interference, nearest), "topology")
 
 
-def start(batch: Batch, stay: bool = True) -> State:
+def start(batch: Batch, stay: bool = True) -> PlacementState:
     """Return the placement of the jobs that run and can stay: those pinned and, if they are to, those that may move."""
-    state = State(batch)
+    state = PlacementState(batch)
     movable = [(j, rows) for j, (rows, _) in batch.standing.items()] if stay else []
     for j, rows in [*batch.pinned.items(), *movable]:
         if stays(state, j, rows):
@@ -150,12 +150,12 @@ def start(batch: Batch, stay: bool = True) -> State:
     return state
 
 
-def stays(state: State, j: int, rows: Rows) -> bool:
+def stays(state: PlacementState, j: int, rows: Rows) -> bool:
     """Return whether job j, which is not placed, can be on just these rows."""
     return all((w or p) and state.holds(j, node, w, p) for node, (w, p) in rows.items())
 
 
-def cheapest(state: State, j: int, policies: Sequence[Policy], before: Rows | None = None) -> None:
+def cheapest(state: PlacementState, j: int, policies: Sequence[Policy], before: Rows | None = None) -> None:
     """Place job j, which is not placed, where the goal is least; leave it out if that is better or nothing fits.
 
     Args:
@@ -183,7 +183,7 @@ def cheapest(state: State, j: int, policies: Sequence[Policy], before: Rows | No
     state.settle()
 
 
-def _insert(state: State, j: int, policies: Sequence[Policy]) -> bool:
+def _insert(state: PlacementState, j: int, policies: Sequence[Policy]) -> bool:
     cheapest(state, j, policies)
     return bool(state.rows[j]) or state.batch.jobs[j].value is not None
 

@@ -21,7 +21,7 @@ from .online.policy import Scored
 from .online.state import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, kind_of, need
 from .policies import Offer, Policy, around, take
 from .prepare import Batch, Indices
-from .state import State
+from .state import PlacementState
 
 _LAST = 1e9
 """The score of a node that has room only if its shares are packed anew."""
@@ -121,7 +121,7 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
     return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
 
 
-class View:
+class NodesView:
     """Nodes as policies for single tasks see them, `online.state.Slots` of one node each.
 
     Args:
@@ -142,7 +142,7 @@ class View:
         """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
         return accepting(self._fleet, self.specs, wanted)
 
-    def read(self, state: State) -> None:
+    def read(self, state: PlacementState) -> None:
         """Take what is free from a placement under construction."""
         idle = np.where(self._column < state.free_gpu[:, None], GPU, 0)
         self.free = np.where(self._column < self._gpus, idle, -1).astype(np.int64)
@@ -176,12 +176,12 @@ def scored(make: Callable[[Batch], Scored]) -> Policy:
     Args:
         make: the policy for single tasks; what it learns of a batch is kept as long as that is.
     """
-    known: WeakKeyDictionary[Batch, tuple[View, Scored]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[Batch, tuple[NodesView, Scored]] = WeakKeyDictionary()
 
     def policy(offer: Offer, degree: int) -> dict[int, int]:
         state, room = offer.state, offer.room
         if state.batch not in known:
-            known[state.batch] = View(state.batch), make(state.batch)
+            known[state.batch] = NodesView(state.batch), make(state.batch)
         view, scores = known[state.batch]
         view.read(state)
         wanted = _need(state.batch.jobs[offer.job].worker)

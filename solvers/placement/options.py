@@ -28,7 +28,7 @@ from ..run import Run
 from .best_case import BestCase
 from .prepare import Batch, Indices
 from .pricing import DEEPEST, Found, Kind, search, work_of
-from .state import State
+from .state import PlacementState
 
 _PARTS = 8
 """Of a GPU at most, see `parts_of`."""
@@ -171,7 +171,7 @@ def parts_of(batch: Batch) -> int:
     return next((n for n in range(1, _PARTS) if np.allclose(shares * n, np.round(shares * n), atol=TOLERANCE)), _PARTS)
 
 
-def staying(state: State, node: int) -> Options:
+def staying(state: PlacementState, node: int) -> Options:
     """Return an option for each job that stays on a node, of a family of its own; none takes any of the room.
 
     It costs what the job does if that is due to who is here, and else nothing: the job spans nodes or shares a GPU.

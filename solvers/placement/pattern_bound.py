@@ -40,7 +40,7 @@ from .build import start
 from .columns import merged_kinds
 from .options import Options, Pricing, joined, parts_of, relaxed_options, staying, within
 from .prepare import Batch, Indices
-from .state import State
+from .state import PlacementState
 
 _STEPS = 2_000_000
 """Sets of options that a search looks at."""
@@ -117,7 +117,7 @@ class NodeKind:
         return np.sort(order[np.concatenate([[True], rank[1:] < least[:-1]])])
 
 
-def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: State, *, known: bool) -> list[NodeKind]:
+def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
     """Return the kinds of nodes that may hold a job of the families.
 
     Args:
@@ -147,7 +147,7 @@ def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: State, *, k
     return found
 
 
-def holds_workers(state: State, node: int) -> bool:
+def holds_workers(state: PlacementState, node: int) -> bool:
     """Return whether a job that stays has workers on a node."""
     return any(workers for workers, _ in state.at.get(node, {}).values())
 

@@ -17,7 +17,7 @@ from .cpsat import suitable_solver
 from .gpu_assignment import as_plan, rows_of
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch, Rows
-from .state import State
+from .state import PlacementState
 
 _NODES = 32
 """Nodes that a server without one is tried on, those with most idle NICs."""
@@ -53,7 +53,7 @@ def assign_nodes(columns: Columns, patterns: list[Pattern], evenly: bool) -> lis
     return rows
 
 
-def place_servers(state: State) -> bool:
+def place_servers(state: PlacementState) -> bool:
     """Put the servers that are on no node yet, gang by gang, where the goal is then least; return if they fit."""
     for j, job in enumerate(state.batch.jobs):
         here = state.rows[j]
@@ -82,7 +82,7 @@ def place_servers(state: State) -> bool:
     return True
 
 
-def swap_nodes(state: State, columns: Columns) -> float:
+def swap_nodes(state: PlacementState, columns: Columns) -> float:
     """Swap what nodes of a kind in different racks hold while that helps; return the goal."""
     batch = columns.batch
     rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
@@ -104,7 +104,7 @@ def swap_nodes(state: State, columns: Columns) -> float:
     return total
 
 
-def _swapped(state: State, rows: list[Rows], a: int, b: int) -> list[Rows]:
+def _swapped(state: PlacementState, rows: list[Rows], a: int, b: int) -> list[Rows]:
     there = {a: b, b: a}
     changed = {*state.at[a], *state.at[b]}
     return [{there.get(n, n): task for n, task in row.items()} if j in changed else row for j, row in enumerate(rows)]
@@ -190,7 +190,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     """Choose among patterns; return whether the model was solved to its end."""
     batch = columns.batch
     model = PatternModel(columns, found)
-    state = State(batch)
+    state = PlacementState(batch)
 
     class Watcher(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
@@ -225,7 +225,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
-def _offer(run: Run, columns: Columns, state: State, rows: list[Rows]) -> None:
+def _offer(run: Run, columns: Columns, state: PlacementState, rows: list[Rows]) -> None:
     state.restore(rows)
     if not place_servers(state) or not state.complete():
         return

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
 from .prepare import Indices, Tree
-from .state import State
+from .state import PlacementState
 
 _PARTS = 4
 """Of the parts of the network that hold a gang, the tightest so many are looked into."""
@@ -49,7 +49,7 @@ class Offer:
         room: of its workers, int (m,), to be left as it is.
     """
 
-    def __init__(self, state: State, job: int, room: IntArray) -> None:
+    def __init__(self, state: PlacementState, job: int, room: IntArray) -> None:
         self.state, self.job, self.room = state, job, room
         self.free, self.tree = state.free_gpu, state.batch.tree
 

@@ -16,7 +16,7 @@ from .gpu_assignment import as_plan, dislike, fewest, meeting, pack
 from .prepare import Batch, Rows, fits, gpu_room
 
 
-class State:
+class PlacementState:
     """Rows of every job, with the goal kept up to date: a change touches only the jobs that meet it.
 
     Attributes:

@@ -10,15 +10,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 
-from ..compiled.kernel import kernel
 from ..run import Run
-from .bounds import flows
 from .classic import lists
 from .local_search import local_search
 from .prepare import ShiftedRun, prepare
 from .starts import starts
+from .workload_bounds import makespan_bound, mean_jct_bound
 
-_flows = kernel(flows)
 EXACT, PRICED = 100, 2_000
 """Jobs up to which schedules are searched for, and up to which the time-indexed LP is solved."""
 
@@ -71,28 +69,3 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
         local_search(seen, p)
     bound = quick if run.bound is None else max(quick, run.bound)
     return Clairvoyant(bound if run.objective is None else min(bound, run.objective), run.objective)
-
-
-def mean_jct_bound(workload: Workload, gpus: int) -> float:
-    """Return the largest of three relaxations of the mean completion less submission, seconds.
-
-    Each job alone. All work squashed on one preemptive machine as fast as all GPUs together, by shortest remaining time
-    (Schrage 1968). On the same machine the least sum of mean busy times, which a job's completion exceeds by half its
-    duration (Goemans 1996). A job that holds a share of its GPUs counts as so much less work.
-    """
-    submit, duration = np.asarray(workload.submit), np.asarray(workload.duration)
-    work = duration * workload.gpus * np.asarray(workload.share) / gpus
-    order, gain, n = np.argsort(submit, kind="stable"), np.ones(len(work)), len(work)
-    ended, busy = _flows(submit, work, gain, order, True)[0], _flows(submit, work, gain, order, False)[1]
-    alone = duration.mean()
-    # sums of n terms are rounded n times, and so is the clock of whoever schedules
-    bound = max(alone, ended / n, busy / n + alone / 2) * (1 - n * np.spacing(1.0))
-    return max(0.0, float(bound - np.spacing((submit + duration).max())))
-
-
-def makespan_bound(workload: Workload, gpus: int) -> float:
-    """Return what the last completion is at least, seconds: of a job alone, of all work submitted from some time on."""
-    submit, duration = np.asarray(workload.submit), np.asarray(workload.duration)
-    order = np.argsort(-submit, kind="stable")
-    work = np.cumsum((duration * workload.gpus * np.asarray(workload.share))[order]) / gpus
-    return float(max((submit + duration).max(), (submit[order] + work).max()))

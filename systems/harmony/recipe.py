@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
 from gangplan.learned.policy.settings import limited
@@ -150,7 +150,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:HarmonyPolicy.load"),
+    load=Later(f"{__package__}.policy:HarmonyPolicy.load"),
     judge=judge,
     data="drawn cases of gangplan.systems.interference.cases, under speeds predicted by a model fitted to a log",
 )

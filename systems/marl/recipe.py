@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
 from gangplan.learned.policy.settings import limited
@@ -117,7 +117,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:MarlPolicy.load"),
+    load=Later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,
     data="small data centres of gangplan.systems.interference, under speeds predicted by models fitted to logs",
 )

@@ -9,7 +9,8 @@ import numpy as np
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.solvers.schedule.clairvoyant import clairvoyant, mean_jct_bound
+from gangplan.solvers.schedule.clairvoyant import clairvoyant
+from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
 from .arrays import cluster_of
 from .step import least_cost

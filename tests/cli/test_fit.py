@@ -41,7 +41,7 @@ def test_table_of_jobs_together(tmp_path: Path, cli: Any, monkeypatch: pytest.Mo
     """A table of one's own gets a row for each model, judged on combinations held out; the page's example is one."""
     from gangplan.learned.interference import models
 
-    page = (Path(__file__).parents[2] / "docs" / "speed-models.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "speeds.md").read_text()
     example = re.search(r"```csv\n(.*?)```", page, re.DOTALL)
     assert example is not None
     path = tmp_path / "mine.csv"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid import compiling, table, worker
-from gangplan.hybrid.plan import plan
 from gangplan.hybrid.portfolio import Crew
 from gangplan.hybrid.table import Entry, named
+from gangplan.hybrid.timetable import timetable
 from gangplan.instances.generators.jobs import moldable
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite_of
@@ -128,7 +128,7 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compiling, "ENTRIES", table.ENTRIES)
     run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
     prepared = suite_of(run.problem).prepare(run)
-    slots = plan(Crew(run, "auto").survey(prepared), 0.0, 3600.0).slots
+    slots = timetable(Crew(run, "auto").survey(prepared), 0.0, 3600.0).slots
     assert slots and not any(slot.entry.learned for slot in slots) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]
     assert compiling.kernels("schedule")

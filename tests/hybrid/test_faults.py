@@ -13,7 +13,7 @@ import pytest
 
 from gangplan import PartitionPlan, solve, verify
 from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister
-from gangplan.hybrid.plan import Slot
+from gangplan.hybrid.timetable import Slot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method

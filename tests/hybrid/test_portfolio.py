@@ -11,8 +11,8 @@ import pytest
 
 from gangplan import solve, warm_up
 from gangplan.hybrid import Entry, display, portfolio, table
-from gangplan.hybrid.plan import plan
 from gangplan.hybrid.portfolio import can_run_here
+from gangplan.hybrid.timetable import timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
@@ -39,7 +39,7 @@ def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str,
     run = Run(problem, time_limit=60)
     prepared = suite(problem.objective).prepare(run)
     situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked, loaded=True)
-    plans = [plan(situation, 0.0, left) for left in seconds]
+    plans = [timetable(situation, 0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import gangplan
 from gangplan.hybrid import Entry, register, unregister, workers
-from gangplan.hybrid.plan import Slot
 from gangplan.hybrid.processes import Process, guarded, listen
+from gangplan.hybrid.timetable import Slot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method

@@ -304,7 +304,8 @@ class World:
         for x in starts.values():
             seats = {(n, g) for n, gpus in x.nodes.items() for g in gpus}
             got = len(seats & mine)
-            hold(x.job != stop.other or got, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
+            there = got or not nodes.keys().isdisjoint(x.nodes)  # it may be for cores or memory, with other GPUs
+            hold(x.job != stop.other or there, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
             if x.tier == "stops" and got and x.job not in stopped:
                 share, longest = share + got / len(seats & freed), max(longest, x.seconds)
         gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)

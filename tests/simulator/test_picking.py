@@ -105,3 +105,11 @@ def test_the_checker() -> None:
         check_picks(Any_)
     with pytest.raises(ValueError, match="read-only"):
         check_picks(Writes)
+
+
+def test_a_policy_that_never_picks() -> None:
+    """One that lets everybody wait in every scene is refused, and one without `needs` is told so."""
+    with pytest.raises(AssertionError, match="lets all wait"):
+        check_picks(type("Waits", (Shortest,), {"act": lambda self, scene: WAIT}))
+    with pytest.raises(AssertionError, match="has no `needs`"):
+        check_picks(type("Needless", (), {"act": Shortest.act}))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..jobs import Cluster, Policy, RoundJobs
+from ..jobs import Cluster, RoundJobs, RoundsPolicy
 from .fifo import Fifo, FifoPerf, FifoRandom
 from .shares import FinishTimeFairness, MaxMinFairness, MaxMinFairnessPerf, MaxSumThroughput, MinTotalDuration
 
-ROUND_POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
+ROUND_POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], RoundsPolicy]] = {
     "fifo": Fifo,
     "fifo_random": FifoRandom,
     "fifo_perf": FifoPerf,
@@ -20,4 +20,4 @@ ROUND_POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
 }
 """By name: what makes a policy for jobs, a cluster and a seed."""
 
-__all__ = ["ROUND_POLICIES", "Policy"]
+__all__ = ["ROUND_POLICIES", "RoundsPolicy"]

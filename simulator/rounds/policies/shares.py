@@ -4,9 +4,9 @@ Shares :math:`x_{ij}` are of the time that group i gets on type j. All LPs keep 
 :math:`\sum_j x_{ij} \le 1`, and (b) each type's GPUs, :math:`\sum_i u_i x_{ij} \le r_j`, where :math:`u_i` are the GPUs
 of all jobs of group i (section 3.1).
 
-Optima are many, and which is taken moves the mean JCT by up to a fifth (`docs/rounds.md`). An interior-point solution
-without crossover lies inside the face of optima and spreads shares over types; a vertex gives each job as few types
-as can be.
+Optima are many, and which is taken moves the mean JCT by up to a fifth (`docs/tried/measured.md`). An interior-point
+solution without crossover lies inside the face of optima and spreads shares over types; a vertex gives each job as few
+types as can be.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from ..policies import GANG_POLICIES
 from .fgd import Mix
 from .placer import NodeAllocation, Placer
 from .policies import TASK_POLICIES, make_policy
-from .policy import Choice, Policy
+from .policy import Choice, TaskPolicy
 from .state import State
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Mix",
     "NodeAllocation",
     "Placer",
-    "Policy",
     "State",
+    "TaskPolicy",
     "make_policy",
 ]

@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.job import Task
 
 from .fgd import FGD, Mix
-from .policy import Choice, Policy, Scored, free_gpus, hundredths, tightest
+from .policy import Choice, Scored, TaskPolicy, free_gpus, hundredths, tightest
 from .state import GPU, Long, Need, Slots, State, kind_of, need
 from .stranding import Stranding
 
@@ -157,7 +157,7 @@ class GpuClustering(Scored):
         return 26.0 * there - used, tightest(state.free[slots], wanted.share)
 
 
-TASK_POLICIES: Mapping[str, Callable[[Mix, int], Policy]] = {
+TASK_POLICIES: Mapping[str, Callable[[Mix, int], TaskPolicy]] = {
     "random": lambda mix, seed: RandomFit(seed),
     "least_loaded": lambda mix, seed: LeastLoaded(),
     "tetris": lambda mix, seed: Tetris(),
@@ -172,7 +172,7 @@ TASK_POLICIES: Mapping[str, Callable[[Mix, int], Policy]] = {
 """What makes each policy, from the mix of tasks to expect and the seed of random choices."""
 
 
-def make_policy(name: str, mix: Mix, seed: int = 0) -> Policy:
+def make_policy(name: str, mix: Mix, seed: int = 0) -> TaskPolicy:
     """Return a policy that has seen nothing yet.
 
     Args:

@@ -19,7 +19,7 @@ CLASSES = 1024
 """Needs whose scores are kept; the one kept longest goes first."""
 
 
-class Policy(Protocol):
+class TaskPolicy(Protocol):
     """Chooses where a task goes, seeing what is there and never what comes."""
 
     def choose(self, state: State, task: Task) -> Choice | None:

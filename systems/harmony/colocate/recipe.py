@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
 from gangplan.learned.policy.settings import limited
@@ -80,7 +80,7 @@ RECIPE = Recipe(
     about="where gangs are placed that slow one another down, by speeds that a log tells",
     config=Settings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("fit", of.updates, of.updates)]),
-    load=later(f"{__package__}.policy:ColocatePolicy.load"),
+    load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",
 )

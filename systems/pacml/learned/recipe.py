@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
 from gangplan.learned.policy.settings import limited
@@ -136,8 +136,8 @@ RECIPE = Recipe(
             Step("correction", of.corrected_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:RampPolicy.load"),
+    load=Later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=later(f"{__package__}.onnx:export"),
+    export=Later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import PpoSettings, limited
@@ -129,7 +129,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:TopdrlPolicy.load"),
+    load=Later(f"{__package__}.policy:TopdrlPolicy.load"),
     judge=judge,
     data="drawn workloads of TopDRL's mix",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
 from gangplan.learned.policy.settings import limited
@@ -69,7 +69,7 @@ RECIPE = Recipe(
     about="which job starts next on TopDRL's cluster, and on which GPUs, or to wait",
     config=Settings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("imitation", of.updates, of.validate_every)]),
-    load=later(f"{__package__}.policy:SelectPolicy.load"),
+    load=Later(f"{__package__}.policy:SelectPolicy.load"),
     judge=judge,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on 2 racks of 4 nodes of 4 GPUs",
 )

@@ -248,3 +248,16 @@ def test_cores_count_in_room() -> None:
     scheduler.submit(job("short", 1, worker=Demand(1.0, cpu=8.0)), 10.0, now=5.0)
     decision = scheduler.decide(60.0)
     assert names(decision.stops) == {"cores"} and "short" in names(decision.starts)
+
+
+def test_the_first_of_a_pool_is_not_delayed_from_a_wider_one() -> None:
+    """A long job that may run anywhere does not take the node for which the gang before it waits."""
+    fleet = replace(Fleet.regular(1, 2, 8), labels=("a", "b"), labelled=np.array([[True, False], [False, True]]))
+    scheduler = Scheduler(fleet, "heuristic")
+    scheduler.submit(GangJob("full", "m", (8,), requires=("a",)), 10.0)
+    scheduler.submit(GangJob("late", "m", (3,), requires=("b",)), 10.0, price=0.0)
+    assert len(scheduler.decide(60.0).starts) == 2
+    scheduler.submit(GangJob("gang", "m", (8,), requires=("b",)), 1e5)
+    scheduler.submit(GangJob("long", "m", (1,)), 1e6)
+    scheduler.submit(GangJob("short", "m", (1,)), 50.0)
+    assert {start.job for start in scheduler.decide(60.0, now=100.0).starts} == {"short"}

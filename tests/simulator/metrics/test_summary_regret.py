@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.metrics import regret
-from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
+from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
 
 def test_by_hand() -> None:

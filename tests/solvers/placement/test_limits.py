@@ -17,7 +17,7 @@ from gangplan.solvers.placement.bounds import impossible
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.state import State
+from gangplan.solvers.placement.state import PlacementState
 
 MANY: dict[str, Any] = {"menus": 0.3, "selectors": 0.2, "spread": 0.2, "apart": 0.1, "whole_nodes": 0.1, "running": 0.2}
 
@@ -80,9 +80,9 @@ def test_a_bound_stops_when_told() -> None:
 def test_equal_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time to prepare a batch goes by its kinds of jobs, not by its jobs."""
     calls = {"room": 0, "alone": 0}
-    room, alone = State.room, rate._alone
+    room, alone = PlacementState.room, rate._alone
 
-    def counted_room(self: State, j: int) -> Any:
+    def counted_room(self: PlacementState, j: int) -> Any:
         calls["room"] += 1
         return room(self, j)
 
@@ -90,7 +90,7 @@ def test_equal_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         calls["alone"] += 1
         return alone(*arguments, **named)
 
-    monkeypatch.setattr(State, "room", counted_room)
+    monkeypatch.setattr(PlacementState, "room", counted_room)
     monkeypatch.setattr(rate, "_alone", counted_alone)
     problem = gangs(jobs=600, racks=10, nodes=60, load=0.2, collective="ring")
     kinds = {(job.model, job.worker, job.workers) for job in problem.jobs}

@@ -16,9 +16,9 @@ from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import Mix, make_policy
-from gangplan.solvers.placement.online import State as OnlineState
+from gangplan.solvers.placement.online import PlacementState as OnlineState
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.state import State
+from gangplan.solvers.placement.state import PlacementState
 
 FLEET = Fleet.regular(racks=2, nodes=3, gpus=4, cpu=32.0, memory=100.0, link=10.0, nic=2.0)
 SPEEDS = SpeedModel(
@@ -32,10 +32,10 @@ SPEEDS = SpeedModel(
 )
 
 
-def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> State:
+def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> PlacementState:
     """Build a state of these jobs, some of them placed: name -> node -> workers."""
     batch = Batch(PlacementProblem(fleet, jobs, SPEEDS))
-    state = State(batch)
+    state = PlacementState(batch)
     for j, job in enumerate(jobs):
         if job.name in placed:
             state.add(j, {node: (w, 0) for node, w in placed[job.name].items()})
@@ -43,7 +43,7 @@ def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> 
     return state
 
 
-def place(state: State, policy: str, j: int = 0) -> dict[int, int]:
+def place(state: PlacementState, policy: str, j: int = 0) -> dict[int, int]:
     """Return node -> workers of the first place the policy proposes for job j."""
     rows = next(placements(state, j, [BATCH_POLICIES[policy]]))
     return {node: w for node, (w, _) in rows.items()}
@@ -135,7 +135,7 @@ def test_fgd_keeps_what_others_need() -> None:
     jobs, placed = fillers(4, 1, 3, 2, 2, 1)
     mix = (Expected(Task(Demand(4)), 2.0), Expected(Task(Demand(0.5)), 1.0))
     batch = Batch(replace(state_of(GangJob("x", "a", (3,)), *jobs).batch.problem, mix=mix))
-    state = State(batch)
+    state = PlacementState(batch)
     for j, job in enumerate(batch.jobs):
         if job.name in placed:
             state.add(j, {node: (w, 0) for node, w in placed[job.name].items()})
@@ -151,7 +151,7 @@ def test_scores_are_those_of_single_tasks(policy: str) -> None:
         mix = Mix.of([Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)])
         expected = tuple(Expected(t) for t in (Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)))
         problem = replace(problem, jobs=(x, *problem.jobs), mix=expected)
-        state, online = State(Batch(problem)), OnlineState(problem.fleet, kinds=True)
+        state, online = PlacementState(Batch(problem)), OnlineState(problem.fleet, kinds=True)
         for j in range(1, len(problem.jobs)):
             state.add(j, next(placements(state, j, [BATCH_POLICIES["load_balance"]])))
         plan = state.plan()

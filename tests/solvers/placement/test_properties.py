@@ -20,7 +20,7 @@ from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.state import State
+from gangplan.solvers.placement.state import PlacementState
 
 SEEDS = st.integers(0, 10**6)
 
@@ -147,7 +147,7 @@ def test_costs_are_those_of_the_verifier(seed: int) -> None:
     if impossible(batch) is not None or batch.pinned:
         return
     rng = np.random.default_rng(seed)
-    state, table = State(batch), list(BATCH_POLICIES.values())
+    state, table = PlacementState(batch), list(BATCH_POLICIES.values())
     for _ in range(30):
         j = int(rng.integers(len(batch.jobs)))
         if state.rows[j]:

@@ -8,7 +8,7 @@ from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.policies import first_fit
 from gangplan.solvers.placement.prepare import Batch
-from gangplan.solvers.placement.state import State
+from gangplan.solvers.placement.state import PlacementState
 
 
 def test_a_node_holds_what_the_room_of_all_says() -> None:
@@ -17,7 +17,7 @@ def test_a_node_holds_what_the_room_of_all_says() -> None:
     for seed in range(60):
         rng = np.random.default_rng(seed)
         batch = Batch(random_problem(rng))
-        state = State(batch)
+        state = PlacementState(batch)
         for j in range(len(batch.jobs)):
             room = state.room(j)
             for node, workers in np.ndindex(batch.n_nodes, 3):

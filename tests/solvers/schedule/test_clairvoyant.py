@@ -12,8 +12,9 @@ from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import simulate
 from gangplan.solvers.schedule.bounds import flows
-from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
+from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.enumeration import optimum
+from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
 
 
 def trace(seed: int, n: int, load: float = 1.0) -> Workload:

@@ -1,4 +1,4 @@
-"""What is planned in which situation; nothing runs."""
+"""Which method gets which slot in which situation; nothing runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from gangplan.hybrid.plan import Situation, plan, worth_a_worker
-from gangplan.hybrid.table import Entry
+from gangplan.hybrid.table import Entry, register, suited, unregister
+from gangplan.hybrid.timetable import Situation, timetable, worth_a_worker
+from gangplan.instances import InstanceError
+from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
 
@@ -31,7 +33,7 @@ COLD = {"complete": False, "loaded": False, "local": frozenset[str]()}
 
 def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[str, str]]:
     """Return who runs where, in order."""
-    return [(x.entry.name, x.where) for x in plan(Situation(entries, **facts), 0.0, seconds).slots]
+    return [(x.entry.name, x.where) for x in timetable(Situation(entries, **facts), 0.0, seconds).slots]
 
 
 SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
@@ -96,7 +98,7 @@ def test_situations(entries: Sequence[Entry], seconds: float, facts: dict[str, A
 
 def test_slots_follow_one_another_to_the_end() -> None:
     """A slot begins where the one before it ends, the last one ends with the solve, and each takes its share."""
-    planned = plan(Situation(TABLE, local=LOCAL), 2.0, 12.0).slots
+    planned = timetable(Situation(TABLE, local=LOCAL), 2.0, 12.0).slots
     assert [x.begin for x in planned] == [2.0, *(x.end for x in planned[:-1])] and planned[-1].end == 12.0
     assert [x.given.share for x in planned] == pytest.approx([0.6, 0.4, 1.0])
     assert planned[0].end - planned[0].begin == pytest.approx(0.6 * 10.0)
@@ -105,14 +107,14 @@ def test_slots_follow_one_another_to_the_end() -> None:
 def test_who_is_done_is_not_planned_again() -> None:
     """The time that a method has given back goes to those after it; its namesake right after it has had its turn."""
     situation = Situation((QUICK, SEARCH, entry("search"), EXACT), local=LOCAL)
-    assert [x.entry for x in plan(situation, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
-    assert [x.entry.name for x in plan(situation, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
+    assert [x.entry for x in timetable(situation, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
+    assert [x.entry.name for x in timetable(situation, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
 
 
 def test_whoever_could_not_be_followed_has_all() -> None:
     """A search has all of hundredths of a second if only a solver follows, which needs a process; not of a second."""
     for seconds, share in ((0.07, 1.0), (1.0, 0.4)):
-        planned = plan(Situation((SEARCH, EXACT), local=LOCAL, asked=False), 0.0, seconds)
+        planned = timetable(Situation((SEARCH, EXACT), local=LOCAL, asked=False), 0.0, seconds)
         assert planned.slots[0].share == share
 
 
@@ -120,10 +122,10 @@ def test_why_others_have_no_slot() -> None:
     """Who is unfit, stands in for nobody, or has no time is named with the reason."""
     policy, stands = entry("policy", learned=True, least=1.0), entry("stands", stand_in=True)
     unfit = {"exact": "exactlib is not installed"}
-    planned = plan(Situation((policy, stands, EXACT), unfit=unfit), 0.0, 0.5)
+    planned = timetable(Situation((policy, stands, EXACT), unfit=unfit), 0.0, 0.5)
     assert planned.left_out == {**unfit, "stands": "what it stands in for is loaded"}
     assert planned.late == {"policy": "no time to encode the problem"}
-    late = plan(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late
+    late = timetable(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late
     assert late == dict.fromkeys(("search", "exact"), "no time for a process of its own")
 
 
@@ -134,3 +136,15 @@ def test_why_others_have_no_slot() -> None:
 def test_when_a_worker_is_asked_for(seconds: float, loaded: bool, worth: bool) -> None:
     """Milliseconds are too few for a worker, and tenths of a second where all is loaded here."""
     assert worth_a_worker(seconds, loaded=loaded) is worth
+
+
+def test_order_of_the_table() -> None:
+    """Quick ones are first, then what others added, then learned ones; a bare function is no method."""
+    register(Entry("throughput", "mine", Method(lambda run, prepared: None)))
+    try:
+        kinds = [(x.quick, x.added, x.learned) for x in suited(generate("layered", ops=20, devices=2))]
+    finally:
+        unregister("throughput", "mine")
+    assert kinds == sorted(kinds, reverse=True) and (False, True, False) in kinds
+    with pytest.raises(InstanceError, match=r"method: .* is no Method; write Method"):
+        register(Entry("throughput", "bare", lambda run, prepared: None))  # type: ignore[arg-type]

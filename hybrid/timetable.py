@@ -1,4 +1,4 @@
-"""Plan a solve: which method runs when, where and why. Nothing runs here, and no clock is read."""
+"""Lay out a solve: which method runs when, where and why. Nothing runs here, and no clock is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHY = {WORKER: "its turn", BESIDE: "only proves bounds", ALONE: "registered", P
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """A method's place in a plan.
+    """A method's place in a timetable.
 
     Attributes:
         entry: the method.
@@ -41,13 +41,13 @@ class Slot:
 
     @property
     def given(self) -> Entry:
-        """The entry with its share in this plan."""
+        """The entry with its share in this timetable."""
         return self.entry if self.share is None else replace(self.entry, share=self.share)
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan depends on besides the time.
+    """What a timetable depends on besides the time.
 
     Attributes:
         entries: of the table that are for the problem, in its order, or the one that was asked for.
@@ -73,7 +73,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Timetable:
     """Slots in their order, and why other methods have none: for good, or for want of time."""
 
     slots: tuple[Slot, ...]
@@ -86,8 +86,8 @@ def worth_a_worker(seconds: float, *, loaded: bool) -> bool:
     return seconds >= PROCESS and not (seconds < SHORT and loaded)
 
 
-def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Plan:
-    """Plan from `now` to `end`, seconds since the call, without the entries that are `done`.
+def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
+    """Lay out the time from `now` to `end`, seconds since the call, without the entries that are `done`.
 
     First come quick methods here, then registered ones, each alone, then the table: here while no worker has been
     asked for and the method can begin at once, then in the worker. What needs more seconds than are left goes last.
@@ -98,7 +98,7 @@ def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Pl
         where = WORKER if s.asked else ALONE if entry.added else HERE
         late = {entry.name: _NO_PROCESS} if where == ALONE and left < PROCESS else {}
         slot = Slot(entry, where, "asked for by name", now, end, 1.0)
-        return Plan(() if done or late or s.unfit else (slot,), s.unfit, late)
+        return Timetable(() if done or late or s.unfit else (slot,), s.unfit, late)
     queue, left_out, late = _queue(s, left, done)
     beside = [x for x in queue if x.beside and s.asked and s.cores > 1 and left >= max(SHORT, x.least)]
     queue = [x for x in queue if x not in beside]
@@ -123,7 +123,7 @@ def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Pl
     if not s.complete:
         slow = [x.entry for x in workers if x.entry.quick and x.entry.does.kernels is not None]
         aside += [Slot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in slow[:1]]
-    return Plan((*ours, *aside, *workers), {**s.unfit, **left_out}, late)
+    return Timetable((*ours, *aside, *workers), {**s.unfit, **left_out}, late)
 
 
 def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry], dict[str, str], dict[str, str]]:
