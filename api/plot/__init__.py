@@ -119,6 +119,7 @@ def check_panel(panel: str | None, kind: type) -> None:
 
 def render(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
     """Return the content of a file of the kind that the ending of `path` says; see `picture`. Nothing is written."""
+    check(path)
     return picture(problem, plan, **more).render(path)
 
 
