@@ -10,14 +10,12 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
-from gangplan.systems.harmony.colocate.joint import DELAY, Joint
-from gangplan.systems.harmony.colocate.policy import SLACK
+from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint
 from gangplan.systems.interference.baselines import Policy
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.greedy import Rows
+from gangplan.systems.interference.greedy import Rows, places, rooms
 from gangplan.systems.interference.ground import Interference
-from gangplan.systems.interference.places import places, rooms
 from gangplan.systems.interference.policies import make_policy
 from gangplan.systems.interference.rivals import CONSOLIDATE, PATIENCE
 

@@ -104,7 +104,7 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
 
         return RandomScores(task.seed, plans=name == RANDOM_BOTH)
     if name in PAST:
-        from gangplan.systems.pacml.learned.past import PastPlans
+        from gangplan.systems.pacml.learned.hindsight import PastPlans
 
         return PastPlans(task.seed, PAST[name])
     if weights is None:
@@ -128,7 +128,7 @@ def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobTy
 
 @lru_cache(maxsize=8)
 def _learned(path: Path, guarded: bool, plans: bool) -> Any:
-    from gangplan.systems.pacml.learned.past import Futures
+    from gangplan.systems.pacml.learned.hindsight import Futures
     from gangplan.systems.pacml.learned.policy import RampPolicy
 
     return RampPolicy.load(path, guarded=guarded, futures=Futures() if plans else None)

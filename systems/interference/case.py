@@ -14,7 +14,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.simulator.snapshots import Truth
 
 from .job_types import Jobs
-from .room import servers_for
+from .speeds import servers_for
 from .truths import HiddenTruth
 
 INTERVAL = 1200.0

@@ -26,8 +26,7 @@ from gangplan.instances.readers.traces import read_trace
 from .case import Case, harmony_fleet
 from .centres import centres, moved
 from .job_types import MEASURED, TESTBED, Jobs, JobTypes
-from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
-from .truths import HiddenTruth, contention
+from .truths import EPOCH, HiddenTruth, contention, gangs_of, gpu_pairs, link_pairs
 
 DATA = "../shared/data"
 """Where published data is, unless said otherwise."""

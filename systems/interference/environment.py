@@ -24,8 +24,7 @@ from gangplan.simulator.snapshots import Long, Snapshots
 
 from .case import Case
 from .outcome import InterferenceOutcome
-from .room import advance, servers_for, task_mask
-from .speeds import Where
+from .speeds import Where, advance, servers_for, task_mask
 from .truths import HiddenTruth
 
 WORKER, SERVER = range(2)

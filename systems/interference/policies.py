@@ -11,16 +11,14 @@ from gangplan.instances import InstanceError
 from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
 
-from ..harmony.colocate.joint import Joint
 from ..harmony.colocate.kernel import Fitted
-from ..harmony.colocate.policy import Slowdowns
+from ..harmony.colocate.policy import Joint, Slowdowns
 from .agents import Team
 from .baselines import Policy
-from .bidders import Local
+from .bidders import Actors, Local, Processes
 from .case import Case
 from .greedy import Greedy, Packing
 from .market import Market
-from .remote import Actors, Processes
 from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines, tuned
 
 BIDS = "colocate-leaf-spine"

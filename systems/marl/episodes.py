@@ -14,11 +14,11 @@ from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.learned.interference.ensemble import Model
 
 from ..harmony.rewards import end_intervals
+from ..interference.agents import Ask, Table
 from ..interference.environment import Environment
 from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
 from ..interference.rivals import CONSOLIDATE, alone
-from ..interference.table import Ask, Table
 from .network import Actor, Asked, asked_of, racks_of
 from .observe import Decision, Plan, Row, Sight
 

@@ -18,9 +18,9 @@ from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer
 
 from ..harmony.rewards import Predicted, fitted, logged
+from ..interference.agents import Table
 from ..interference.cases import TRAINING, VALIDATION
 from ..interference.rivals import baselines
-from ..interference.table import Table
 from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
 from .recipe import Settings

@@ -10,8 +10,8 @@ from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
+from ..interference.agents import Table
 from ..interference.environment import Environment
-from ..interference.table import Table
 from .episodes import Lane, decide
 from .network import Actor
 from .recipe import NAME, Settings

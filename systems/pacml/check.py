@@ -13,8 +13,7 @@ from gangplan.instances.ramp import coordinates, span
 from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.verify.verdict import time_slack
 
-from .jobs import JobType
-from .placement import first_fit
+from .jobs import JobType, first_fit
 from .simulate import Outcome
 from .step import OP_SECONDS, training_step
 

@@ -20,10 +20,10 @@ from gangplan.simulator.envs.episode import Case, Reward, Throughput
 from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
 
+from .allocate import Close
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
+from .batch import JobRows, StateRows
 from .image import draw, require_frame
-from .place import Close
-from .rows import JobRows, StateRows
 from .suites import TRAINING, Suite, suite
 
 

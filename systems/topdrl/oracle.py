@@ -15,12 +15,10 @@ from gangplan.solvers.compiled.kernel import Floats, Floats2, by_reference, kern
 from gangplan.solvers.compiled.routines import below, sow, uniform
 
 from .allocate import ALLOCATORS
-from .arrays import NOW, Cluster, Jobs, State, copy
-from .decode import Listing, decode, is_list, listing, restore, run_list, sort_in
-from .patient import Patient
+from .arrays import NOW, Cluster, Jobs, State, copy, least_cost
+from .decode import Listing, Patient, decode, is_list, listing, restore, run_list, sort_in
 from .rules import DISCIPLINES, SCORES, Rule, rule
 from .simulate import Policy
-from .step import least_cost
 
 RULES = len(ALLOCATORS)
 

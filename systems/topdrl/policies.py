@@ -11,10 +11,9 @@ from gangplan.learned.policy.weights import FOLDER, named
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 
-from .allocate import ALLOCATORS
+from .allocate import ALLOCATORS, Close
+from .decode import Patient
 from .oracle import Oracle
-from .patient import Patient
-from .place import Close
 from .rollout import Rollout
 from .rules import DISCIPLINES, SCORES, rule
 from .simulate import Policy

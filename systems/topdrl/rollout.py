@@ -11,10 +11,22 @@ from gangplan.instances.arrays import BoolArray, FloatArray, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
 
 from .allocate import ALLOCATORS, allocate
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
-from .decode import Listing, decode, restore, sort_in
-from .patient import Patient
-from .step import advance, begin_job, pass_time, start, total_jct
+from .arrays import (
+    ARRIVED,
+    NOW,
+    RUNNING,
+    WAITING,
+    Cluster,
+    Jobs,
+    State,
+    advance,
+    begin_job,
+    copy,
+    pass_time,
+    start,
+    total_jct,
+)
+from .decode import Listing, Patient, decode, restore, sort_in
 
 
 def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) -> tuple[Jobs, State, Ints]:

@@ -12,8 +12,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
 
 from .allocate import ALLOCATORS, choose
-from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, communication, pass_time, remaining
+from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State, begin_job, communication, pass_time, remaining
 
 HEAD, OVERTAKE, EASY = range(3)
 DISCIPLINES = ("head", "overtake", "easy")

@@ -16,8 +16,7 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, Singles, Singles2, kernel
 
-from .servers import place_degree
-from .tables import DEGREES, Tables, Times
+from .tables import DEGREES, Tables, Times, place_degree
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
 """Within how many turns a block is available, see `turn_of`."""

@@ -23,8 +23,7 @@ from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2
 
 from ..arrivals import Case
 from ..simulate import State
-from .servers import free_blocks, hold
-from .tables import DEGREES, Long, Tables, times_of
+from .tables import DEGREES, Long, Tables, free_blocks, hold, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as

@@ -13,7 +13,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.learned.policy import onnx
 
 from .features import WIDTH
-from .past import Futures
+from .hindsight import Futures
 from .policy import Decider, Observation
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ..jobs import JobType
 from ..simulate import Choice, State
 from .features import SUMS, remember, turn_of, write_rows
 from .guard import Guard, LookAhead, LookBack
+from .hindsight import Futures
 from .parts import Part, parts
-from .past import Futures
 from .recipe import NAME, Settings
 from .tables import Times, tables, times_of
 

@@ -23,8 +23,7 @@ from .hindsight import Future, Plans, hindsight, plans
 from .network import Network
 from .recipe import Settings
 from .scenarios import EPISODE, TRAINING, Episode, Scenario
-from .servers import start_job
-from .tables import Tables, Times
+from .tables import Tables, Times, start_job
 from .values import EXPLORE, GAMMA, value_table, weigh, worth
 
 TRIED, FUTURES, HORIZON = 6, 24, 24

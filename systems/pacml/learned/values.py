@@ -15,8 +15,7 @@ from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Int
 
 from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, turn_of
 from .scenarios import Episode, Scenario
-from .servers import start_job
-from .tables import DEGREES, Tables, Times
+from .tables import DEGREES, Tables, Times, start_job
 
 Draw = Callable[[np.random.Generator], Episode]
 """Draws an episode."""

@@ -12,7 +12,7 @@ from gangplan.learned.training.ppo import Observed
 
 from ..batch import Batch
 from ..suites import TRAINING
-from .observe import Halves, observe, set_aside
+from .policy import Halves, observe, set_aside
 from .recipe import Settings
 
 

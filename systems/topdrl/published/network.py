@@ -50,7 +50,7 @@ class Network(nn.Module):
         """Return the scores, (B, outputs).
 
         Args:
-            rows: what `gangplan.systems.topdrl.published.observe.observe` returns, (B, width).
+            rows: what `gangplan.systems.topdrl.published.policy.observe` returns, (B, width).
         """
         of, b = self._of, len(rows)
         flat = rows.float().split([of.rows * of.gpus, of.slots * of.rows * of.widest, len(SCALARS)], dim=1)

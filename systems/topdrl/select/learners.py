@@ -14,9 +14,8 @@ from ..arrays import begin, cluster_of, jobs_of
 from ..rules import rule
 from ..suites import VALIDATION, suite
 from .candidates import scratch_of
-from .episodes import play
+from .episodes import RULES, play
 from .features import WIDTH
-from .guard import RULES
 from .network import Network
 from .recipe import JUDGED, Settings
 from .rollouts import labels

@@ -40,7 +40,7 @@ class SelectPolicy(NetworkPolicy):
     Args:
         network: scores candidates.
         settings: what it was trained with.
-        guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.guard`.
+        guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.episodes`.
     """
 
     recipe, config = NAME, Settings
@@ -60,9 +60,8 @@ class SelectPolicy(NetworkPolicy):
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         from .candidates import scratch_of
-        from .episodes import play
+        from .episodes import RULES, guarded, play
         from .features import WIDTH
-        from .guard import RULES, guarded
 
         s, net = scratch_of(cluster, WIDTH), self.network.compiled()
         if self.guarded:

@@ -13,14 +13,25 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, inner, kern
 from gangplan.solvers.compiled.routines import below, push, sow, uniform
 
 from ..allocate import CLOSEST
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
+from ..arrays import (
+    ARRIVED,
+    NOW,
+    RUNNING,
+    WAITING,
+    Cluster,
+    Jobs,
+    State,
+    begin,
+    begin_job,
+    cluster_of,
+    jobs_of,
+    pass_time,
+)
 from ..decode import Listing, decode, restore, sort_in
-from ..step import begin_job, pass_time
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
-from .episodes import HEAD, PATIENCE, key_of, take_candidate
+from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
 from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
-from .guard import RULES
 from .recipe import Settings
 
 
@@ -28,7 +39,7 @@ class Base(NamedTuple):
     """The rule that goes on, and how far.
 
     Attributes:
-        rule: one of `gangplan.systems.topdrl.select.guard.RULES`, float64 (4,).
+        rule: one of `gangplan.systems.topdrl.select.episodes.RULES`, float64 (4,).
         of: candidates tried, futures, arrivals in each, int64 (3,).
     """
 

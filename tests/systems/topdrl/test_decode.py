@@ -11,9 +11,10 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
-from gangplan.systems.topdrl.decode import Listing, listing, run_list
+from gangplan.systems.topdrl.decode import Listing, Patient, listing, run_list
 from gangplan.systems.topdrl.rules import SCORES, rule
-from gangplan.systems.topdrl.workloads import SMALL
+from gangplan.systems.topdrl.simulate import simulate
+from gangplan.systems.topdrl.suites import SMALL
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)
@@ -53,3 +54,20 @@ def test_what_is_no_list() -> None:
         listing(rule("sjf", "easy"), jobs, cluster)
     with pytest.raises(InstanceError, match="log_slowdown"):
         listing(rule("linear"), jobs, cluster)
+
+
+def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:
+    return Workload(tuple(map(str, range(len(gpus)))), np.array(submit), np.array(gpus), np.array(duration))
+
+
+@pytest.mark.parametrize(("patience", "start"), [(0.091, 105.0), (1.0, 1.0)])
+def test_waits_for_close_gpus_or_not(patience: float, start: float) -> None:
+    """One GPU is idle on each of two nodes: 1.25 / 1.025 as slow as on one is more than e^.091, less than e."""
+    outcome = simulate(_jobs([3, 3, 2], [100, 100, 10], [0, 0, 1]), Fleet.regular(1, 2, 4), Patient(patience=patience))
+    assert outcome.start[2] == pytest.approx(start)
+
+
+def test_refuses_negative_patience() -> None:
+    """Nobody is faster than at best, so patience is not negative."""
+    with pytest.raises(InstanceError, match="patience"):
+        Patient(patience=-0.1)

@@ -24,8 +24,7 @@ from gangplan.systems.pacml.learned.features import (
     write_rows,
 )
 from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.learned.servers import start_job
-from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, tables
+from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, start_job, tables
 
 
 class Moment(NamedTuple):

@@ -19,7 +19,7 @@ from gangplan.systems.topdrl.published.network import Network
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import Settings
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.workloads import SMALL, Mix
+from gangplan.systems.topdrl.suites import SMALL, Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)

@@ -19,8 +19,7 @@ from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.select.network import Network
 from gangplan.systems.topdrl.select.policy import Observation, SelectPolicy
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import VALIDATION, suite
-from gangplan.systems.topdrl.workloads import Mix
+from gangplan.systems.topdrl.suites import VALIDATION, Mix, suite
 
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "select")
 
