@@ -60,9 +60,6 @@ def play(
     """Play environments to their ends.
 
     Args:
-        envs: at their beginning.
-        settings: sizes and exploration.
-        network: scores actions.
         model: predicts the rewards, None if the true cluster pays.
         rng: draws the actions; None to take the best and keep nothing.
     """

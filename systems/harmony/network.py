@@ -13,7 +13,6 @@ class FeedForward(nn.Module):
     """Scores actions by the flat state x, r, w, p, v, d (INFOCOM 2019; two layers, their sizes ours).
 
     Args:
-        settings: the sizes.
         outputs: how many scores, by default one an action; the critic, in both architectures, has one.
     """
 
@@ -43,9 +42,6 @@ class Attention(nn.Module):
     the servers, each with what it has free and with the workers and parameter servers there of each type, and attends
     to all; the decoder reads the waiting jobs, which attend to one another and to the servers. The score of (job, kind,
     server) is made of the job, the server, and the tasks of the job that are there; that of the interval's end of all.
-
-    Args:
-        settings: the sizes.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -17,12 +17,7 @@ from .recipe import NAME, Settings
 
 
 class HarmonyPolicy(NetworkPolicy):
-    """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
-
-    Args:
-        network: scores actions.
-        settings: what it was trained with.
-    """
+    """A policy of `gangplan.systems.interference`, see `baselines.Policy` there."""
 
     recipe, config = NAME, Settings
 

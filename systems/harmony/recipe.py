@@ -119,8 +119,7 @@ class Settings(Limited):
 
     def rule(self, score: str) -> Rule:
         """Return a rule in the same form as the policy."""
-        from ..interference.baselines import Rule
-        from ..interference.rivals import tuned
+        from ..interference.baselines import Rule, tuned
 
         return tuned(score, near=True) if self.waits else Rule(score)
 
@@ -129,11 +128,9 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
         case: see `Settings`, by default the one that it was trained on.
-        data: folder of cases that need data.
     """
-    from ..interference.rivals import baselines
+    from ..interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case, data=data or policy.settings.data)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())

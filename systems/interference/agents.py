@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.errors import InstanceError
 
-from .baselines import Policy, Rule, in_order
+from .baselines import Policy, Rule
 from .case import Case
 from .centres import owners
 from .environment import SERVER, WORKER, Environment
@@ -53,7 +53,6 @@ class Team:
     """Agents that place what they can by a policy of their own, and pass on, once, what does not fit.
 
     Args:
-        case: what is simulated.
         local: makes the policy of an agent from the case of its racks.
         forward: to whom: ``nowhere``, at ``random``, or to the ``emptiest``, which all agents announce at an interval.
         racks: of each agent.
@@ -199,7 +198,7 @@ class Table(Team):
         """Begin an interval."""
         self.env, agents = env, self.alive(env)
         self.views = self.parts(env, agents)
-        self.queue = {k: in_order(part, shortest=True) for k, part in self.views.items()}
+        self.queue = {k: part.in_order(True) for k, part in self.views.items()}
 
     def asks(self) -> list[Ask]:
         """Return what there is to decide now, of each agent one at most; nothing: the interval is over."""

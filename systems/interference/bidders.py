@@ -108,12 +108,7 @@ def sound(answer: Any, jobs: Iterable[int], servers: int) -> Bids:
 
 
 class Agent:
-    """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages.
-
-    Args:
-        case: of its racks.
-        local: see `Local`.
-    """
+    """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages."""
 
     def __init__(self, case: Case, local: Local) -> None:
         self._part, self._bidder = Environment(case), local(case)
@@ -136,7 +131,6 @@ class Remote(ABC):
     """Agents elsewhere. One that owes an answer is asked nothing more until it comes; too late, it is thrown away.
 
     Args:
-        agents: how many.
         deadline: seconds that an answer may take.
 
     Attributes:
@@ -220,8 +214,6 @@ class Processes(Remote):
     """Agents that are forks of this process; they end with it.
 
     Args:
-        cases: of each agent's racks.
-        local: see `Local`.
         deadline: seconds that an answer may take.
 
     Attributes:

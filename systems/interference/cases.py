@@ -69,15 +69,11 @@ def poisson(
 
     Args:
         seed: of the jobs; see `VALIDATION`.
-        jobs: how many.
         servers: how many, in racks of up to eight.
         kind: jobs with parameter servers (``ps``), with a ring all-reduce (``ring``), or half of each (``mixed``).
         load: GPU seconds that arrive a second, over the GPUs, if every job ran as it does mixed and alone.
         share: of a GPU that a worker needs.
         cluster: seed of the truth.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng = _generator(seed, jobs)
     types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
@@ -96,9 +92,6 @@ def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: 
     Args:
         path: the trace; its models and its numbers of GPUs are drawn, up to eight.
         seed, jobs, servers, words: as of `poisson`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_gavel_trace(path)
     drawn, types = rng.integers(len(trace.model), size=jobs), np.empty(jobs, dtype=np.int32)
@@ -120,9 +113,6 @@ def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unp
     Args:
         path: the trace, or any other that `read_trace` knows.
         seed, jobs, servers, words: as of `poisson`; the seed draws where the stretch begins.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_trace(path).workload
     if trace.n_jobs < jobs:
@@ -147,9 +137,6 @@ def gavel_pairs(
         servers: of one GPU each.
         gpu: its type.
         load: GPU seconds that arrive a second, alone on GPUs of their own, over the GPUs.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
     table, fleet = Path(folder) / "simulation_throughputs.json", harmony_fleet(servers, rack=servers, gpus=1)
@@ -165,9 +152,6 @@ def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load
     Args:
         folder: with ``shared_thp_ratio.csv`` and ``isolated_thp.csv``.
         seed, jobs, servers, load: as of `gavel_pairs`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, fleet = _generator(seed, jobs), harmony_fleet(servers, gpus=4)
     types, truth = link_pairs(folder, fleet)
@@ -276,7 +260,6 @@ def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], C
 
     Args:
         name: one of `CASES` or `DATA_CASES`.
-        data: folder of published data.
         words: other arguments of the case, e.g. ``jobs``.
 
     Raises:

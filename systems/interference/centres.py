@@ -44,9 +44,6 @@ def centre(network: str, servers: int = 64, gpus: int = 4) -> Fleet:
         network: ``fat-tree`` (racks, aggregations of four racks, core), ``leaf-spine`` or ``flat``.
         servers: how many, in racks of eight.
         gpus: of each server, 4 or 8, in groups of two, on two sockets.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_choice(network, "network", tuple(_NETWORKS))
     require_number(servers, "servers", positive=True, whole=True)
@@ -72,11 +69,7 @@ def centre(network: str, servers: int = 64, gpus: int = 4) -> Fleet:
 
 
 def owners(fleet: Fleet, racks: int = 1) -> IntArray:
-    """Return which agent owns each leaf if each owns so many racks, the last perhaps fewer, int32 (m,).
-
-    Raises:
-        InstanceError: if the fleet has no level of racks.
-    """
+    """Return which agent owns each leaf if each owns so many racks, the last perhaps fewer, int32 (m,)."""
     names = [level.name for level in fleet.topology.levels]
     if "rack" not in names:
         raise InstanceError("fleet", "has no level called rack")
@@ -112,9 +105,6 @@ def moved(
         network, servers, gpus: see `centre`.
         wide: by which the tasks and the epochs of jobs of four workers or more are multiplied, at the same load.
         seed, jobs, words: of `make`; ``interval`` is that of the case.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(wide, "wide", positive=True, whole=True)
     interval, cluster = words.pop("interval", None), words.get("cluster", 0)

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.simulator.snapshots import Long, Snapshots
+from gangplan.simulator.snapshots import Snapshots
 
 from .case import Case
 from .outcome import InterferenceOutcome
@@ -29,27 +28,6 @@ from .truths import HiddenTruth
 
 WORKER, SERVER = range(2)
 """Kinds of task."""
-
-
-class View(NamedTuple):
-    """Harmony's state: A waiting jobs, B that run or are begun, K types, m servers.
-
-    Attributes:
-        x: type, one-hot, (A, K).
-        r: workers, GPUs of each, parameter servers, cores of each, (A, 4).
-        w, p: workers and parameter servers placed so far, (A, m).
-        v: free resources, as shares of the largest server's, (m, 3).
-        d: workers and parameter servers of the others, (B, m, 2).
-        running: types of these, one-hot, (B, K).
-    """
-
-    x: FloatArray
-    r: FloatArray
-    w: Long
-    p: Long
-    v: FloatArray
-    d: Long
-    running: FloatArray
 
 
 class Environment:
@@ -197,14 +175,15 @@ class Environment:
             self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
             self.tasks[server, self._kind[job]] -= w + p
 
+    def in_order(self, shortest: bool) -> list[int]:
+        """Return the waiting jobs by arrival, or those first that are shortest by what is profiled."""
+        return sorted(self.waiting, key=self.profiled.__getitem__) if shortest else list(self.waiting)
+
     def snapshot(self, jobs: Sequence[int] | None = None) -> Snapshots:
         """Return who is where: the running jobs, or others that are begun, in their order."""
-        return self._where(self.running if jobs is None else jobs)
-
-    def _where(self, jobs: Sequence[int]) -> Snapshots:
-        return Snapshots.of_rows(
-            self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows.get(j, {}) for j in jobs]
-        )
+        some = self.running if jobs is None else jobs
+        kind = self.case.jobs.kind[np.array(some, dtype=np.int64)]
+        return Snapshots.of_rows(kind, [self._rows.get(j, {}) for j in some])
 
     def end_interval(self) -> float:
         """Run to the next interval; return the reward.
@@ -261,18 +240,8 @@ class Environment:
             index = index[kept]
         return done, end, opening
 
-    def view(self) -> View:
-        """Return Harmony's state."""
-        jobs, m = self.case.jobs, len(self.free)
-        one_hot = np.eye(len(jobs.types.names))
-        wait = np.array(self.waiting, dtype=np.int64)
-        d, begun = (self._where(some).dense(len(some), m)[0] for some in (self.running, self.waiting))
-        r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
-        v = self.free / self.size
-        return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
-
     def outcome(self) -> InterferenceOutcome:
         """Return what came of all jobs, once it is done."""
         return InterferenceOutcome(
-            self.case, self.start.copy(), self.finish.copy(), self._where(range(len(self.start)))
+            self.case, self.start.copy(), self.finish.copy(), self.snapshot(range(len(self.start)))
         )

@@ -14,7 +14,6 @@ from gangplan.instances.arrays import FloatArray, IntArray, require_number
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
 from gangplan.solvers.compiled.kernel import Ints, Ints2, Ints3, inner, kernel
 
-from .baselines import in_order
 from .environment import Environment
 from .truths import HiddenTruth
 
@@ -186,7 +185,7 @@ class Greedy:
 
     def place(self, env: Environment) -> None:
         """Place every job that fits and is not better off later."""
-        self.place_in(env, in_order(env, shortest=True))
+        self.place_in(env, env.in_order(True))
 
     def place_in(self, env: Environment, order: Iterable[int]) -> None:
         """Do so in some order of the waiting jobs."""

@@ -80,8 +80,8 @@ class Interference(Ground):
     @classmethod
     def policies(cls) -> str:
         """See `Ground`."""
+        from .baselines import baselines
         from .policies import OTHERS
-        from .rivals import baselines
 
         names = ", ".join(name for name in (*baselines(), *OTHERS) if not name.endswith("-2-racks"))
         return f"{names}; market and agents also as NAME-2-racks; or weights"
@@ -138,8 +138,8 @@ class InterferencePick:
 
     def place(self, env: Environment) -> None:
         """Place the jobs that it picks."""
+        from .baselines import CONSOLIDATE, alone
         from .greedy import Greedy
-        from .rivals import CONSOLIDATE, alone
 
         rule = Greedy(alone(env.case.truth), consolidate=CONSOLIDATE)
         while jobs := list(env.waiting):

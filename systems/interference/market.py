@@ -35,7 +35,6 @@ class Market(Team):
     that does not hold the job is asked no more.
 
     Args:
-        case: what is simulated.
         local: makes the bidder of an agent from the case of its racks.
         racks, seed, fails, late: as of `Team`.
         ask: agents that are told of a job at an interval besides its own, drawn anew; all of them by default.

@@ -50,7 +50,6 @@ def check(outcome: InterferenceOutcome, before: tuple[float, Truth] | None = Non
     epochs that the truth gives to who is where, from event to event, add up to those of the job.
 
     Args:
-        outcome: what came of a case.
         before: when an interval began with which the truth became that of the case, and what it was before.
     """
     case, jobs = outcome.case, outcome.case.jobs

@@ -14,12 +14,11 @@ from gangplan.learned.policy.weights import FOLDER, named
 from ..harmony.colocate.kernel import Fitted
 from ..harmony.colocate.policy import Joint, Slowdowns
 from .agents import Team
-from .baselines import Policy
+from .baselines import CONSOLIDATE, PATIENCE, Maker, Policy, alone, baselines, tuned
 from .bidders import Actors, Local, Processes
 from .case import Case
 from .greedy import Greedy, Packing
 from .market import Market
-from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines, tuned
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""
@@ -99,7 +98,6 @@ def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
     Args:
         name: one of `baselines` or `OTHERS`, or weights: a file, or the name of one in `folder`.
         case: name of the case: weights called ``NAME-CASE`` are preferred.
-        folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.

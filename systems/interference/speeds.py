@@ -96,23 +96,30 @@ def scratch(hidden: Hidden) -> Scratch:
 
 
 @inner
-def crossed(hidden: Hidden, where: Where, job: int, use: Scratch) -> int:
-    """Write the links that a job crosses, level by level, and what of it is behind each; return how many these are."""
-    begin = 0
-    for level in range(len(hidden.link)):
-        found = begin
+def crossed(link: Ints2, where: Where, job: int, begin: int, links: Ints, behind: Ints2) -> int:
+    """Write the links that a job crosses, level by level, and its tasks behind each, and return the end.
+
+    Args:
+        link: by which link a server's traffic leaves its group of each level, (L, m).
+        where, job: the job.
+        begin: of what is written.
+        links: that it crosses, (X,).
+        behind: its workers and parameter servers behind each of them, (X, 2).
+    """
+    for level in range(len(link)):
+        end = begin
         for row in range(where.rows[job], where.rows[job + 1]):
-            link, at = hidden.link[level, where.server[row]], begin
-            while at < found and use.links[at] != link:
+            own, at = link[level, where.server[row]], begin
+            while at < end and links[at] != own:
                 at += 1
-            if at == found:
-                found += 1
-                use.links[at], use.behind[at, 0], use.behind[at, 1] = link, 0, 0
-            use.behind[at, 0] += where.workers[row]
-            use.behind[at, 1] += where.ps[row]
-        if found < begin + 2:
+            if at == end:
+                end += 1
+                links[at], behind[at, 0], behind[at, 1] = own, 0, 0
+            behind[at, 0] += where.workers[row]
+            behind[at, 1] += where.ps[row]
+        if end < begin + 2:
             break
-        begin = found
+        begin = end
     return begin
 
 
@@ -125,7 +132,7 @@ def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign
         for row in range(where.rows[job], where.rows[job + 1]):
             use.tasks[where.server[row], kind] += sign * where.workers[row]
             use.tasks[where.server[row], types + kind] += sign * where.ps[row]
-        for at in range(crossed(hidden, where, job, use)):
+        for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
             use.load[use.links[at]] += sign * hidden.duty[kind]
 
 
@@ -152,7 +159,7 @@ def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
     for row in range(where.rows[job], where.rows[job + 1]):
         workers += where.workers[row]
         servers += where.ps[row]
-    for at in range(crossed(hidden, where, job, use)):
+    for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
         here, beside = use.behind[at, 0], use.behind[at, 1]
         times = 2.0 * (workers - 1) / workers
         if servers > 0:
@@ -195,11 +202,11 @@ def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: 
     """Return the seconds of a step by the table of pairs on links: each job that shares one takes its share."""
     mine = hidden.row[where.kind[job], spread(where, job)]
     seconds = hidden.alone[mine]
-    for at in range(crossed(hidden, where, job, use)):
+    for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
         use.marked[use.links[at]] = True
     for other in range(begin, end):
         meet = False
-        for at in range(crossed(hidden, where, other, use)):
+        for at in range(crossed(hidden.link, where, other, 0, use.links, use.behind)):
             meet = meet or use.marked[use.links[at]]
         if other != job and meet:
             seconds /= hidden.kept[mine, hidden.row[where.kind[other], spread(where, other)]]

@@ -67,11 +67,7 @@ class HiddenTruth:
         return HiddenTruth(self.hidden._replace(**parts))
 
     def slower_link(self, link: int, factor: float) -> HiddenTruth:
-        """Return the truth with one link at `factor` of its bandwidth: the NIC of a server, or behind them an uplink.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
-        """
+        """Return the truth with one link at `factor` of its bandwidth: a server's NIC, or behind them an uplink."""
         require_number(factor, "factor", positive=True)
         quality = self.hidden.quality.copy()
         if not 0 <= link < len(quality):
@@ -86,13 +82,6 @@ def contention(fleet: Fleet, seed: int) -> HiddenTruth:
     Drawn from the seed are what workers and parameter servers of each type do to those on their server (by two kinds
     of pressure, PCIe and host memory), how well each server's sockets keep them apart, the duties of the types on links
     (about their share of the time, alone), and the uplinks.
-
-    Args:
-        fleet: the servers.
-        seed: of what is drawn.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(seed, "seed", whole=True)
     rng = np.random.default_rng([seed, 21])

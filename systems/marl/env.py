@@ -118,11 +118,7 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         return seen, {agent: {"action_mask": seen[agent]["action_mask"].copy()} for agent in self.agents}
 
     def step(self, actions: dict[str, np.int64]) -> tuple[Any, Any, Any, Any, Any]:
-        """Act, all agents at once, and go on to the next decision of any of them.
-
-        Args:
-            actions: of every agent.
-        """
+        """Act, all agents at once, and go on to the next decision of any of them."""
         env, agents = self._env, self.agents
         if env is None or not agents:
             raise ResetNeeded("the episode is over, or has not begun: call reset")

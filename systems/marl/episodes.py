@@ -15,10 +15,10 @@ from gangplan.learned.interference.ensemble import Model
 
 from ..harmony.rewards import end_intervals
 from ..interference.agents import Ask, Table
+from ..interference.baselines import CONSOLIDATE, alone
 from ..interference.environment import Environment
 from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
-from ..interference.rivals import CONSOLIDATE, alone
 from .network import Actor, Asked, asked_of, racks_of
 from .observe import Decision, Plan, Row, Sight
 
@@ -117,13 +117,7 @@ class Interval:
 
 
 class Lane:
-    """One environment, its table, and what was played at it.
-
-    Args:
-        env, table: at their beginning.
-        types: of jobs.
-        teach: whether a teacher is asked.
-    """
+    """One environment, its table, and what was played at it."""
 
     def __init__(self, env: Environment, table: Table, types: int, *, teach: bool = False) -> None:
         self.env, self.table, self.sight = env, table, Sight(env, types)
@@ -188,11 +182,9 @@ def play(
     """Play lanes to their ends.
 
     Args:
-        lanes: at their beginning.
         models: predict the speeds of each.
         network: decides; None: the teacher does.
         rng: draws the actions; None to take the best.
-        keep: whether to keep what was played.
     """
     fresh = set(range(len(lanes)))
     with torch.inference_mode():

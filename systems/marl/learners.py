@@ -19,8 +19,8 @@ from gangplan.learned.training.trainer import Trainer
 
 from ..harmony.rewards import Predicted, fitted, logged
 from ..interference.agents import Table
+from ..interference.baselines import baselines
 from ..interference.cases import TRAINING, VALIDATION
-from ..interference.rivals import baselines
 from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
 from .recipe import Settings

@@ -79,10 +79,6 @@ class Decision(NamedTuple):
 class Sight:
     """One environment and its table, as the networks see them.
 
-    Args:
-        env: the environment.
-        types: the networks are for.
-
     Raises:
         InstanceError: if it has other types.
     """

@@ -21,8 +21,6 @@ class MarlPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
 
     Args:
-        network: scores actions.
-        settings: what it was trained with.
         seed: says whose each job is.
         fails: agent -> when it stops for good, seconds, as of `gangplan.systems.interference.agents.Team`.
 

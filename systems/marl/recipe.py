@@ -96,7 +96,6 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
     """Compare a policy with blind agents and single schedulers in the true cluster.
 
     Args:
-        policy: the learned one.
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
     from ..interference.cases import CENTRES

@@ -153,13 +153,9 @@ def arrivals(
     Args:
         types: what arrives, e.g. from `gangplan.systems.pacml.jobs.read_types`.
         fractions: a distribution of beta, or the name of a published one.
-        seed: of the generator.
         n: how many jobs.
         load: sequential work offered a second and server, as a multiple of the published (94% of capacity).
         poisson: exponential gaps of the same mean instead of equal ones.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     types = tuple(types)
     _same(types)

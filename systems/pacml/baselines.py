@@ -121,9 +121,6 @@ def make_policy(name: str, seed: int = 0) -> Policy:
     ``constant-D``; with a block also ``smallest`` (acceptable degree), ``from-D`` (the smallest acceptable degree from
     D on) and ``about-D`` (the same, or else the largest acceptable below D). With a block ``para-max`` takes the
     largest acceptable degree.
-
-    Raises:
-        InstanceError: naming the policy.
     """
     stem, plus, block = name.partition("+")
     kind, _, number = stem.rpartition("-")

@@ -48,13 +48,8 @@ def first_fit(
     (see `gangplan.instances.ramp.blocks`). Backward ops sit with their twins. Ops of the job may share servers.
 
     Args:
-        split: the job.
-        topology: the cluster.
         free: bool (n_devices,), the servers the job may use; by default all. A single block makes a meta-block.
         memory: bytes of a server. Forward and backward sub-ops both occupy their share.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     usable = np.ones(topology.n_devices, dtype=bool) if free is None else frozen(free, np.bool_, "free", (None,))
     if len(usable) != topology.n_devices:
@@ -153,11 +148,7 @@ class JobType:
         units: Units = "physical",
         steps: int = STEPS,
     ) -> JobType:
-        """Split, place and run `graph` once on a block of every shape; by default on the published cluster.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
-        """
+        """Split, place and run `graph` once on a block of every shape; by default on the published cluster."""
         require_text(name, "name")
         require_number(steps, "steps", positive=True, whole=True)
         if units not in OP_SECONDS:
@@ -179,11 +170,7 @@ class JobType:
         return cls(name, graph, order, blocks, units, steps, splits, sizes, tight, steps * sequential, jct)
 
     def lasting(self, steps: int) -> JobType:
-        """Return the same job for another number of steps.
-
-        Raises:
-            InstanceError: if they are not positive.
-        """
+        """Return the same job for another number of steps."""
         require_number(steps, "steps", positive=True, whole=True)
         jct = self.jct * (steps / self.steps)
         jct.setflags(write=False)

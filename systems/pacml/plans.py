@@ -53,13 +53,8 @@ def search(
     """Plan a case.
 
     Args:
-        case: n jobs, each kept in one block of the b there are.
         width: partial schedules kept. Time and memory grow with width times b.
         by_horizon: count only jobs that end by the horizon.
-        seed: of the generator that breaks ties.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(width, "width", positive=True, whole=True)
     blocks, n = case.blocks, case.n_jobs
@@ -151,7 +146,6 @@ def clairvoyant(case: Case, *, time_limit: float = 60.0, width: int = 200, by_ho
     block gives, are not covered.
 
     Args:
-        case: n jobs.
         time_limit: seconds of branch and bound; 0 for the LP alone.
         width: of the beam search.
         by_horizon: count only jobs that end by the horizon, as the published rate does.

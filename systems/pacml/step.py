@@ -46,11 +46,7 @@ def training_step(split: SplitGraph, servers: IntArray, topology: RampTopology, 
     Args:
         split: the job, its times in seconds.
         servers: the server of each sub-op, int32 (split.n_sub_ops,), e.g. from `gangplan.simulator.first_fit`.
-        topology: the cluster.
         units: ``"as-published"`` reproduces PAC-ML's figures with their error, see `OP_SECONDS`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     if units not in OP_SECONDS:
         raise InstanceError("units", f"{units!r} is not one of {', '.join(OP_SECONDS)}")

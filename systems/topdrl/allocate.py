@@ -29,8 +29,6 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
 
     Args:
         rule: one of `ALLOCATORS`, by its place.
-        need: GPUs of the job.
-        cluster: the nodes.
         free: idle GPUs of each node, int64 (m,).
         take: the answer, int64 (m,).
     """
@@ -155,7 +153,7 @@ def _closest(need: int, cluster: Cluster, free: Ints, take: Ints) -> None:
     while left > 0:
         found, nodes, idle = -1, 0, 0
         for rack in range(len(cluster.begin) - 1):
-            there = _rack_idle(cluster, free, rack) - _taken(cluster, take, rack)
+            there = _rack_idle(cluster, free, rack) - _rack_idle(cluster, take, rack)
             if there < left:
                 continue
             needs = _nodes_for(left, cluster, free, rack)
@@ -163,15 +161,10 @@ def _closest(need: int, cluster: Cluster, free: Ints, take: Ints) -> None:
                 found, nodes, idle = rack, needs, there
         if found < 0:  # no rack holds the rest: all of the one with the most idle GPUs, and on
             for rack in range(len(cluster.begin) - 1):
-                there = _rack_idle(cluster, free, rack) - _taken(cluster, take, rack)
+                there = _rack_idle(cluster, free, rack) - _rack_idle(cluster, take, rack)
                 if found < 0 or there > idle:
                     found, idle = rack, there
         left -= _fill(left, cluster, free, take, found)
-
-
-@lean
-def _taken(cluster: Cluster, take: Ints, rack: int) -> int:
-    return _rack_idle(cluster, take, rack)
 
 
 @lean
@@ -219,11 +212,7 @@ def allocate(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> 
 
 
 class Close:
-    """Place a job on the GPUs that an allocator gives it, of each node the first idle ones, told apart.
-
-    Args:
-        allocator: one of `ALLOCATORS`.
-    """
+    """Place a job on the GPUs that an allocator gives it, of each node the first idle ones, told apart."""
 
     def __init__(self, allocator: str = "closest") -> None:
         if allocator not in ALLOCATORS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -90,12 +91,27 @@ def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.argsort(np.asarray(workload.submit), kind="stable")
 
 
+def intensity_of(workload: Workload, proximity: Proximity) -> FloatArray:
+    """Return how intense the communication of each job is, float64 (n,)."""
+    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+
+
+def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
+    """Return the jobs with the least durations that they can have on an empty cluster."""
+    cost = least_cost(cluster_of(fleet, proximity))[workload.gpus]
+    return replace(workload, duration=workload.duration * (1 + intensity_of(workload, proximity) * cost))
+
+
+def first_jobs(jobs: Jobs, n: int) -> Jobs:
+    """Return the first n jobs."""
+    return Jobs(*(x[:n] for x in jobs[:-1]), jobs.first[: n + 1])
+
+
 def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | None = None) -> Jobs:
     """Return the jobs of a workload.
 
     Args:
-        workload: the jobs.
-        proximity: says how intense the communication of each is.
+        workload, proximity: the jobs, and how intense the communication of each is.
         expected: the durations that policies are told, float64 (n,), by default the true ones.
 
     Raises:
@@ -105,7 +121,7 @@ def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | Non
     require(share == 1, share, "share", "is not 1: GPUs are not shared here")
     order = order_of(workload)
     gpus = workload.gpus.astype(np.int64)[order]
-    intensity = np.array([proximity.intensity.get(workload.model[i], 1.0) for i in order.tolist()])
+    intensity = intensity_of(workload, proximity)[order]
     told = workload.duration if expected is None else expected
     return Jobs(
         np.array(workload.submit[order]), np.array(workload.duration[order]), np.array(told[order], dtype=np.float64),
@@ -270,9 +286,9 @@ def advance(jobs: Jobs, cluster: Cluster, state: State) -> bool:
 
 @lean
 def total_jct(jobs: Jobs, finish: Floats) -> float:
-    """Return the sum of finish minus submission over jobs that have started, seconds."""
+    """Return the sum of finish minus submission over those of the jobs that have started, seconds."""
     total = 0.0
-    for job in range(len(finish)):
+    for job in range(len(jobs.submit)):
         if finish[job] < np.inf:
             total += finish[job] - jobs.submit[job]
     return total

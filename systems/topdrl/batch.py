@@ -189,11 +189,8 @@ class Batch:
         draw: makes the jobs of an episode from a seed, the next one each time; or a list of jobs, each played once,
             after which there is nothing more to decide.
         fleet, proximity: as of `simulate`.
-        count: B.
         seed: the first that is drawn by.
         slots: how many jobs of the queue are in sight.
-        allocator: one of `ALLOCATORS`.
-        reward: one of `REWARDS`.
         hold: the penalty of a waiting job, by the second.
 
     Attributes:
@@ -223,7 +220,9 @@ class Batch:
         for name, value, known in (("allocator", allocator, ALLOCATORS), ("reward", reward, REWARDS)):
             if value not in known:
                 raise InstanceError(name, f"{value!r} is not one of {', '.join(known)}")
-        self._draw: Callable[[int], Drawn | None] = draw if callable(draw) else _Listed(draw)
+        self._draw: Callable[[int], Drawn | None] = (
+            draw if callable(draw) else lambda at: draw[at] if at < len(draw) else None
+        )
         self._next = seed if callable(draw) else 0
         self._proximity, self._reward, self._hold = proximity or Proximity(), REWARDS.index(reward), float(hold)
         self.slots, self.cluster = slots, cluster_of(fleet, self._proximity)
@@ -345,17 +344,6 @@ class Batch:
         state = begin(jobs, self.cluster)
         self.state = StateRows(*(_put(x, b, row) for x, row in zip(self.state, state, strict=True)))
         self._next += 1
-
-
-class _Listed:
-    """Draws what is in a list, once."""
-
-    def __init__(self, items: Sequence[Drawn]) -> None:
-        self._items = items
-
-    def __call__(self, at: int) -> Drawn | None:
-        """Return the item of a number, None behind the last."""
-        return self._items[at] if at < len(self._items) else None
 
 
 def _put(rows: Any, b: int, row: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,16 +18,9 @@ from gangplan.solvers.run import OPTIMAL_GAP
 from gangplan.solvers.schedule.clairvoyant import clairvoyant, mean_jct_bound
 from gangplan.solvers.schedule.grain import common
 
-from .arrays import WAITING, Cluster, Jobs, State, advance, begin, cluster_of, jobs_of, least_cost, start
+from .arrays import WAITING, Cluster, Jobs, State, advance, at_best, begin, cluster_of, jobs_of, start
 from .oracle import Oracle
 from .simulate import outcome_of
-
-
-def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
-    """Return the jobs with the least durations that they can have on an empty cluster."""
-    cost = least_cost(cluster_of(fleet, proximity))[workload.gpus]
-    intensity = np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
-    return replace(workload, duration=workload.duration * (1 + intensity * cost))
 
 
 def bound(workload: Workload, fleet: Fleet, proximity: Proximity | None = None, *, time_limit: float = 0.0) -> float:
@@ -40,8 +33,6 @@ def bound(workload: Workload, fleet: Fleet, proximity: Proximity | None = None, 
     machine as fast as all GPUs (Schrage 1968; Goemans 1996), and each job alone; with time, the time-indexed LP.
 
     Args:
-        workload: the jobs, n of them.
-        fleet, proximity: the cluster.
         time_limit: seconds for the LP, 0 to leave it out.
     """
     fastest = at_best(workload, fleet, proximity or Proximity())
@@ -90,11 +81,8 @@ def window(
 
     Args:
         workload: some 15 jobs.
-        fleet, proximity: the cluster.
         time_limit: seconds for CP-SAT.
-        workers: its threads.
         turns: of the `Oracle`, with whose plan it begins.
-        seed: of both.
     """
     require_number(time_limit, "time_limit", positive=True)
     proximity = proximity or Proximity()

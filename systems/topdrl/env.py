@@ -34,7 +34,6 @@ class Picture:
         spaces: the bounds of `cluster`, `queue` and `scalars`, see `Image`.
 
     Args:
-        fleet: the nodes.
         speeds: how much gangs pay for being apart.
         slots: jobs of the queue in sight.
         rows, width, step, backlog: as of `gangplan.systems.topdrl.image`.

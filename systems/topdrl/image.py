@@ -40,7 +40,6 @@ def image(batch: Batch, *, rows: int = 30, width: int = 8, step: float = 1.0, ba
     """Return the images of all episodes of a batch, as they are now.
 
     Args:
-        batch: of B episodes.
         rows: steps from now on.
         width: GPUs of the widest block; wider jobs are shown as this.
         step: seconds of a row; a part of a step counts as a whole one.

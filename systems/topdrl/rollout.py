@@ -36,8 +36,6 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
 
     Args:
         jobs: all jobs; of the present ones the expected durations count.
-        state: now.
-        rng: draws the future.
         ahead: how many jobs arrive, a stretch of those that have arrived.
     """
     now, waiting, running = float(state.clock[NOW]), state.count[WAITING], state.count[RUNNING]

@@ -88,11 +88,7 @@ TUNED = {"least_work": "head", "linear": "head"}
 
 
 def rule(name: str, discipline: str = "", allocator: str = "closest", seed: int = 0) -> Rule:
-    """Return the rule of a name of `SCORES`, by default with the discipline that suits it best.
-
-    Raises:
-        InstanceError: if there is none of that name.
-    """
+    """Return the rule of a name of `SCORES`, by default with the discipline that suits it best."""
     if name not in SCORES:
         raise InstanceError("rule", f"{name!r} is not one of {', '.join(SCORES)}")
     return Rule(SCORES[name], discipline or TUNED.get(name, "overtake"), allocator, seed)

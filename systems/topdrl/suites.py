@@ -17,8 +17,7 @@ from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 
-from .allocate import CLOSEST, allocate
-from .arrays import cluster_of, communication
+from .arrays import at_best
 
 SHARES = (0.5, 0.1, 0.2, 0.2)
 """Of the jobs, in each of the four ranges."""
@@ -155,19 +154,8 @@ def _there(data: str | PathLike[str], name: str) -> Path:
 def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
     """Return the GPU seconds that jobs take at their fastest, over those of the cluster until the last is submitted."""
     span = float(workload.submit.max() - workload.submit.min())
-    work = float(fastest(workload, fleet, proximity) @ workload.gpus)
+    work = float(at_best(workload, fleet, proximity).duration @ workload.gpus)
     return work / (fleet.n_gpus * span) if span > 0 else float("inf")
-
-
-def fastest(workload: Workload, fleet: Fleet, proximity: Proximity) -> FloatArray:
-    """Return the seconds that each job takes alone on an empty cluster, on the closest GPUs, float64 (n,)."""
-    cluster, take = cluster_of(fleet, proximity), np.zeros(fleet.n_nodes, dtype=np.int64)
-    cost = np.zeros(fleet.n_gpus + 1)
-    for gpus in np.unique(workload.gpus).tolist():
-        allocate(CLOSEST, gpus, cluster, np.diff(cluster.first), take)
-        cost[gpus] = communication(cluster, take)
-    intensity = np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
-    return np.asarray(workload.duration * (1 + intensity * cost[workload.gpus]))
 
 
 def fit(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
@@ -268,13 +256,9 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
     mix, proximity = MIXES[name], Proximity()
     if name == "expensive":
         proximity = Proximity(intensity={"": 4.0})
-    draw = told_means(mix) if name == "uncertain" else _told_all(mix)
+    draw = told_means(mix) if name == "uncertain" else lambda seed: (mix.draw(seed), None)
     slots, backlog = (100, 10) if name == "large" else (20, 5)
     return Suite(name, fleet, proximity, draw, slots, backlog, mix.gpus, mix.step)
-
-
-def _told_all(mix: Mix) -> Callable[[int], tuple[Workload, None]]:
-    return lambda seed: (mix.draw(seed), None)
 
 
 def told_means(mix: Mix) -> Callable[[int], tuple[Workload, FloatArray]]:

@@ -16,10 +16,9 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.processes import one_thread
 
-from ...interference.baselines import Rule, run
+from ...interference.baselines import Rule, run, tuned
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
-from ...interference.rivals import tuned
 from ...interference.samples import Log, log, log_samples
 from .network import Ensemble
 from .policy import WAYS, ColocatePolicy

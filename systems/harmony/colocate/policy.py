@@ -14,11 +14,10 @@ from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from ...interference.baselines import Policy
+from ...interference.baselines import CONSOLIDATE, PATIENCE, Policy, tuned
 from ...interference.case import Case
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
-from ...interference.rivals import CONSOLIDATE, PATIENCE, tuned
 from ...interference.speeds import Where
 from ...interference.truths import HiddenTruth
 from .kernel import Fitted, all_logs
@@ -41,7 +40,6 @@ class Joint(Greedy):
     Args:
         truth, patience, consolidate, slack: as of `Greedy`.
         tries: orders.
-        seed: of these.
     """
 
     def __init__(
@@ -109,7 +107,6 @@ class Speeds:
     """Predicted speeds, a `Truth` for `Greedy` and for cases.
 
     Args:
-        fitted: the ensemble.
         doubt: deviations of the members that are taken off.
     """
 
@@ -129,8 +126,6 @@ class ColocatePolicy(NetworkPolicy):
     While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
 
     Args:
-        network: the fitted ensemble.
-        settings: what it was fitted with.
         way: one of `WAYS`, by default the one that was chosen for the ensemble.
         members: those of the ensemble that predict, by default all.
 

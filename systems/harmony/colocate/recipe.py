@@ -66,10 +66,9 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, li
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
         case: by default the one that it was fitted for.
     """
-    from ...interference.rivals import baselines
+    from ...interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())

@@ -6,6 +6,7 @@ one-hot messages, by class of block and by how soon it is available, is a table 
 layer turns into a sum of learned ones. Candidates that leave the same table behind are one.
 
 Beside these counts a row holds what the jobs so far tell about those to come, the job, and the candidate itself.
+Kernels are told `end`, when each server is free, float64 (n,), and `turn`, the unit of time, see `turn_of`.
 """
 
 from __future__ import annotations
@@ -110,15 +111,6 @@ def find(
     """Write the blocks of the candidates and what they leave into the scratch, and return their number.
 
     Candidate 0 rejects the job.
-
-    Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        turn: the unit of time.
-        tables: of the cluster.
-        jct: of the job in each shape, float64 (s,).
-        limit: the longest that its user accepts.
-        scratch: is written.
     """
     see(end, now, turn, tables, scratch)
     scratch.choice[0] = scratch.block[0] = -1
@@ -319,15 +311,8 @@ def write_rows(
     """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
 
     Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        turn: the unit of time.
-        tables: of the cluster.
-        jct: of the job in each shape, float64 (s,).
-        sequential: of the job.
         beta: the share of it that is acceptable.
         sums: of the jobs so far, this one included.
-        scratch: is written.
     """
     context, job, own = np.zeros(len(CONTEXT)), np.zeros(len(JOB)), np.zeros(len(CANDIDATE))
     write_context(sums, (end > now).sum() / tables.n, tables.n, turn, context)

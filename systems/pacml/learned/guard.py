@@ -39,12 +39,7 @@ def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tabl
     """Return the block that a rule gives a job, or -1.
 
     Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        jct: of the job in each shape, float64 (s,).
-        limit: the longest that its user accepts.
         rule: one of `RULES` or `WIDE_RULES`.
-        tables: of the cluster.
     """
     free = free_blocks(end, now, tables)
     degree = _degree(free, jct, limit, rule, tables)
@@ -126,7 +121,6 @@ class Guard:
     """Who decides in a case.
 
     Args:
-        tables: of the cluster.
         rules: that the policy is held against.
     """
 

@@ -241,7 +241,6 @@ class Futures:
     Futures are drawn from the jobs that have arrived, at their mean gap; nothing else is known of what comes.
 
     Args:
-        seed: of the futures.
         count: of the futures of a decision.
     """
 
@@ -272,8 +271,6 @@ class Futures:
         """Return the best of a policy's two best candidates and rejection, by its score and the jobs accepted.
 
         Args:
-            state: what there is to decide, on a cluster of one part.
-            part: it.
             block: of each candidate, the first -1 for rejection, int64 (k,).
             score: the policy's, in jobs, float64 (k,).
         """
@@ -296,11 +293,7 @@ def gap(state: State) -> float:
 
 
 class PastPlans:
-    """Take the candidate that `Futures` value most. One policy plays one case.
-
-    Args:
-        seed, count: see `Futures`.
-    """
+    """Take the candidate that `Futures` value most. One policy plays one case."""
 
     def __init__(self, seed: int = 0, count: int = FUTURES) -> None:
         self._futures = Futures(seed, count)

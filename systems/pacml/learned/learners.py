@@ -36,9 +36,6 @@ def run_episode(
         kind: type of each job, int64 (n,).
         beta: acceptable share of its sequential time, float64 (n,).
         gap: time since the job before, float64 (n,).
-        tables, times: of the cluster and of the types.
-        weights: of the network.
-        scratch: of the cluster.
         finish: is written, float64 (n,).
     """
     end, sums, score = np.zeros(tables.n), np.zeros(SUMS), np.zeros(MOST, np.float32)
@@ -67,9 +64,7 @@ class Validation:
     """Blocking rates by setting, published way of counting: jobs that end after the horizon are blocked.
 
     Args:
-        scenario: where.
         episodes: in it; those of one name are averaged.
-        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
     """
 
     def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
@@ -139,13 +134,8 @@ def imitation(
     """Return what trains a network on labels of decisions.
 
     Args:
-        network: is trained.
         labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
-        validate: judges it.
-        settings: temperature, minibatch.
-        rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
-        seed: of the shuffles.
     """
     every = [x for own in labelled for x in own]
     rows = [torch.from_numpy(x.rows) for x in every]

@@ -146,13 +146,7 @@ class Decider:
 
 
 class RampPolicy(NetworkPolicy, Decider):
-    """Decides by the best score of a network, which runs on one core.
-
-    Args:
-        network: scores.
-        settings: what it was trained with.
-        guarded, futures: see `Decider`.
-    """
+    """Decides by the best score of a network, which runs on one core."""
 
     recipe, config = NAME, Settings
 

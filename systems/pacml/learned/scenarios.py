@@ -94,10 +94,7 @@ def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, se
     """Return the five published models on the published cluster, a set for each of the units.
 
     Args:
-        profiles: folder of PipeDream profiles.
-        units: of the sets.
         shorter: so many more sets for each of the units: the same models, each trained for fewer steps by chance.
-        seed: of chance.
     """
     topology, sets = RampTopology(), dict[str, tuple[JobType, ...]]()
     blocks, rng = Blocks(topology), np.random.default_rng([seed, TRAINING, 1])

@@ -94,13 +94,9 @@ def label(
     """Let the teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
     Args:
-        scenario: where.
-        episode: what arrives.
         table, ahead, planned: the teacher's, see `Teacher`.
         keep: share of the decisions.
-        seed: of chance.
         student: network that takes every other decision, so that the states are those it comes to; None for none.
-        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
     """
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
@@ -267,9 +263,7 @@ def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
     """Return a teacher for every set of the scenario and published distribution, with its first labels.
 
     Args:
-        scenario: of the published models.
         settings: how many labels of which kind, and how long a table is fitted.
-        seed: of chance.
     """
     jobs = [
         delayed(_setting)(scenario, unit, name, settings, seed, TRAINING + 1000 * i)

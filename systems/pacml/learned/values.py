@@ -39,11 +39,7 @@ def value_table(
     """Return the table of a distribution, float64 `SHAPE`.
 
     Args:
-        scenario: where.
-        draw: the episodes.
-        rng: draws.
         rounds: of policy iteration, and episodes in each.
-        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
     """
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
     size = table.size + 1

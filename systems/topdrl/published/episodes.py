@@ -20,8 +20,6 @@ class Picking:
     """The jobs of queues are picked: see `gangplan.learned.training.ppo.Episodes`.
 
     Args:
-        settings: of the training.
-        seed: of what is drawn besides the workloads.
         first: the seed of the first workload.
         given: other arguments of `Batch` than those of training.
     """
@@ -64,11 +62,7 @@ class Picking:
 
 
 class Placing(Picking):
-    """The queue goes first come first served, and the GPUs of its head are picked one by one (Proximity-DRL).
-
-    Args:
-        settings, seed, given: see `Picking`.
-    """
+    """The queue goes first come first served, and the GPUs of its head are picked one by one (Proximity-DRL)."""
 
     def __init__(self, settings: Settings, seed: int, **given: Any) -> None:
         super().__init__(settings, seed, slots=1, **given)

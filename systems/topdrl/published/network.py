@@ -23,7 +23,6 @@ class Network(nn.Module):
     a slot is made of what the convolutions find in its block and of what is common, by weights that all slots share.
 
     Args:
-        settings: the sizes.
         outputs: how many scores, by default one an action.
     """
 
@@ -86,11 +85,7 @@ class Network(nn.Module):
 
 
 class Critic(nn.Module):
-    """A value a state, by a network of the same form.
-
-    Args:
-        settings: the sizes.
-    """
+    """A value a state, by a network of the same form."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

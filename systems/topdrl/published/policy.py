@@ -30,9 +30,6 @@ def observe(jobs: JobRows, state: StateRows, size: Ints, settings: Settings, ste
     """Return what is seen of B states, float16 (B, rows GPUs + slots rows widest + scalars).
 
     Args:
-        jobs, state: an episode a row.
-        size: jobs of each, int64 (B,).
-        settings: of the images.
         step: seconds of a row, by default that of training.
     """
     b, rows, slots = len(size), settings.rows, settings.slots
@@ -67,7 +64,6 @@ class TopdrlPolicy(NetworkPolicy):
 
     Args:
         network: scores the slots and to wait, or, if it `decides` GPUs, those of the cluster.
-        settings: what it was trained with.
         allocator: of the jobs that it picks, by default that of training.
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """

@@ -107,7 +107,6 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
     """Compare a policy with the published rules with the same allocator.
 
     Args:
-        policy: the learned one.
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
     from ..allocate import ALLOCATORS

@@ -2,8 +2,8 @@
 
 Where a plain rule would have done better with the jobs so far, that rule decides: the network and each rule play, in
 thought and from an empty cluster, all that has arrived, again each time that half as much more has. Who has the least
-mean JCT there decides until the next time, but the one who decides is left only for a lead of `LEAD`: follow the leader,
-who changes for a clear lead only (after Kalai and Vempala, Journal of Computer and System Sciences 71, 2005).
+mean JCT there decides until the next time, but is left only for a lead of `LEAD`: follow the leader, who changes for a
+clear lead only (after Kalai and Vempala, Journal of Computer and System Sciences 71, 2005).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, begin_job, pass_time
+from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, begin_job, first_jobs, pass_time
 from .candidates import WAIT, Scratch
 from .features import see, total, write_rows
 
@@ -77,9 +77,6 @@ def play(
     """Run from a state to the end, or until so many jobs have arrived, and return how many decisions there were.
 
     Args:
-        jobs, cluster, state: are those of the run.
-        scratch: of the cluster.
-        weights: of the network.
         rule: as in `gangplan.systems.topdrl.select.episodes.RULES`.
         learned: whether the network decides, or the rule.
         until: more than there are to run to the end.
@@ -158,9 +155,7 @@ def known(jobs: Jobs, state: State, arrived: int) -> Jobs:
     past = slice(0, arrived)
     done = state.finish[past] <= state.clock[0]
     work = np.where(done, jobs.work[past], jobs.expected[past])
-    return Jobs(
-        jobs.submit[past], work, jobs.expected[past], jobs.gpus[past], jobs.intensity[past], jobs.first[: arrived + 1]
-    )
+    return first_jobs(jobs, arrived)._replace(work=work)
 
 
 def lead(jobs: Jobs, cluster: Cluster, s: Scratch, weights: Weights, leader: int) -> int:

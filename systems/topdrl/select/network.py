@@ -8,11 +8,7 @@ from .features import WIDTH
 
 
 class Network(Perceptron):
-    """Score rows by two hidden layers.
-
-    Args:
-        width: of the hidden layers.
-    """
+    """Score rows by two hidden layers."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__(WIDTH, width)

@@ -38,8 +38,6 @@ class SelectPolicy(NetworkPolicy):
     """A policy for `gangplan.systems.topdrl.simulate`.
 
     Args:
-        network: scores candidates.
-        settings: what it was trained with.
         guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.episodes`.
     """
 

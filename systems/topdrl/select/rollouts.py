@@ -26,6 +26,7 @@ from ..arrays import (
     cluster_of,
     jobs_of,
     pass_time,
+    total_jct,
 )
 from ..decode import Listing, decode, restore, sort_in
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
@@ -68,10 +69,8 @@ def imagine(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, known: int, 
     """Return the jobs that wait and run, with `ahead` more to come, and the state with these alone.
 
     Args:
-        jobs, cluster, state: as they are.
         pool: the first `known` of these are what arrivals are drawn from.
         known: at least 1.
-        ahead: how many.
     """
     live = state.count[WAITING] + state.count[RUNNING]
     n, arrived = live + ahead, state.count[ARRIVED]
@@ -130,9 +129,6 @@ def weigh(
 
     Args:
         jobs, cluster, state, pool, known: see `imagine`.
-        s: has the candidates.
-        tried: which of them, int64 (c,).
-        base: who goes on.
         more: the mean over the futures, seconds; is written, float64 (c,).
     """
     more[:] = 0.0
@@ -152,9 +148,7 @@ def weigh(
                 begin_job(ours, cluster, then, s.place[i], s.take[i])
             sort_in(then, order.key, 0)
             decode(ours, cluster, then, order, take, np.inf)
-            jct = 0.0
-            for job in range(len(ours.submit)):
-                jct += then.finish[job] - ours.submit[job]
+            jct = total_jct(ours, then.finish)
             if c == 0:
                 first = jct
             more[c] += (jct - first) / futures
@@ -236,12 +230,7 @@ class Labels(NamedTuple):
 
 
 def labels(settings: Settings, seed: int) -> Labels:
-    """Return labelled decisions of training episodes, by rollouts.
-
-    Args:
-        settings: how many decisions and futures.
-        seed: of the episodes and the futures.
-    """
+    """Return labelled decisions of training episodes, by rollouts."""
     made = suite("small")
     cluster = cluster_of(made.fleet, made.proximity)
     scratch, student = scratch_of(cluster, WIDTH), least_work()
@@ -282,12 +271,9 @@ def label(
     """Play an episode, label a share `KEPT` of its decisions, and return how many there are.
 
     Args:
-        jobs, cluster, state: are those of the episode.
-        scratch: of the cluster.
         student: the candidates with its best scores are labelled; it takes the decisions that are not labelled.
         pool: jobs like those to come.
         base: who goes on, in how many futures.
-        seed: of the futures.
         out: is written; there is room for all.
     """
     s = scratch

@@ -60,7 +60,7 @@ def test_half_a_job_waits_again() -> None:
     before = env.free.copy()
     env.place(job, WORKER, 0)
     assert env.mask(job).any() and not env.mask(other).any()
-    assert env.view().w[env.waiting.index(job), 0] == 1
+    assert env.rows(job) == {0: (1, 0)}
     with pytest.raises(InstanceError, match="job"):
         env.place(other, WORKER, 1)
     env.end_interval()

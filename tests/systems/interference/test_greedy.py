@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference import greedy
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.baselines import Rule, alone, run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import (
@@ -26,7 +26,6 @@ from gangplan.systems.interference.greedy import (
     rooms,
 )
 from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.rivals import alone
 
 
 def busy(seed: int) -> Environment:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gangplan.systems.interference.agents import Table
+from gangplan.systems.interference.baselines import alone
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
-from gangplan.systems.interference.rivals import alone
 from gangplan.systems.marl import episodes as module
 from gangplan.systems.marl.episodes import SAME, Teacher
 from gangplan.systems.marl.recipe import Settings

@@ -15,12 +15,11 @@ from gangplan.learned.policy.weights import FOLDER
 from gangplan.simulator.ground import evaluate
 from gangplan.simulator.snapshots import Snapshots, Truth
 from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Joint, Slowdowns
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.baselines import Rule, alone, run
 from gangplan.systems.interference.cases import CENTRES, TRAINING, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.ground import Interference
 from gangplan.systems.interference.policies import BIDS
-from gangplan.systems.interference.rivals import alone
 from gangplan.systems.interference.samples import log
 
 
