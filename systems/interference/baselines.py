@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
-from gangplan.instances.errors import unknown
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.snapshots import Truth
 
 from .case import Case
@@ -92,10 +91,9 @@ class Rule:
         patience: float = 0.0,
         near: bool = False,
     ) -> None:
-        if isinstance(score, str) and score not in SCORES:
-            raise InstanceError("score", unknown(score, SCORES))
-        if order not in ORDERS:
-            raise InstanceError("order", unknown(order, ORDERS))
+        if isinstance(score, str):
+            require_choice(score, "score", SCORES)
+        require_choice(order, "order", ORDERS)
         self._score = SCORES[score] if isinstance(score, str) else score
         self._shortest, self._together, self._patience = order == "shortest", together, patience
         self._near = near
@@ -160,8 +158,8 @@ def baselines() -> dict[str, Maker]:
     is what to compare with. ``alone`` is the latter with the speeds that jobs have alone: what it lacks is what there
     is to learn about interference.
     """
-    makers: dict[str, Maker] = {x: _always(tuned, x) for x in ("lif", "tetris", "lb", "best", "first")}
-    makers |= {f"{x}-published": _always(Rule, x) for x in ("lif", "tetris", "lb")}
+    makers: dict[str, Maker] = {x: lambda case, x=x: tuned(x) for x in ("lif", "tetris", "lb", "best", "first")}  # type: ignore[misc]
+    makers |= {f"{x}-published": lambda case, x=x: Rule(x) for x in ("lif", "tetris", "lb")}  # type: ignore[misc]
     makers["alone"] = lambda case: Greedy(alone(case.truth), consolidate=CONSOLIDATE)
     makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
     return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
@@ -177,7 +175,3 @@ def alone(truth: Truth) -> HiddenTruth:
 def tuned(score: str, *, near: bool = False) -> Rule:
     """Return a rule that takes the shortest first, together; near: that goes on where a job began."""
     return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=near)
-
-
-def _always(make: Callable[[str], Rule], score: str) -> Maker:
-    return lambda case: make(score)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice, require_number
 
 from .blocks import Blocks
 from .jobs import JobType
@@ -163,8 +163,7 @@ def arrivals(
     require_number(load, "load", positive=True)
     require_number(seed, "seed", whole=True)
     if isinstance(fractions, str):
-        if fractions not in DISTRIBUTIONS:
-            raise InstanceError("distribution", f"{fractions!r} is not one of {', '.join(DISTRIBUTIONS)}")
+        require_choice(fractions, "distribution", DISTRIBUTIONS)
         fractions = DISTRIBUTIONS[fractions]
     rng = np.random.default_rng(seed)
     model = rng.permutation(np.arange(n) % len(types))

@@ -16,6 +16,7 @@ from gangplan.instances.arrays import (
     IntArray,
     frozen,
     require,
+    require_choice,
     require_number,
     require_text,
     require_unique,
@@ -68,26 +69,19 @@ def first_fit(
             continue
         k = int(split.copies[op])
         beside = [home[p] for p in parents[op] if p in home and split.copies[p] == k]
-        servers = _with_room(beside, room, need[op])
+        servers = next((home_of for home_of in beside if (room[home_of] >= need[op]).all()), None)
         if servers is None:
-            servers = _first(ramp_blocks(topology, k), room, need[op])
-        if servers is None:
-            return None
+            blocks = ramp_blocks(topology, k)
+            fits = (room[blocks] >= need[op]).all(axis=1)
+            if not fits.any():
+                return None
+            servers = blocks[int(np.argmax(fits))]
         room[servers] -= need[op]
         home[op] = servers
     placed = np.empty(split.n_sub_ops, dtype=np.int32)
     for op in range(graph.n_ops):
         placed[first[op] : first[op + 1]] = home[int(leader[op])]
     return placed
-
-
-def _with_room(candidates: list[IntArray], room: FloatArray, need: float) -> IntArray | None:
-    return next((servers for servers in candidates if (room[servers] >= need).all()), None)
-
-
-def _first(blocks: IntArray, room: FloatArray, need: float) -> IntArray | None:
-    fits = (room[blocks] >= need).all(axis=1)
-    return blocks[int(np.argmax(fits))] if fits.any() else None
 
 
 MODELS = ("alexnet", "gnmt", "resnet18", "squeezenet1_0", "vgg16")
@@ -151,8 +145,7 @@ class JobType:
         """Split, place and run `graph` once on a block of every shape; by default on the published cluster."""
         require_text(name, "name")
         require_number(steps, "steps", positive=True, whole=True)
-        if units not in OP_SECONDS:
-            raise InstanceError("units", f"{units!r} is not one of {', '.join(OP_SECONDS)}")
+        require_choice(units, "units", OP_SECONDS)
         blocks = Blocks(RampTopology()) if blocks is None else blocks
         splits = tuple(split(graph, degree, order=order) for degree in blocks.degrees)
         alone = split(graph, 1, order=order)

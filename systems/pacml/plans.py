@@ -8,14 +8,14 @@ acceptable block and by rejection.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import Case
-from .blocks import Blocks, Long
+from .blocks import Long
 from .simulate import Choice, Outcome, State, simulate
 
 PRICE = 0.005
@@ -43,13 +43,7 @@ class Plan:
         return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
 
 
-def search(
-    case: Case,
-    *,
-    width: int = 200,
-    by_horizon: bool = False,
-    seed: int = 0,
-) -> Plan:
+def search(case: Case, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> Plan:
     """Plan a case.
 
     Args:
@@ -60,7 +54,8 @@ def search(
     blocks, n = case.blocks, case.n_jobs
     submit, limit = case.submit, case.limit
     jct = np.array([kind.jct for kind in case.types])[:, blocks.shape]
-    inside = _incidence(blocks)
+    inside = np.zeros((blocks.n_blocks, blocks.n_servers), dtype=np.float32)  # which servers each block holds
+    inside[np.repeat(np.arange(blocks.n_blocks), blocks.size), blocks.servers[blocks.servers >= 0]] = 1
     rng = np.random.default_rng(seed)
     mark = rng.integers(1, 2**40, blocks.n_servers)
     # the arrival at which each server is free
@@ -104,14 +99,6 @@ def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
     return row, column
 
 
-def _incidence(blocks: Blocks) -> NDArray[np.float32]:
-    """Return which servers each block holds, float32 (b, servers)."""
-    inside = np.zeros((blocks.n_blocks, blocks.n_servers), dtype=np.float32)
-    held = blocks.servers >= 0
-    inside[np.nonzero(held)[0], blocks.servers[held]] = 1
-    return inside
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Clairvoyant:
     """What is known of the least blocking rate of a case.
@@ -127,8 +114,7 @@ class Clairvoyant:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Runs:
+class _Runs(NamedTuple):
     """Ways to run a job, one a row: which job, at what degree, on how many servers, held until which arrival."""
 
     job: Long

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import View
@@ -215,8 +215,7 @@ class Close:
     """Place a job on the GPUs that an allocator gives it, of each node the first idle ones, told apart."""
 
     def __init__(self, allocator: str = "closest") -> None:
-        if allocator not in ALLOCATORS:
-            raise InstanceError("allocator", f"{allocator!r} is not one of {', '.join(ALLOCATORS)}")
+        require_choice(allocator, "allocator", ALLOCATORS)
         self._rule = ALLOCATORS.index(allocator)
         self._of: Fleet | None = None
         self._cluster: Cluster

@@ -104,7 +104,7 @@ def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
 
 def first_jobs(jobs: Jobs, n: int) -> Jobs:
     """Return the first n jobs."""
-    return Jobs(*(x[:n] for x in jobs[:-1]), jobs.first[: n + 1])
+    return Jobs(*(x[: n + (x is jobs.first)] for x in jobs))
 
 
 def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | None = None) -> Jobs:

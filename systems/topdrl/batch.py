@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -171,6 +171,12 @@ Drawn = Workload | tuple[Workload, FloatArray | None]
 """Jobs, and the durations that policies are told of, by default the true ones."""
 
 
+def alone(jobs: Jobs, state: State) -> tuple[JobRows, StateRows, Ints]:
+    """Return one episode as rows, which are views."""
+    size = np.array([len(jobs.submit)])
+    return JobRows(*(x[None] for x in jobs)), StateRows(*(x[None] for x in state)), size
+
+
 class Finished(NamedTuple):
     """An episode that is over: the number that it was drawn by, and its mean JCT in seconds."""
 
@@ -218,8 +224,7 @@ class Batch:
         require_number(count, "count", positive=True, whole=True)
         require_number(slots, "slots", positive=True, whole=True)
         for name, value, known in (("allocator", allocator, ALLOCATORS), ("reward", reward, REWARDS)):
-            if value not in known:
-                raise InstanceError(name, f"{value!r} is not one of {', '.join(known)}")
+            require_choice(value, name, known)
         self._draw: Callable[[int], Drawn | None] = (
             draw if callable(draw) else lambda at: draw[at] if at < len(draw) else None
         )

@@ -121,7 +121,8 @@ class Oracle:
         known, n = jobs._replace(expected=jobs.work), len(jobs.submit)
         ends, lists = [], [_closest(np.arange(float(n)))]
         for policy in self.policies or (*grid(), Patient()):
-            ends.append(_end(policy, known, cluster, state))
+            ends.append(copy(state))
+            policy.finish(known, cluster, ends[-1])
             if isinstance(policy, Patient):
                 lists.append(policy.listing(known, cluster))
             elif is_list(policy):
@@ -139,8 +140,7 @@ class Oracle:
         plan.key[:] = np.argsort(np.argsort(plan.key, kind="stable"), kind="stable")
         before, scratch, costs = copy(state), copy(state), _worth(cluster)
         heat = total_jct(jobs, _decoded(jobs, cluster, state, plan).finish) / n
-        lows = range(0, n, STEP)
-        for low in lows:
+        for low in range(0, n, STEP):
             if time.perf_counter() > deadline:
                 break
             high, end = min(n, low + WINDOW), min(n, low + WINDOW + TAIL)
@@ -152,12 +152,6 @@ class Oracle:
                 some, cluster, before, scratch, trial, plan, costs, low, high, self.turns * STEP,
                 HOT * heat, COLD * heat, int(rng.integers(1 << 31)),
             )  # fmt: skip
-
-
-def _end(policy: Policy, jobs: Jobs, cluster: Cluster, state: State) -> State:
-    done = copy(state)
-    policy.finish(jobs, cluster, done)
-    return done
 
 
 def _decoded(jobs: Jobs, cluster: Cluster, state: State, of: Listing) -> State:

@@ -40,7 +40,10 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
     """
     now, waiting, running = float(state.clock[NOW]), state.count[WAITING], state.count[RUNNING]
     present = np.sort(np.concatenate([state.queue[:waiting], state.running[:running]]))
-    gap, come = _stretch(jobs, int(state.count[ARRIVED]), ahead, rng)
+    n = int(state.count[ARRIVED])
+    come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
+    gaps = np.diff(jobs.submit[:n])
+    gap = np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come]
     expected = np.concatenate([jobs.expected[present], jobs.expected[come]])
     gpus = np.concatenate([jobs.gpus[present], jobs.gpus[come]])
     intensity = np.concatenate([jobs.intensity[present], jobs.intensity[come]])
@@ -49,13 +52,6 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
     runs = np.isfinite(state.start[present])
     table = Jobs(submit, expected, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     return table, _state(table, state, present, runs, slower), present
-
-
-def _stretch(history: Jobs, n: int, ahead: int, rng: np.random.Generator) -> tuple[FloatArray, Ints]:
-    """Return the seconds between arrivals, and which of the n jobs arrive, from a random one on and around."""
-    come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
-    gaps = np.diff(history.submit[:n])
-    return np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come], come
 
 
 def _state(table: Jobs, state: State, present: Ints, runs: BoolArray, slower: FloatArray) -> State:

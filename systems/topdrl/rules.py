@@ -7,8 +7,7 @@ from math import log
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
 
 from .allocate import ALLOCATORS, choose
@@ -42,13 +41,10 @@ class Rule:
 
     def __post_init__(self) -> None:
         for name, value in self.weights:
-            if name not in FEATURES:
-                raise InstanceError("weights", f"{name!r} is not one of {', '.join(FEATURES)}")
+            require_choice(name, "weights", FEATURES)
             require_number(abs(value), f"weights[{name}]")
-        if self.discipline not in DISCIPLINES:
-            raise InstanceError("discipline", f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}")
-        if self.allocator not in ALLOCATORS:
-            raise InstanceError("allocator", f"{self.allocator!r} is not one of {', '.join(ALLOCATORS)}")
+        require_choice(self.discipline, "discipline", DISCIPLINES)
+        require_choice(self.allocator, "allocator", ALLOCATORS)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
@@ -89,8 +85,7 @@ TUNED = {"least_work": "head", "linear": "head"}
 
 def rule(name: str, discipline: str = "", allocator: str = "closest", seed: int = 0) -> Rule:
     """Return the rule of a name of `SCORES`, by default with the discipline that suits it best."""
-    if name not in SCORES:
-        raise InstanceError("rule", f"{name!r} is not one of {', '.join(SCORES)}")
+    require_choice(name, "rule", SCORES)
     return Rule(SCORES[name], discipline or TUNED.get(name, "overtake"), allocator, seed)
 
 

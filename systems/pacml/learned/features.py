@@ -298,16 +298,9 @@ def write_context(sums: Floats, busy: float, servers: int, turn: float, out: Flo
 
 @kernel
 def write_rows(
-    end: Floats,
-    now: float,
-    turn: float,
-    tables: Tables,
-    times: Times,
-    m: int,
-    beta: float,
-    sums: Floats,
+    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, beta: float, sums: Floats,
     scratch: Scratch,
-) -> int:
+) -> int:  # fmt: skip
     """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
 
     Args:

@@ -19,8 +19,8 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
 from .network import Network
-from .recipe import Settings
-from .scenarios import VALIDATION, Episode, Scenario, published
+from .recipe import VALIDATION, Settings
+from .scenarios import Episode, Scenario, published
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught
 

@@ -17,10 +17,8 @@ from ..arrivals import Case, Fractions, arrivals
 from ..blocks import Blocks
 from ..jobs import JobType, read_types
 from ..step import Units
-from .recipe import TRAINING, VALIDATION
+from .recipe import TRAINING
 from .tables import Tables, Times, tables, times_of
-
-__all__ = ["EPISODE", "TRAINING", "VALIDATION", "Episode", "Scenario", "published"]
 
 EPISODE = 2000
 """Jobs of an episode to train on."""

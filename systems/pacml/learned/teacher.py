@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,10 @@ from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, tur
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network
-from .recipe import Settings
-from .scenarios import EPISODE, TRAINING, Episode, Scenario
+from .recipe import TRAINING, Settings
+from .scenarios import EPISODE, Episode, Scenario
 from .tables import Tables, Times, start_job
-from .values import EXPLORE, GAMMA, value_table, weigh, worth
+from .values import EXPLORE, GAMMA, SHAPE, value_table, weigh, worth
 
 TRIED, FUTURES, HORIZON = 6, 24, 24
 """Rows played on, futures of each, jobs in a future."""
@@ -100,11 +101,7 @@ def label(
     """
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
-    out = Labels(
-        np.zeros((size, WIDTH), np.float32),
-        np.zeros(n + 1, np.int64),
-        np.zeros(size, np.float32),
-    )
+    out = Labels(np.zeros((size, WIDTH), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32))
     d = _label(
         episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times,
         teacher(scenario, table, ahead, planned=planned, choose=choose), scratch_of(scenario.tables, choose=choose),
@@ -237,7 +234,7 @@ class Taught:
 
     def draw(self, rng: np.random.Generator, n: int) -> Episode:
         """Return an episode of the setting."""
-        return _draw(self.scenario, self.unit, self.name, self.first_seed, rng, n)
+        return self.scenario.draw(self.unit, self.name, self.first_seed + int(rng.integers(2**30)), n)
 
     def label(
         self, many: int, settings: Settings, rng: np.random.Generator, *, looks: bool, student: Weights | None = None
@@ -278,17 +275,11 @@ def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, 
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def _draw(scenario: Scenario, unit: str, name: str, first_seed: int, rng: np.random.Generator, n: int) -> Episode:
-    return scenario.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
-
-
 def _setting(scenario: Scenario, unit: str, name: str, settings: Settings, seed: int, first_seed: int) -> Taught:
     rng = np.random.default_rng([seed, first_seed])
-    table = value_table(
-        scenario, lambda rng: _draw(scenario, unit, name, first_seed, rng, 2 * EPISODE), rng, rounds=settings.rounds,
-        choose=settings.blocks,
-    )  # fmt: skip
-    made = Taught(scenario, unit, name, first_seed, table, name in settings.planned)
+    made = Taught(scenario, unit, name, first_seed, np.zeros(SHAPE), name in settings.planned)
+    draw, rounds = partial(made.draw, n=2 * EPISODE), settings.rounds
+    made = replace(made, table=value_table(scenario, draw, rng, rounds=rounds, choose=settings.blocks))
     quick = made.label(settings.labels, settings, rng, looks=False)
     many = settings.planned_labels if made.planned else settings.searched
     return replace(made, quick=quick, searched=made.label(many, settings, rng, looks=True))

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.compiled.kernel import Ints
 
 from ..allocate import ALLOCATORS, allocate
 from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, advance, start
-from ..batch import JobRows, StateRows
+from ..batch import JobRows, StateRows, alone
 from ..image import SCALARS, draw
 from .recipe import NAME, Settings
 
@@ -39,12 +40,6 @@ def observe(jobs: JobRows, state: StateRows, size: Ints, settings: Settings, ste
     ]
     draw(jobs, state, size, step or settings.step, settings.backlog, *parts)
     return np.concatenate([x.reshape(b, -1) for x in parts], axis=1, dtype=np.float16, casting="same_kind")
-
-
-def alone(jobs: Jobs, state: State) -> tuple[JobRows, StateRows, Ints]:
-    """Return one episode as rows, which are views."""
-    size = np.array([len(jobs.submit)])
-    return JobRows(*(x[None] for x in jobs)), StateRows(*(x[None] for x in state)), size
 
 
 def set_aside(seen: Halves, aside: NDArray[np.bool_], settings: Settings) -> Halves:
@@ -74,8 +69,7 @@ class TopdrlPolicy(NetworkPolicy):
         self, network: Network, settings: Settings, *, allocator: str | None = None, step: float | None = None
     ) -> None:
         name = allocator or settings.allocator
-        if name not in ALLOCATORS:
-            raise InstanceError("allocator", f"{name!r} is not one of {', '.join(ALLOCATORS)}")
+        require_choice(name, "allocator", ALLOCATORS)
         super().__init__(network, settings)
         self.step, self.allocator = step, ALLOCATORS.index(name)
 

@@ -14,9 +14,8 @@ from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.outcome import check
-from gangplan.systems.marl.episodes import Lane, Step, batch, play
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.policy import MarlPolicy
+from gangplan.systems.marl.policy import Lane, MarlPolicy, Step, batch, play
 from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from gangplan.learned.policy.perceptron import Weights
+from gangplan.learned.training.perceptron import Perceptron
 from gangplan.systems.topdrl.arrays import begin
 from gangplan.systems.topdrl.decode import Patient, run_list
 from gangplan.systems.topdrl.select.episodes import RULES, guarded, known, observe, play
-from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT
-from gangplan.systems.topdrl.select.network import Network
+from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT, WIDTH
 from gangplan.systems.topdrl.select.rollouts import least_work, listed
 
 
 def test_compiled_scores_are_those_of_torch(make_world: Callable[..., Any]) -> None:
     """The scores that compiled code decides by are those of the torch module."""
     torch.manual_seed(1)
-    network = Network(24)
+    network = Perceptron(WIDTH, 24)
     jobs, cluster, state, s = make_world(3)
     k = observe(jobs, cluster, state, s)
     rows = torch.from_numpy(s.row[:k].copy())

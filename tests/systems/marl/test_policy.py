@@ -11,7 +11,7 @@ from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
 from gangplan.systems.marl import episodes as module
-from gangplan.systems.marl.episodes import SAME, Teacher
+from gangplan.systems.marl.policy import SAME, Teacher
 from gangplan.systems.marl.recipe import Settings
 
 SETTINGS = Settings(servers=16, jobs=40)
