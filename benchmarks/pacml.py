@@ -11,9 +11,8 @@ from typing import Any
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, arrivals
 from gangplan.systems.pacml.baselines import make_policy
-from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import Checker
-from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
 from gangplan.systems.pacml.simulate import Policy, simulate
 from gangplan.systems.pacml.step import Units

@@ -16,8 +16,7 @@ from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.errors import InstanceError
 
 from .baselines import Policy, Rule
-from .case import Case
-from .centres import owners
+from .case import Case, owners
 from .environment import SERVER, WORKER, Environment
 
 JOB, BID, AWARD = 64, 16, 8

@@ -23,10 +23,8 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
-from .case import Case, harmony_fleet
-from .centres import centres, moved
-from .job_types import MEASURED, TESTBED, Jobs, JobTypes
-from .truths import EPOCH, HiddenTruth, contention, gangs_of, gpu_pairs, link_pairs
+from .case import Case, centres, harmony_fleet, moved
+from .truths import EPOCH, MEASURED, TESTBED, HiddenTruth, Jobs, JobTypes, contention, gangs_of, gpu_pairs, link_pairs
 
 DATA = "../shared/data"
 """Where published data is, unless said otherwise."""

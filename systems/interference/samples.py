@@ -28,8 +28,7 @@ from gangplan.simulator.snapshots import Long, Snapshots
 from .baselines import Policy
 from .case import Case
 from .environment import Environment
-from .job_types import JobTypes
-from .truths import links
+from .truths import JobTypes, links
 
 
 @dataclass(frozen=True, slots=True, eq=False)

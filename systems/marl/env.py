@@ -22,8 +22,7 @@ from gangplan.simulator.envs.single import Observation
 from ..interference.agents import Ask, Table
 from ..interference.case import Case
 from ..interference.cases import CENTRES, TRAINING
-from ..interference.environment import Environment
-from ..interference.outcome import InterferenceOutcome
+from ..interference.environment import Environment, InterferenceOutcome
 
 JOB = ("there", "type", "workers", "servers", "gpus", "cores", "seconds", "waited")
 """Columns of a job: whether there is one; index of its type; workers and parameter servers left to place; GPUs of a

@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 
 from ..interference.agents import Ask, Table
 from ..interference.baselines import least_interference
-from ..interference.centres import NIC, owners
+from ..interference.case import NIC, owners
 from ..interference.environment import Environment
 from ..interference.speeds import servers_for
 

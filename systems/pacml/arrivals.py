@@ -15,8 +15,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice, require_number
 
-from .blocks import Blocks
-from .jobs import JobType
+from .jobs import Blocks, JobType
 from .step import OP_SECONDS, Units
 
 INTERVAL = 1.0

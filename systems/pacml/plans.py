@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import Case
-from .blocks import Long
+from .jobs import Long
 from .simulate import Choice, Outcome, State, simulate
 
 PRICE = 0.005

@@ -12,8 +12,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.simulator.asking import asking, converted
 
 from .arrivals import Case
-from .blocks import Blocks, Long
-from .jobs import JobType, Placed
+from .jobs import Blocks, JobType, Long, Placed
 
 PUBLISHED = -1
 """Instead of a block: published first fit on all free servers."""

@@ -79,17 +79,9 @@ class StateRows(NamedTuple):
 
 @lean_kernel
 def play(
-    jobs: JobRows,
-    cluster: Cluster,
-    state: StateRows,
-    size: Ints,
-    choice: Ints,
-    allocator: Ints,
-    take: Ints2,
-    hold: float,
-    mask: Bools2,
-    paid: Floats2,
-) -> None:
+    jobs: JobRows, cluster: Cluster, state: StateRows, size: Ints, choice: Ints, allocator: Ints, take: Ints2,
+    hold: float, mask: Bools2, paid: Floats2,
+) -> None:  # fmt: skip
     """Do in each episode what was chosen, nothing where that is -1, and go on to the next decision."""
     on = by_reference(cluster)
     for b in range(len(choice)):
@@ -117,16 +109,9 @@ def state_at(state: StateRows, n: int, b: int) -> State:
 
 @lean
 def _go_on(
-    jobs: Jobs,
-    cluster: Cluster,
-    state: State,
-    choice: int,
-    allocator: int,
-    take: Ints,
-    hold: float,
-    mask: Bools,
+    jobs: Jobs, cluster: Cluster, state: State, choice: int, allocator: int, take: Ints, hold: float, mask: Bools,
     paid: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Act in an episode, and pass time until a job in a slot fits or all is over."""
     on = True
     if choice == len(mask) - 1:
@@ -238,10 +223,8 @@ class Batch:
         self.mask = np.zeros((count, slots + 1), dtype=bool)
         self.finished: list[Finished] = []
         self._allocator = np.full(count, ALLOCATORS.index(allocator), dtype=np.int64)
-        self._take, self._given = (
-            np.zeros((count, fleet.n_nodes), dtype=np.int64),
-            np.full(count, GIVEN, dtype=np.int64),
-        )
+        self._take = np.zeros((count, fleet.n_nodes), dtype=np.int64)
+        self._given = np.full(count, GIVEN, dtype=np.int64)
         self._paid, self._over = np.zeros((count, len(REWARDS))), np.zeros(count, dtype=bool)
         self._none = np.full(count, -1, dtype=np.int64)
         for b in range(count):

@@ -68,15 +68,9 @@ def require_frame(rows: int, width: int, step: float, backlog: int) -> None:
 
 @lean_kernel
 def draw(
-    jobs: JobRows,
-    state: StateRows,
-    size: Ints,
-    step: float,
-    backlog: int,
-    cluster: Singles3,
-    queue: Singles4,
+    jobs: JobRows, state: StateRows, size: Ints, step: float, backlog: int, cluster: Singles3, queue: Singles4,
     scalars: Singles2,
-) -> None:
+) -> None:  # fmt: skip
     """Draw each episode, see `Image`, on arrays of 0."""
     for b in range(len(size)):
         of, now = by_reference(jobs_at(jobs, size[b], b)), by_reference(state_at(state, size[b], b))

@@ -16,8 +16,20 @@ from gangplan.solvers.compiled.routines import below, sow, uniform
 
 from .allocate import ALLOCATORS
 from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs, least_cost, total_jct
-from .decode import Listing, Patient, decode, is_list, listing, restore, run_list, sort_in
-from .rules import DISCIPLINES, SCORES, Rule, rule
+from .rules import (
+    DISCIPLINES,
+    SCORES,
+    Listing,
+    Patient,
+    Rule,
+    decode,
+    is_list,
+    listing,
+    restore,
+    rule,
+    run_list,
+    sort_in,
+)
 from .simulate import Policy
 
 RULES = len(ALLOCATORS)

@@ -12,10 +12,9 @@ from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 
 from .allocate import ALLOCATORS, Close
-from .decode import Patient
 from .oracle import Oracle
 from .rollout import Rollout
-from .rules import DISCIPLINES, SCORES, rule
+from .rules import DISCIPLINES, SCORES, Patient, rule
 from .simulate import Policy
 from .suites import Suite
 

@@ -26,7 +26,7 @@ from .arrays import (
     start,
     total_jct,
 )
-from .decode import Listing, Patient, decode, restore, sort_in
+from .rules import Listing, Patient, decode, restore, sort_in
 
 
 def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) -> tuple[Jobs, State, Ints]:

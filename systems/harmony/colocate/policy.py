@@ -38,21 +38,14 @@ class Joint(Greedy):
     The first is that of the times on an empty cluster, as predicted; the others shuffle it.
 
     Args:
-        truth, patience, consolidate, slack: as of `Greedy`.
+        truth, patience, words: as of `Greedy`.
         tries: orders.
     """
 
     def __init__(
-        self,
-        truth: Truth,
-        patience: float = np.inf,
-        *,
-        consolidate: float = 0.0,
-        slack: float = 0.0,
-        tries: int = TRIES,
-        seed: int = 0,
+        self, truth: Truth, patience: float = np.inf, *, tries: int = TRIES, seed: int = 0, **words: float
     ) -> None:
-        super().__init__(truth, patience, consolidate=consolidate, slack=slack)
+        super().__init__(truth, patience, **words)
         require_number(tries, "tries", positive=True, whole=True)
         self._tries, self._rng = tries, np.random.default_rng(seed)
 

@@ -14,8 +14,7 @@ from gangplan.instances import RampTopology
 from gangplan.solvers.compiled.kernel import Floats, Ints
 
 from ..arrivals import Case, Fractions, arrivals
-from ..blocks import Blocks
-from ..jobs import JobType, read_types
+from ..jobs import Blocks, JobType, read_types
 from ..step import Units
 from .recipe import TRAINING
 from .tables import Tables, Times, tables, times_of

@@ -12,8 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.ramp import collective_cost
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, Ints3, kernel
 
-from ..blocks import Blocks
-from ..jobs import JobType
+from ..jobs import Blocks, JobType
 
 Long = NDArray[np.int64]
 

@@ -28,7 +28,7 @@ from ..arrays import (
     pass_time,
     total_jct,
 )
-from ..decode import Listing, decode, restore, sort_in
+from ..rules import Listing, decode, restore, sort_in
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
 from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate

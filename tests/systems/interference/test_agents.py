@@ -8,12 +8,11 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import Table, Team
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone, baselines, run
+from gangplan.systems.interference.case import centre, moved, owners
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
-from gangplan.systems.interference.centres import centre, moved, owners
-from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.market import Market
-from gangplan.systems.interference.outcome import check
 
 
 def case(network="leaf-spine", seed=VALIDATION, jobs=40, servers=16):

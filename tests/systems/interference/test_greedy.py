@@ -12,7 +12,7 @@ from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference import greedy
 from gangplan.systems.interference.baselines import Rule, alone, run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
-from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import (
     MOST,
     Greedy,
@@ -25,7 +25,6 @@ from gangplan.systems.interference.greedy import (
     places,
     rooms,
 )
-from gangplan.systems.interference.outcome import check
 
 
 def busy(seed: int) -> Environment:

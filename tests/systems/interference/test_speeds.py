@@ -12,9 +12,17 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, 
 from gangplan.instances.placement.rate import rates
 from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference.case import harmony_fleet
-from gangplan.systems.interference.job_types import MEASURED, SERVER, TESTBED, WORKER
 from gangplan.systems.interference.speeds import CONTENTION, LINKS, PAIRS, SPREADS, Hidden, servers_for, task_mask
-from gangplan.systems.interference.truths import HiddenTruth, contention, hidden, links
+from gangplan.systems.interference.truths import (
+    MEASURED,
+    SERVER,
+    TESTBED,
+    WORKER,
+    HiddenTruth,
+    contention,
+    hidden,
+    links,
+)
 
 Placed = tuple[int, dict[int, tuple[int, int]]]
 """Of a job its type, and server -> workers, parameter servers."""

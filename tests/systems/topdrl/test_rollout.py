@@ -24,8 +24,8 @@ from gangplan.systems.topdrl.arrays import (
     jobs_of,
     start,
 )
-from gangplan.systems.topdrl.decode import Patient
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
+from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import SMALL
 

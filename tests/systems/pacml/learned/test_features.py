@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.jobs import Blocks
 from gangplan.systems.pacml.learned import features as of
 from gangplan.systems.pacml.learned.features import (
     CONTEXT,

@@ -11,8 +11,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
-from gangplan.systems.topdrl.decode import Listing, Patient, listing, run_list
-from gangplan.systems.topdrl.rules import SCORES, rule
+from gangplan.systems.topdrl.rules import SCORES, Listing, Patient, listing, rule, run_list
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import SMALL
 
