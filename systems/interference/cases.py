@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -45,14 +45,6 @@ _GAVEL_TYPES = {  # by what a model does: the type of the testbed that is neares
 }
 
 
-class Words(TypedDict, total=False):
-    """Arguments of `poisson` that other cases on the testbed take too, see there."""
-
-    kind: str
-    load: float
-    cluster: int
-
-
 def poisson(
     seed: int,
     jobs: int = 100,
@@ -84,7 +76,7 @@ def poisson(
     return case if share == 1.0 else replace(case, jobs=replace(case.jobs, worker=worker))
 
 
-def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
+def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
     """Return jobs drawn from a trace of Gavel, each as the type of the testbed that is nearest to its model.
 
     Args:
@@ -103,7 +95,7 @@ def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: 
     return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, **words)
 
 
-def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
+def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
     """Return a stretch of Philly's trace: its gaps, its numbers of GPUs and its durations, with types drawn evenly.
 
     Gaps are shortened or lengthened alike to the load; a job has at most eight workers, and runs 5 minutes to 12 hours.

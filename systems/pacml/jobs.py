@@ -74,21 +74,14 @@ class Blocks:
             require_number(degree, f"degrees[{i}]", positive=True, whole=True)
             if i and degree <= self.degrees[i - 1]:
                 raise InstanceError(f"degrees[{i}]", f"{degree!r} does not ascend")
-        shapes: list[tuple[int, Shape]] = []
-        of_shape: list[IntArray] = []
-        for i, degree in enumerate(self.degrees):
-            for shape_of, rows in blocks_by_shape(self.topology, degree):
-                shapes.append((i, shape_of))
-                of_shape.append(rows)
-        many = [len(rows) for rows in of_shape]
-        shape = np.repeat(np.arange(len(shapes)), many)
+        of_degree = [(i, *x) for i, degree in enumerate(self.degrees) for x in blocks_by_shape(self.topology, degree)]
+        shapes = tuple((i, extends) for i, extends, _ in of_degree)
+        shape = np.repeat(np.arange(len(shapes)), [len(rows) for *_, rows in of_degree])
         degree_of = np.array([i for i, _ in shapes], dtype=np.int64)[shape]
-        ENTRIES.check(len(shape) * max(self.degrees), "degrees")
-        servers = np.full((len(shape), max(self.degrees)), -1, dtype=np.int32)
-        start = 0
-        for rows in of_shape:
-            servers[start : start + len(rows), : rows.shape[1]] = rows
-            start += len(rows)
+        most = max(self.degrees)
+        ENTRIES.check(len(shape) * most, "degrees")
+        wide = [np.pad(rows, ((0, 0), (0, most - rows.shape[1])), constant_values=-1) for *_, rows in of_degree]
+        servers = np.concatenate([np.zeros((0, most), dtype=np.int32), *wide])
         values: dict[str, Any] = {
             "servers": servers,
             "size": np.array(self.degrees, dtype=np.int64)[degree_of],
@@ -99,7 +92,7 @@ class Blocks:
         for name, array in values.items():
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "shapes", tuple(shapes))
+        object.__setattr__(self, "shapes", shapes)
 
     @property
     def n_blocks(self) -> int:

@@ -17,7 +17,7 @@ from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
 from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, begin_job, first_jobs, pass_time
 from .candidates import WAIT, Scratch
-from .features import see, total, write_rows
+from .features import total, write_rows
 
 LOG_GPUS, LOG_SLOWDOWN, PATIENCE, HEAD = range(4)
 """Of a rule, see `gangplan.systems.topdrl.select.episodes.RULES`."""
@@ -85,10 +85,7 @@ def play(
     net, decisions = by_reference(weights), 0
     go_on = True
     while go_on and state.count[ARRIVED] < until:
-        k = 0
-        if state.count[WAITING] > 0:
-            see(of, on, now, s)
-            k = write_rows(of, on, now, s)
+        k = write_rows(of, on, now, s)
         if k == 0:
             go_on = pass_time(of, on, now)
             continue
@@ -104,11 +101,7 @@ def play(
 @kernel
 def observe(jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch) -> int:
     """Write candidates and features of a state for Python, and return how many candidates there are."""
-    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    if state.count[WAITING] == 0:
-        return 0
-    see(of, on, now, s)
-    return int(write_rows(of, on, now, s))
+    return int(write_rows(by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)))
 
 
 RULES = np.array(

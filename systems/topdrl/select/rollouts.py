@@ -32,7 +32,7 @@ from ..rules import Listing, decode, restore, sort_in
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
 from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
-from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
+from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, write_rows
 from .recipe import Settings
 
 
@@ -281,10 +281,7 @@ def label(
     tried, more = np.zeros(base.of[TRIED], np.int64), np.zeros(base.of[TRIED])
     d, go_on = 0, True
     while go_on:
-        k = 0
-        if state.count[WAITING] > 0:
-            see(jobs, cluster, state, s)
-            k = write_rows(jobs, cluster, state, s)
+        k = write_rows(jobs, cluster, state, s)
         if k == 0:
             go_on = pass_time(jobs, cluster, state)
             continue
