@@ -24,7 +24,7 @@ from .kernel import Fitted, all_logs
 from .recipe import NAME, Settings
 
 if TYPE_CHECKING:
-    from .network import Ensemble
+    from .learners import Ensemble
 
 
 TRIES, SPREAD, DELAY = 8, 0.5, 2.0
@@ -131,7 +131,7 @@ class ColocatePolicy(NetworkPolicy):
     def __init__(
         self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
     ) -> None:
-        from .network import arrays
+        from .learners import arrays
 
         self.network, self.settings, self.fitted = network, settings, arrays(network, members)
         self.way = way or list(WAYS)[int(network.way)]
@@ -144,7 +144,7 @@ class ColocatePolicy(NetworkPolicy):
         """Return an ensemble for the cluster and the types of the weights."""
         from gangplan.learned.interference.samples import Setting
 
-        from .network import Ensemble
+        from .learners import Ensemble
 
         names = "members.0.features", "unit", "link"
         for name in names:

@@ -20,9 +20,9 @@ from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
 from .network import Network
 from .recipe import VALIDATION, Settings
-from .scenarios import Episode, Scenario, published
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught
+from .values import Episode, Scenario, published
 
 
 @kernel

@@ -23,9 +23,8 @@ from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network
 from .recipe import TRAINING, Settings
-from .scenarios import EPISODE, Episode, Scenario
 from .tables import Tables, Times, start_job
-from .values import EXPLORE, GAMMA, SHAPE, value_table, weigh, worth
+from .values import EPISODE, EXPLORE, GAMMA, SHAPE, Episode, Scenario, value_table, weigh, worth
 
 TRIED, FUTURES, HORIZON = 6, 24, 24
 """Rows played on, futures of each, jobs in a future."""

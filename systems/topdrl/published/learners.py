@@ -18,8 +18,7 @@ from gangplan.learned.training.trainer import Trainer
 from ..arrays import WAITING
 from ..batch import Batch
 from ..suites import TRAINING, VALIDATION
-from .network import Critic, Network
-from .policy import Halves, observe, set_aside
+from .policy import Critic, Halves, Network, observe, set_aside
 from .recipe import Settings
 
 

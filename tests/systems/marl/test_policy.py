@@ -10,7 +10,7 @@ from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
-from gangplan.systems.marl import episodes as module
+from gangplan.systems.marl import policy as module
 from gangplan.systems.marl.policy import SAME, Teacher
 from gangplan.systems.marl.recipe import Settings
 

@@ -23,8 +23,8 @@ from gangplan.systems.pacml.learned.features import (
     turn_of,
     write_rows,
 )
-from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, start_job, tables
+from gangplan.systems.pacml.learned.values import Scenario
 
 
 class Moment(NamedTuple):

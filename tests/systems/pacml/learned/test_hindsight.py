@@ -23,7 +23,7 @@ from gangplan.systems.pacml.learned.hindsight import (
     plans,
 )
 from gangplan.systems.pacml.learned.policy import Decider, Observation
-from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.plans import search
 from gangplan.systems.pacml.simulate import Policy, simulate
 

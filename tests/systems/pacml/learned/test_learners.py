@@ -19,9 +19,8 @@ from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario, published
 from gangplan.systems.pacml.learned.teacher import label
-from gangplan.systems.pacml.learned.values import SHAPE
+from gangplan.systems.pacml.learned.values import SHAPE, Scenario, published
 
 TINY = Settings(width=16, minibatch=64, imitation_rate=5e-3)
 

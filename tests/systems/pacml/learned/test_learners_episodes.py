@@ -13,7 +13,7 @@ from gangplan.systems.pacml.learned.learners import Validation, run_episode
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import simulate
 
 
