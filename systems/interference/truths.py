@@ -200,19 +200,8 @@ def contention(fleet: Fleet, seed: int) -> HiddenTruth:
     duty = np.clip(natural ** rng.uniform(0.3, 1.0) * rng.lognormal(0.0, 0.3, k), 0.05, 1.0)
     quality = np.concatenate([np.ones(fleet.n_nodes), rng.uniform(*_UPLINK, link.max() + 1 - fleet.n_nodes)])
     socket = rng.uniform(0.5, 1.5, fleet.n_nodes)
-    return HiddenTruth(
-        hidden(
-            CONTENTION,
-            link,
-            TESTBED,
-            step=MEASURED[2].copy(),
-            sync=np.ascontiguousarray(sync.T),
-            host=np.minimum(host, 2.0),
-            socket=socket,
-            duty=duty,
-            quality=quality,
-        )
-    )
+    known = {"step": MEASURED[2].copy(), "sync": np.ascontiguousarray(sync.T), "host": np.minimum(host, 2.0)}
+    return HiddenTruth(hidden(CONTENTION, link, TESTBED, **known, socket=socket, duty=duty, quality=quality))
 
 
 def links(fleet: Fleet) -> Long:
