@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import (
-    FloatArray,
-    IntArray,
-    require_choice,
-    require_counts,
-    require_number,
-    require_share,
-)
+from gangplan.instances.arrays import FloatArray, IntArray, require_choice, require_number, require_share
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.gavel import read_gavel_trace
@@ -152,7 +145,7 @@ def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load
 
 def _generator(seed: int, jobs: int) -> np.random.Generator:
     require_number(seed, "seed", whole=True)
-    require_counts(jobs=jobs)
+    require_number(jobs, "jobs", positive=True, whole=True)
     return np.random.default_rng([seed, 2021])
 
 

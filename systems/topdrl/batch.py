@@ -26,21 +26,8 @@ from gangplan.solvers.compiled.kernel import (
 )
 
 from .allocate import ALLOCATORS, choose
-from .arrays import (
-    ARRIVED,
-    NOW,
-    RUNNING,
-    WAITING,
-    Cluster,
-    Jobs,
-    State,
-    begin,
-    begin_job,
-    cluster_of,
-    jobs_of,
-    pass_time,
-    rate,
-)
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
+from .step import begin_job, pass_time, rate
 
 JCT, THROUGHPUT = range(2)
 REWARDS = ("jct", "throughput")

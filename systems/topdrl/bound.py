@@ -18,9 +18,10 @@ from gangplan.solvers.run import OPTIMAL_GAP
 from gangplan.solvers.schedule.clairvoyant import clairvoyant, mean_jct_bound
 from gangplan.solvers.schedule.grain import common
 
-from .arrays import WAITING, Cluster, Jobs, State, advance, at_best, begin, cluster_of, jobs_of, start
+from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
 from .oracle import Oracle
 from .simulate import outcome_of
+from .step import advance, at_best, start
 
 
 def bound(workload: Workload, fleet: Fleet, proximity: Proximity | None = None, *, time_limit: float = 0.0) -> float:

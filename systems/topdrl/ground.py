@@ -186,7 +186,8 @@ class TopdrlPick:
     def finish(self, jobs: Any, cluster: Any, state: Any) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         from .allocate import CLOSEST, allocate
-        from .arrays import NOW, WAITING, advance, start
+        from .arrays import NOW, WAITING
+        from .step import advance, start
 
         take = np.zeros_like(state.free)
         while True:

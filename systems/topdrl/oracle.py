@@ -15,22 +15,10 @@ from gangplan.solvers.compiled.kernel import Floats2, by_reference, kernel
 from gangplan.solvers.compiled.routines import below, sow, uniform
 
 from .allocate import ALLOCATORS
-from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs, least_cost, total_jct
-from .rules import (
-    DISCIPLINES,
-    SCORES,
-    Listing,
-    Patient,
-    Rule,
-    decode,
-    is_list,
-    listing,
-    restore,
-    rule,
-    run_list,
-    sort_in,
-)
+from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs
+from .rules import DISCIPLINES, SCORES, Listing, Patient, Rule, decode, restore, rule, run_list, sort_in
 from .simulate import Policy
+from .step import least_cost, total_jct
 
 RULES = len(ALLOCATORS)
 
@@ -135,10 +123,8 @@ class Oracle:
         for policy in self.policies or (*grid(), Patient()):
             ends.append(copy(state))
             policy.finish(known, cluster, ends[-1])
-            if isinstance(policy, Patient):
-                lists.append(policy.listing(known, cluster))
-            elif is_list(policy):
-                lists.append(listing(policy, known, cluster))
+            if isinstance(policy, Rule | Patient) and (plan := policy.listing(known, cluster)) is not None:
+                lists.append(plan)
         lists += [_closest(end.start) for end in ends]
         plan = min(lists, key=lambda of: total_jct(jobs, _decoded(jobs, cluster, state, of).finish))
         ends.append(_decoded(jobs, cluster, state, plan))

@@ -11,22 +11,9 @@ from gangplan.instances.arrays import BoolArray, FloatArray, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
 
 from .allocate import ALLOCATORS, allocate
-from .arrays import (
-    ARRIVED,
-    NOW,
-    RUNNING,
-    WAITING,
-    Cluster,
-    Jobs,
-    State,
-    advance,
-    begin_job,
-    copy,
-    pass_time,
-    start,
-    total_jct,
-)
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
 from .rules import Listing, Patient, decode, restore, sort_in
+from .step import advance, begin_job, pass_time, start, total_jct
 
 
 def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) -> tuple[Jobs, State, Ints]:

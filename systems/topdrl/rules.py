@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar, NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
 
 from .allocate import ALLOCATORS, CLOSEST, choose
-from .arrays import (
-    ARRIVED,
-    NOW,
-    RUNNING,
-    WAITING,
-    Cluster,
-    Jobs,
-    State,
-    begin_job,
-    communication,
-    least_cost,
-    pass_time,
-    remaining,
-)
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .step import begin_job, communication, least_cost, pass_time, remaining
 
 HEAD, OVERTAKE, EASY = range(3)
 DISCIPLINES = ("head", "overtake", "easy")
@@ -76,6 +63,15 @@ class Rule:
     def noise(self, n: int) -> FloatArray:
         """Return the random numbers of n jobs."""
         return np.random.default_rng(self.seed).random(n)
+
+    def listing(self, jobs: Jobs, cluster: Cluster) -> Listing | None:
+        """Return the list that decodes to what it does; None if it backfills, or its score depends on the place."""
+        weights, n = self.vector(), len(jobs.submit)
+        if self.discipline == "easy" or weights[LOG_SLOWDOWN] != 0:
+            return None
+        key, allocator = np.empty(n), np.full(n, ALLOCATORS.index(self.allocator))
+        _keys(jobs, cluster, weights, self.noise(n), key)
+        return Listing(key, allocator, np.full(n, np.inf), np.full(n, int(self.discipline == "head")))
 
 
 SCORES: dict[str, tuple[tuple[str, float], ...]] = {
@@ -206,33 +202,6 @@ class Listing(NamedTuple):
     allocator: Ints
     most: Floats
     blocks: Ints
-
-
-def listing(rule: Rule, jobs: Jobs, cluster: Cluster) -> Listing:
-    """Return the list that decodes to what a rule does.
-
-    Raises:
-        InstanceError: if the rule is no list: it backfills, or its score depends on the place.
-    """
-    if rule.discipline == "easy":
-        raise InstanceError("discipline", "is 'easy', which no list is")
-    if rule.vector()[LOG_SLOWDOWN] != 0:
-        raise InstanceError("weights", "has log_slowdown: no list knows the place")
-    n = len(jobs.submit)
-    blocks = np.full(n, int(rule.discipline == "head"))
-    return Listing(keys(rule, jobs, cluster), np.full(n, ALLOCATORS.index(rule.allocator)), np.full(n, np.inf), blocks)
-
-
-def is_list(policy: object) -> TypeGuard[Rule]:
-    """Return whether a policy is a rule that `listing` takes."""
-    return isinstance(policy, Rule) and policy.discipline != "easy" and policy.vector()[LOG_SLOWDOWN] == 0
-
-
-def keys(rule: Rule, jobs: Jobs, cluster: Cluster) -> FloatArray:
-    """Return the scores that a rule gives jobs wherever they go, float64 (n,)."""
-    key = np.empty(len(jobs.submit))
-    _keys(jobs, cluster, rule.vector(), rule.noise(len(key)), key)
-    return key
 
 
 @lean

@@ -17,7 +17,7 @@ from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 
-from .arrays import at_best
+from .step import at_best
 
 SHARES = (0.5, 0.1, 0.2, 0.2)
 """Of the jobs, in each of the four ranges."""

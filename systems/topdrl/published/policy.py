@@ -16,9 +16,10 @@ from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.compiled.kernel import Ints
 
 from ..allocate import ALLOCATORS, allocate
-from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, advance, start
+from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..batch import JobRows, StateRows, alone
 from ..image import SCALARS, draw
+from ..step import advance, start
 from .recipe import NAME, Settings
 
 PATCH = 5

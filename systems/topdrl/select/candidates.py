@@ -9,7 +9,8 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singles, Singles2, lean
 
 from ..allocate import ALLOCATORS, CLOSEST, choose
-from ..arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State, communication, least_cost
+from ..arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+from ..step import communication, least_cost
 
 JOBS = 48
 """Waiting jobs that are candidates: those with the least work, one of each kind. A longer queue is cut to these."""

@@ -15,7 +15,8 @@ import numpy as np
 from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, begin_job, first_jobs, pass_time
+from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, first_jobs
+from ..step import begin_job, pass_time
 from .candidates import WAIT, Scratch
 from .features import total, write_rows
 

@@ -9,7 +9,8 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Ints, lean
 
 from ..allocate import CLOSEST, choose
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, communication, node_of
+from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from ..step import communication, node_of
 from .candidates import SOON, WAIT, Scratch, list_candidates, remaining
 
 CONTEXT = (

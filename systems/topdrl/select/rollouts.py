@@ -13,22 +13,9 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, inner, kern
 from gangplan.solvers.compiled.routines import below, push, sow, uniform
 
 from ..allocate import CLOSEST
-from ..arrays import (
-    ARRIVED,
-    NOW,
-    RUNNING,
-    WAITING,
-    Cluster,
-    Jobs,
-    State,
-    begin,
-    begin_job,
-    cluster_of,
-    jobs_of,
-    pass_time,
-    total_jct,
-)
+from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
 from ..rules import Listing, decode, restore, sort_in
+from ..step import begin_job, pass_time, total_jct
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
 from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
