@@ -42,13 +42,8 @@ def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Policy]:
     return lambda case, **words: Market(case, bidder, **given, **words)
 
 
-def packing_bidder(case: Case) -> Greedy:
-    """Return what bids for places that break up least, by the speeds that jobs have alone."""
-    return Packing(alone(case.truth), consolidate=CONSOLIDATE)
-
-
 def learned_bidder(case: Case) -> Greedy:
-    """Return what bids for such places by learned speeds.
+    """Return what bids, by learned speeds, for places that break up least.
 
     Raises:
         InstanceError: if torch is not installed.
@@ -64,7 +59,7 @@ def _fitted() -> Fitted:
 
 _TEAMS: dict[str, Callable[..., Policy]] = {
     "market": _market(),
-    "market-packed": _market(packing_bidder),
+    "market-packed": _market(lambda case: Packing(alone(case.truth), consolidate=CONSOLIDATE)),
     "market-learned": _market(learned_bidder),
     "market-ask-1": _market(ask=1),
     "market-ask-2": _market(ask=2),

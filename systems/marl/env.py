@@ -131,7 +131,10 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         over = not wrong and self._seek(env, go_on=True)
         if over or wrong:
             self.agents, self._asks = [], {}
-        seen, metrics = self._observe(env), self._metrics(env) if over else {}
+        seen, metrics = self._observe(env), dict[str, Any]()
+        if over:
+            mean_jct = float(env.outcome().jct.mean())
+            metrics = {"metrics": {"mean_jct": mean_jct, "makespan": float(env.finish.max())}}
         for agent in agents:
             infos[agent] |= {"action_mask": seen[agent]["action_mask"].copy(), **metrics}
         now = float(np.maximum(np.minimum(env.finish, env.now) - env.case.jobs.submit, 0).sum())
@@ -172,10 +175,6 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         for k, ask in self._asks.items():
             found[k] = ask.mask
         return found
-
-    def _metrics(self, env: Environment) -> dict[str, Any]:
-        jct = env.outcome().jct
-        return {"metrics": {"mean_jct": float(jct.mean()), "makespan": float(env.finish.max())}}
 
     def _known(self, agent: str, action: Any) -> int:
         if not self.action_spaces[agent].contains(action):

@@ -319,14 +319,7 @@ def inside(job: SplitGraph, topology: RampTopology, servers: IntArray) -> IntArr
     return first_fit(job, topology, free=free)
 
 
-def read_types(
-    folder: str | Path,
-    names: Sequence[str] = MODELS,
-    *,
-    blocks: Blocks | None = None,
-    units: Units = "physical",
-    steps: int = STEPS,
-) -> tuple[JobType, ...]:
+def read_types(folder: str | Path, names: Sequence[str] = MODELS, **words: Any) -> tuple[JobType, ...]:
     """Return the types of the profiles ``NAME.txt`` in `folder`; other arguments as of `JobType.of`.
 
     The data loading node is kept, and ops are cut in the order of the file, as in the published set-up.
@@ -347,5 +340,5 @@ def read_types(
             raise InstanceError(f"models[{i}]", f"{name!r} has no profile {name}.txt in the folder of profiles")
         graph = read(path, keep_inputs=True).graph
         order = listed_order(read_text(path), graph)
-        found.append(JobType.of(graph, order, name=name, blocks=blocks, units=units, steps=steps))
+        found.append(JobType.of(graph, order, name=name, **words))
     return tuple(found)

@@ -42,7 +42,9 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
         _closest(need, cluster, free, take)
     else:
         if rule == NEAREST:
-            seed = _first_idle(free)
+            seed = 0
+            while free[seed] == 0:
+                seed += 1
         elif rule == SIZED:
             seed = _seed_by_size(need, cluster, free)
         else:
@@ -68,14 +70,6 @@ def _around(seed: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> N
 def _take(node: int, most: int, free: Ints, take: Ints) -> int:
     take[node] = min(most, free[node])
     return int(take[node])
-
-
-@lean
-def _first_idle(free: Ints) -> int:
-    node = 0
-    while free[node] == 0:
-        node += 1
-    return node
 
 
 @lean

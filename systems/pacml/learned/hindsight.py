@@ -106,11 +106,6 @@ def hindsight(
 
 
 @kernel
-def _turns(time: float, gap: float) -> int:
-    return max(1, int(np.ceil(time / gap - _EPSILON)))
-
-
-@kernel
 def _plan(
     k: int, start: Ints, gap: float, m: int, future: Future, tables: Tables, times: Times, scratch: Scratch,
     plans: Plans, value: Floats,
@@ -137,7 +132,7 @@ def _plan(
                     w += 1
         for a in range(w):
             b = ways[a]
-            until[a] = i + _turns(jct[tables.shape[b]], gap)
+            until[a] = i + max(1, int(np.ceil(jct[tables.shape[b]] / gap - _EPSILON)))
             gain[a] = 1.0 - PRICE * (min(until[a], steps) - i - 1) * tables.size[b]
         found = _extend(i, steps, now, count, ways[:w], gain, plans)
         found = _trim(found, plans)

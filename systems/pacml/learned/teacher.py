@@ -80,31 +80,19 @@ def teacher(scenario: Scenario, table: Floats3, ahead: Episode | None, *, planne
 
 
 def label(
-    scenario: Scenario,
-    episode: Episode,
-    table: Floats3,
-    keep: float,
-    seed: int,
-    *,
-    ahead: Episode | None,
-    planned: bool = False,
-    student: Weights | None = None,
-    choose: bool = True,
+    scenario: Scenario, episode: Episode, knows: Teacher, keep: float, seed: int, student: Weights | None = None
 ) -> Labels:
-    """Let the teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
+    """Let a teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
-    Args:
-        table, ahead, planned: the teacher's, see `Teacher`.
-        keep: share of the decisions.
-        student: network that takes every other decision, so that the states are those it comes to; None for none.
+    A student, if any, takes every other decision, so that the states are those it comes to.
     """
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
     out = Labels(np.zeros((size, WIDTH), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32))
     d = _label(
-        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times,
-        teacher(scenario, table, ahead, planned=planned, choose=choose), scratch_of(scenario.tables, choose=choose),
-        student or NOBODY, SHARE if student else 0.0, keep, seed, out,
+        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, knows,
+        scratch_of(scenario.tables, choose=not knows.scratch.published), student or NOBODY, SHARE if student else 0.0,
+        keep, seed, out,
     )  # fmt: skip
     k = out.first[d]
     return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())
@@ -245,12 +233,8 @@ class Taught:
             # what was looked ahead from is kept: that is what takes long
             keep, n = (1.0, min(EPISODE, left + 50)) if looks else (0.4, EPISODE)
             episode = self.draw(rng, n)
-            found.append(
-                label(
-                    self.scenario, episode, self.table, keep, int(rng.integers(2**31)), ahead=ahead,
-                    planned=self.planned, student=student, choose=settings.blocks,
-                )
-            )  # fmt: skip
+            knows = teacher(self.scenario, self.table, ahead, planned=self.planned, choose=settings.blocks)
+            found.append(label(self.scenario, episode, knows, keep, int(rng.integers(2**31)), student))
             left -= max(len(found[-1].first) - 1, 1)
         return tuple(found)
 

@@ -119,7 +119,8 @@ def test_labels(small: Scenario, how: str) -> None:
 
     def labels() -> Any:
         futures = None if how == "table" else ahead
-        return label(small, episode, START, 1.0, 3, ahead=futures, planned=how in ("plans", "student"), student=student)
+        knows = teacher(small, START, futures, planned=how in ("plans", "student"), choose=True)
+        return label(small, episode, knows, 1.0, 3, student)
 
     found = labels()
     length = np.diff(found.first)
