@@ -11,14 +11,12 @@ from gangplan.learned.interference.models import fit
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
 from gangplan.simulator.snapshots import Snapshots, Truth
-from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.baselines import Policy, Rule, baselines, run
 from gangplan.systems.interference.cases import TRAINING, VALIDATION, maker
+from gangplan.systems.interference.environment import InterferenceOutcome
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.job_types import TESTBED
-from gangplan.systems.interference.outcome import InterferenceOutcome
-from gangplan.systems.interference.rivals import baselines
 from gangplan.systems.interference.samples import Log, log, log_samples
-from gangplan.systems.interference.truths import HiddenTruth
+from gangplan.systems.interference.truths import TESTBED, HiddenTruth
 
 from .rows import ROOT
 

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.baselines import CONSOLIDATE, Policy, Rule, run
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import gavel_pairs, poisson
-from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.measured import gpu_pairs
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.rivals import CONSOLIDATE
-from gangplan.systems.interference.truths import HiddenTruth, contention
+from gangplan.systems.interference.truths import HiddenTruth, contention, gpu_pairs
 
 from .interval_policy import IntervalScheduler
 from .learned_speeds_tables import JOBS, RULES, TABLES, WINDOWS, draw

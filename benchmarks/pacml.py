@@ -11,9 +11,8 @@ from typing import Any
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, arrivals
 from gangplan.systems.pacml.baselines import make_policy
-from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import Checker
-from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
 from gangplan.systems.pacml.simulate import Policy, simulate
 from gangplan.systems.pacml.step import Units
@@ -104,7 +103,7 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
 
         return RandomScores(task.seed, plans=name == RANDOM_BOTH)
     if name in PAST:
-        from gangplan.systems.pacml.learned.past import PastPlans
+        from gangplan.systems.pacml.learned.hindsight import PastPlans
 
         return PastPlans(task.seed, PAST[name])
     if weights is None:
@@ -128,7 +127,7 @@ def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobTy
 
 @lru_cache(maxsize=8)
 def _learned(path: Path, guarded: bool, plans: bool) -> Any:
-    from gangplan.systems.pacml.learned.past import Futures
+    from gangplan.systems.pacml.learned.hindsight import Futures
     from gangplan.systems.pacml.learned.policy import RampPolicy
 
     return RampPolicy.load(path, guarded=guarded, futures=Futures() if plans else None)

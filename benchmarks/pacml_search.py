@@ -8,11 +8,10 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.systems.pacml.learned.features import MOST, scratch_of
-from gangplan.systems.pacml.learned.past import Futures
+from gangplan.systems.pacml.learned.hindsight import Futures
 from gangplan.systems.pacml.learned.policy import Decider, Observation
-from gangplan.systems.pacml.learned.scenarios import Episode, published
 from gangplan.systems.pacml.learned.teacher import AHEAD, judge, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, value_table
+from gangplan.systems.pacml.learned.values import SHAPE, Episode, published, value_table
 from gangplan.systems.pacml.simulate import Choice, State
 from gangplan.systems.pacml.step import Units
 

@@ -19,8 +19,11 @@ pytest.importorskip("safetensors")
 from gangplan.instances import RampTopology  # noqa: E402
 from gangplan.learned.policy import read_card, shipped  # noqa: E402
 from gangplan.systems.pacml.arrivals import arrivals  # noqa: E402
-from gangplan.systems.pacml.blocks import Blocks  # noqa: E402
-from gangplan.systems.pacml.jobs import JobType, read_types  # noqa: E402
+from gangplan.systems.pacml.jobs import (  # noqa: E402
+    Blocks,
+    JobType,
+    read_types,
+)
 from gangplan.systems.pacml.learned.network import Network  # noqa: E402
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402

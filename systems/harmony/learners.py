@@ -18,11 +18,10 @@ from gangplan.learned.training.trainer import Trainer
 
 from ..interference.case import Case
 from ..interference.cases import TRAINING, VALIDATION
-from .episodes import Seen, log_probabilities, play
-from .network import FeedForward, policy_network
+from .episodes import Predicted, Seen, end_intervals, environment, make_log, play, reward_model
 from .observe import Lane
+from .policy import FeedForward, log_probabilities, policy_network
 from .recipe import Settings
-from .rewards import Predicted, end_intervals, environment, make_log, reward_model
 
 Label = tuple[np.ndarray, np.ndarray, int]
 """What was seen, which actions were allowed, and which one was taken."""

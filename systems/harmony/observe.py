@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 
-from ..interference.baselines import SCORES, in_order
+from ..interference.baselines import SCORES
 from ..interference.environment import SERVER, WORKER, Environment
 from .recipe import Settings
 
@@ -41,10 +41,6 @@ def actions(settings: Settings) -> int:
 class Lane:
     """One environment as the network sees it.
 
-    Args:
-        env: the environment.
-        settings: sizes and form.
-
     Raises:
         InstanceError: if it has other servers or types than the network is for.
     """
@@ -68,7 +64,7 @@ class Lane:
     def look(self) -> None:
         """Find out which jobs are in sight and which actions are allowed, bool (actions,)."""
         env, m = self.env, self._of.servers
-        self.sight = in_order(env, self._of.waits)[: self._of.slots]
+        self.sight = env.in_order(self._of.waits)[: self._of.slots]
         self.mask: BoolArray = np.zeros(actions(self._of), dtype=np.bool_)
         tasks = self.mask[:-1].reshape(-1, 2, m)
         for at, job in enumerate(self.sight):

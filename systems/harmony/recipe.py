@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
@@ -93,8 +93,7 @@ class Settings(Limited):
         Limited.__post_init__(self)
         known = {"case": [*CASES, *DATA_CASES], "reward_model": ["off", *MODELS], "teacher": list(SCORES)}
         for name, names in known.items():
-            if getattr(self, name) not in names:
-                raise InstanceError(name, f"{getattr(self, name)!r} is not one of {', '.join(names)}")
+            require_choice(getattr(self, name), name, names)
         if self.case in DATA_CASES and not self.data:
             raise InstanceError("data", f"is empty, and {self.case} needs it")
         if not (self.imitation_updates or self.rl_updates):
@@ -109,18 +108,14 @@ class Settings(Limited):
 
     def make(self, seed: int, jobs: int | None = None) -> Case:
         """Return the case of a seed, with the true cluster."""
-        from ..interference.cases import CASES, DATA_CASES
+        from ..interference.cases import maker
 
         words: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
-        if self.case in CASES:
-            return CASES[self.case](seed, **words)
-        path, made = DATA_CASES[self.case]
-        return made(str(Path(self.data) / path), seed, **words)
+        return maker(self.case, self.data, **words)(seed)
 
     def rule(self, score: str) -> Rule:
         """Return a rule in the same form as the policy."""
-        from ..interference.baselines import Rule
-        from ..interference.rivals import tuned
+        from ..interference.baselines import Rule, tuned
 
         return tuned(score, near=True) if self.waits else Rule(score)
 
@@ -129,11 +124,9 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
         case: see `Settings`, by default the one that it was trained on.
-        data: folder of cases that need data.
     """
-    from ..interference.rivals import baselines
+    from ..interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case, data=data or policy.settings.data)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())

@@ -17,12 +17,12 @@ from gangplan.learned.training.ppo import CLIP, advantages
 from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer
 
-from ..harmony.rewards import Predicted, fitted, logged
+from ..harmony.episodes import Predicted, fitted, logged
+from ..interference.agents import Table
+from ..interference.baselines import baselines
 from ..interference.cases import TRAINING, VALIDATION
-from ..interference.rivals import baselines
-from ..interference.table import Table
-from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
+from .policy import Interval, Lane, Step, batch, play
 from .recipe import Settings
 
 _RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")

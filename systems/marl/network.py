@@ -65,7 +65,6 @@ def racks_of(graph: str, shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups
     """Return racks as one graph.
 
     Args:
-        graph: see `Settings`.
         shapes: of each rack, see `Plan.inside`.
         groups: of all racks, (G, F).
     """
@@ -83,9 +82,6 @@ def asked_of(graph: str, plans: Sequence[Plan], seen: Sequence[Decision], first:
     """Return decisions as one batch.
 
     Args:
-        graph: see `Settings`.
-        plans: of the cluster of each decision.
-        seen: the decisions.
         first: number of the first rack of each one's cluster in what is told.
     """
     racks = racks_of(graph, [p.inside[x.agent] for p, x in zip(plans, seen, strict=True)],
@@ -116,11 +112,7 @@ def _edges(up: Tensor) -> Tensor:
 
 
 class Hierarchy(nn.Module):
-    """Vectors of groups, sockets, servers and racks, and of the network above.
-
-    Args:
-        settings: the sizes.
-    """
+    """Vectors of groups, sockets, servers and racks, and of the network above."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -168,11 +160,7 @@ class Hierarchy(nn.Module):
 
 
 class Actor(nn.Module):
-    """Scores actions; all agents share its weights.
-
-    Args:
-        settings: the sizes.
-    """
+    """Scores actions; all agents share its weights."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -204,11 +192,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Values of all agents from all racks: central, for training alone.
-
-    Args:
-        settings: the sizes.
-    """
+    """Values of all agents from all racks: central, for training alone."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

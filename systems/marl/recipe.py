@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
@@ -76,10 +77,9 @@ class Settings(Limited):
         from ..interference.cases import CENTRES
 
         Limited.__post_init__(self)
-        known = [("reward_model", self.reward_model, list(MODELS))]
-        for name, found, names in known + [("cases", x, list(CENTRES)) for x in self.cases]:
-            if found not in names:
-                raise InstanceError(name, f"{found!r} is not one of {', '.join(names)}")
+        require_choice(self.reward_model, "reward_model", MODELS)
+        for name in self.cases:
+            require_choice(name, "cases", CENTRES)
         if not self.cases:
             raise InstanceError("cases", "is empty")
         if not (self.rounds or self.rl_updates):
@@ -96,7 +96,6 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
     """Compare a policy with blind agents and single schedulers in the true cluster.
 
     Args:
-        policy: the learned one.
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
     from ..interference.cases import CENTRES

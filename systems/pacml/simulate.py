@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.simulator.asking import asking, converted
 
 from .arrivals import Case
-from .blocks import Blocks, Long
-from .jobs import JobType, Placed
+from .jobs import Blocks, JobType, Long, Placed
 
 PUBLISHED = -1
 """Instead of a block: published first fit on all free servers."""
@@ -153,7 +152,8 @@ def simulate(case: Case, policy: Policy) -> Outcome:
         if choice is None:
             reason[i] = 1
             continue
-        placed = _place(state, converted(choice, _choice, f"decisions[{i}]"), blocks)
+        choice = converted(choice, lambda answer: Choice(*map(int, Choice(*answer))), f"decisions[{i}]")
+        placed = _place(state, choice, blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
             continue
@@ -165,11 +165,6 @@ def simulate(case: Case, policy: Policy) -> Outcome:
     row_job = np.repeat(np.flatnonzero(accepted), sizes).astype(np.int32)
     row_server = np.concatenate([*rows, np.zeros(0, np.int32)]).astype(np.int32)
     return Outcome(case, reason, degree, block, start, finish, row_job, row_server)
-
-
-def _choice(answer: Any) -> Choice:
-    choice = Choice(*answer)
-    return Choice(*(int(part) for part in choice))
 
 
 def _place(state: State, choice: Choice, blocks: Blocks) -> Placed | None:

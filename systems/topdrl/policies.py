@@ -11,12 +11,10 @@ from gangplan.learned.policy.weights import FOLDER, named
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 
-from .allocate import ALLOCATORS
+from .allocate import ALLOCATORS, Close
 from .oracle import Oracle
-from .patient import Patient
-from .place import Close
 from .rollout import Rollout
-from .rules import DISCIPLINES, SCORES, rule
+from .rules import DISCIPLINES, SCORES, Patient, rule
 from .simulate import Policy
 from .suites import Suite
 
@@ -40,9 +38,7 @@ def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Pa
         name: rules are those of `SCORES`, by default with the discipline that suits them and ``closest``; weights are
             a file, or the name of one in `folder`; ``-unguarded`` behind it leaves out the guard, ``+ALLOCATOR``
             changes the allocator.
-        seed: of a policy that draws.
         suite: what is to be decided on: weights called like it are preferred, and times are told in its steps.
-        folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.

@@ -36,9 +36,6 @@ def simulate(
     Of one instant, jobs that are done leave first, then jobs arrive; then the policy decides.
 
     Args:
-        workload: the jobs.
-        fleet: the nodes; only their GPUs count.
-        policy: decides who starts, and where.
         proximity: how much GPUs pay for being apart.
         expected: the durations that the policy is told, float64 (n,), by default the true ones.
 

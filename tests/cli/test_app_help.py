@@ -12,8 +12,8 @@ import pytest
 from gangplan.cli.app import COMMANDS, GROUPS
 from gangplan.cli.output import table
 from gangplan.instances.quantities import quantity
+from gangplan.systems.interference.baselines import baselines
 from gangplan.systems.interference.policies import OTHERS
-from gangplan.systems.interference.rivals import baselines
 from gangplan.units import column, percent
 
 

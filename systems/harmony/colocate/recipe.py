@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import Settings as Limited
@@ -51,8 +51,7 @@ class Settings(Limited):
         from ...interference.cases import CASES, DATA_CASES
 
         Limited.__post_init__(self)
-        if self.case not in (*CASES, *DATA_CASES):
-            raise InstanceError("case", f"{self.case!r} is not one of {', '.join((*CASES, *DATA_CASES))}")
+        require_choice(self.case, "case", (*CASES, *DATA_CASES))
 
     def make(self, seed: int) -> Case:
         """Return the case of a seed, with the true cluster."""
@@ -66,10 +65,9 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, li
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
         case: by default the one that it was fitted for.
     """
-    from ...interference.rivals import baselines
+    from ...interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())

@@ -23,8 +23,7 @@ from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2
 
 from ..arrivals import Case
 from ..simulate import State
-from .servers import free_blocks, hold
-from .tables import DEGREES, Long, Tables, times_of
+from .tables import DEGREES, Long, Tables, free_blocks, hold, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as
@@ -40,12 +39,7 @@ def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tabl
     """Return the block that a rule gives a job, or -1.
 
     Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        jct: of the job in each shape, float64 (s,).
-        limit: the longest that its user accepts.
         rule: one of `RULES` or `WIDE_RULES`.
-        tables: of the cluster.
     """
     free = free_blocks(end, now, tables)
     degree = _degree(free, jct, limit, rule, tables)
@@ -127,7 +121,6 @@ class Guard:
     """Who decides in a case.
 
     Args:
-        tables: of the cluster.
         rules: that the policy is held against.
     """
 

@@ -11,7 +11,7 @@ from gangplan.learned.policy.weights import find, shipped
 
 from ..baselines import make_policy as make_rule
 from ..simulate import Policy
-from .past import Futures, PastPlans
+from .hindsight import Futures, PastPlans
 from .policy import RampPolicy
 from .recipe import NAME
 

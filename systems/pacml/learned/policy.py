@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +14,17 @@ from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrivals import Case
-from ..blocks import Blocks
-from ..jobs import JobType
 from ..simulate import Choice, State
 from .features import SUMS, remember, turn_of, write_rows
-from .guard import Guard, LookAhead, LookBack
-from .parts import Part, parts
-from .past import Futures
+from .guard import LookAhead, LookBack
+from .hindsight import Futures
+from .parts import parts
 from .recipe import NAME, Settings
-from .tables import Times, tables, times_of
+from .tables import tables, times_of
 
 if TYPE_CHECKING:
     from .network import Network
 
-K = TypeVar("K")
-V = TypeVar("V")
 LOOKS = 16
 """Parts that are looked at for a job."""
 
@@ -63,9 +58,9 @@ class Decider:
 
     def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
         self._choose, self._guarded, self._futures = choose, guarded and choose, futures
-        self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
-        self._parts: weakref.WeakKeyDictionary[Blocks, list[Part]] = weakref.WeakKeyDictionary()
-        self._times: weakref.WeakKeyDictionary[JobType, Times] = weakref.WeakKeyDictionary()
+        self._parts_of = cache(partial(parts, choose=choose))
+        self._times_of = cache(lambda kind: times_of([kind], published=not choose))
+        self._guard_of = cache(lambda of: (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of)))
         self._case: Case | None = None
         self._index, self._sums = -1, np.zeros(SUMS)
 
@@ -101,7 +96,7 @@ class Decider:
                 state.fraction, self._sums, part.scratch,
             )  # fmt: skip
             own = part.scratch.choice[:k]
-            kept = np.arange(k) if self._choose else np.array([j for j in range(k) if _in_time(state, int(own[j]))])
+            kept = np.array([j for j in range(k) if self._choose or _in_time(state, int(own[j]))])
             rows.append(part.scratch.row[kept])
             block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
             of.append(np.full(len(kept), i))
@@ -120,18 +115,6 @@ class Decider:
             return int(seen.block[self.choose(seen)])
         return self._futures.choose(state, known[0], seen.block, self.score(seen))
 
-    def _parts_of(self, blocks: Blocks) -> list[Part]:
-        return _kept(self._parts, blocks, lambda of: parts(of, choose=self._choose))
-
-    def _times_of(self, kind: JobType) -> Times:
-        return _kept(self._times, kind, lambda of: times_of([of], published=not self._choose))
-
-    def _guard_of(self, blocks: Blocks) -> Guard:
-        def make(of: Blocks) -> Guard:
-            return (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of))
-
-        return _kept(self._guards, blocks, make)
-
     def _remember(self, state: State) -> None:
         """Add the jobs of the case that have arrived since to the sums over those so far."""
         case = state.case
@@ -146,13 +129,7 @@ class Decider:
 
 
 class RampPolicy(NetworkPolicy, Decider):
-    """Decides by the best score of a network, which runs on one core.
-
-    Args:
-        network: scores.
-        settings: what it was trained with.
-        guarded, futures: see `Decider`.
-    """
+    """Decides by the best score of a network, which runs on one core."""
 
     recipe, config = NAME, Settings
 
@@ -184,11 +161,3 @@ def _in_time(state: State, degree: int) -> bool:
     """Return whether published first fit has the job done in time, which it is if it is rejected."""
     placed = None if degree < 0 else state.published(degree)
     return degree < 0 or (placed is not None and placed.jct <= state.limit)
-
-
-def _kept(known: weakref.WeakKeyDictionary[K, V], key: K, make: Callable[[K], V]) -> V:
-    """Return what is known of a key, made if it is not."""
-    found = known.get(key)
-    if found is None:
-        found = known[key] = make(key)
-    return found

@@ -113,11 +113,7 @@ def judge(
     """Compare a policy with the best rules on each distribution.
 
     Args:
-        policy: the learned one.
-        profiles: folder of PipeDream profiles.
-        models: joined by commas; by default the published five.
         units: by default those that it was trained in.
-        cluster: communication groups x racks x servers in a rack.
         load, jobs: see `gangplan.systems.pacml.arrivals`.
     """
     chosen = units or policy.settings.units[0]

@@ -16,7 +16,7 @@ from gangplan.simulator.ground import Maker
 from ..ground import Topdrl
 
 if TYPE_CHECKING:
-    from ..workloads import Mix
+    from ..suites import Mix
 
 NAME = "topdrl"
 
@@ -93,7 +93,7 @@ class Settings(PpoSettings):
     @property
     def mix(self) -> Mix:
         """The workloads that it is trained on."""
-        from ..workloads import LARGE, SMALL
+        from ..suites import LARGE, SMALL
 
         return LARGE if self.size == "large" else SMALL
 
@@ -107,7 +107,6 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
     """Compare a policy with the published rules with the same allocator.
 
     Args:
-        policy: the learned one.
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
     from ..allocate import ALLOCATORS

@@ -57,7 +57,6 @@ def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl],
     """Compare a policy with rules.
 
     Args:
-        policy: the learned one.
         suites: names of `gangplan.systems.topdrl.suites.SUITES`, joined by commas.
     """
     grounds = [Topdrl(name) for name in suites.split(",")]

@@ -13,7 +13,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.systems.topdrl.allocate import CLOSEST, allocate
 from gangplan.systems.topdrl.arrays import cluster_of
-from gangplan.systems.topdrl.patient import Patient
+from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.step import least_cost
 from gangplan.systems.topdrl.suites import TRAINING, Suite, suite

@@ -12,12 +12,10 @@ import torch
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.ground import evaluate, values
-from gangplan.systems.harmony.episodes import log_probabilities, mixture, play
+from gangplan.systems.harmony.episodes import environment, make_log, mixture, play
 from gangplan.systems.harmony.learners import Replaying, Training, corrected
-from gangplan.systems.harmony.network import policy_network
-from gangplan.systems.harmony.policy import HarmonyPolicy
+from gangplan.systems.harmony.policy import HarmonyPolicy, log_probabilities, policy_network
 from gangplan.systems.harmony.recipe import Settings
-from gangplan.systems.harmony.rewards import environment, make_log
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.ground import Interference
 

@@ -46,16 +46,17 @@ def test_what_is_seen() -> None:
         env.end_interval() if action == len(lane.mask) - 1 else lane.place(action)
         lane.look()
     v, waiting, d = np.split(lane.seen[:-3], np.cumsum(widths(settings))[:-1])
-    view = env.view()
-    assert v == pytest.approx(view.v.ravel())
+    kind, one_hot = env.case.jobs.kind, np.eye(8)
+    placed, held = (env.snapshot(some).dense(len(some), 6)[0] for some in (env.waiting, env.running))
+    assert v == pytest.approx((env.free / env.size).ravel())
     jobs = waiting.reshape(3, -1)[: len(lane.sight)]
-    assert (jobs[:, :8] == view.x[: len(jobs)]).all()
+    assert (jobs[:, :8] == one_hot[kind[env.waiting[: len(jobs)]]]).all()
     tasks = jobs[:, 12:24].reshape(len(jobs), 6, 2) * 4
-    assert tasks[..., 0] == pytest.approx(view.w[: len(jobs)]) and tasks[..., 1] == pytest.approx(view.p[: len(jobs)])
+    assert tasks == pytest.approx(placed[: len(jobs)])
     assert tasks.sum() > 0
     running = d.reshape(2, -1)  # the youngest two
-    assert (running[:, :8] == view.running[-2:]).all()
-    assert running[:, 8:].reshape(2, 6, 2) * 4 == pytest.approx(view.d[-2:])
+    assert (running[:, :8] == one_hot[kind[env.running[-2:]]]).all()
+    assert running[:, 8:].reshape(2, 6, 2) * 4 == pytest.approx(held[-2:])
     assert lane.seen[-3] == pytest.approx((len(env.waiting) - len(lane.sight)) / 10)
 
 

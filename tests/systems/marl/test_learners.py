@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.marl.episodes import batch
 from gangplan.systems.marl.learners import Agents, Training
 from gangplan.systems.marl.network import Actor
+from gangplan.systems.marl.policy import batch
 from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

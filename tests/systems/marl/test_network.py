@@ -9,14 +9,12 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
+from gangplan.systems.interference.agents import Table
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
-from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.table import Table
-from gangplan.systems.marl.episodes import Lane, Step, batch, play
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.policy import MarlPolicy
+from gangplan.systems.marl.policy import Lane, MarlPolicy, Step, batch, play
 from gangplan.systems.marl.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -19,10 +19,9 @@ from gangplan.instances.readers import parse
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
 from gangplan.systems.pacml.baselines import RAMP_POLICIES, make_policy
-from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.ground import Pacml
-from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
 from gangplan.systems.pacml.simulate import REASONS, Choice, Outcome, State, simulate
 

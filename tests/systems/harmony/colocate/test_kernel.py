@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from gangplan.learned.interference.networks import batch_of
-from gangplan.systems.harmony.colocate.learners import log_of
-from gangplan.systems.harmony.colocate.network import Ensemble, arrays
+from gangplan.systems.harmony.colocate.learners import Ensemble, arrays, log_of
 from gangplan.systems.harmony.colocate.policy import Speeds
 from gangplan.systems.harmony.colocate.recipe import Settings
 

@@ -12,8 +12,8 @@ from gangplan.systems.pacml.arrivals import Case, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
 from gangplan.systems.pacml.learned.policy import Decider, Observation
-from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.tables import DEGREES, tables, times_of
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 

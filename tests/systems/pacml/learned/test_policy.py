@@ -23,7 +23,7 @@ from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 needs_onnx = pytest.mark.skipif(

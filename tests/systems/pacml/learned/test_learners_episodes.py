@@ -8,13 +8,12 @@ import torch
 
 from gangplan.systems.pacml.arrivals import Case, arrivals
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.episodes import run_episode
 from gangplan.systems.pacml.learned.features import scratch_of
-from gangplan.systems.pacml.learned.learners import Validation
+from gangplan.systems.pacml.learned.learners import Validation, run_episode
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import simulate
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from gangplan.systems.interference.agents import Table
+from gangplan.systems.interference.baselines import alone
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
-from gangplan.systems.interference.rivals import alone
-from gangplan.systems.interference.table import Table
-from gangplan.systems.marl import episodes as module
-from gangplan.systems.marl.episodes import SAME, Teacher
+from gangplan.systems.marl import policy as module
+from gangplan.systems.marl.policy import SAME, Teacher
 from gangplan.systems.marl.recipe import Settings
 
 SETTINGS = Settings(servers=16, jobs=40)

@@ -11,11 +11,10 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import Team
 from gangplan.systems.interference.baselines import run
-from gangplan.systems.interference.bidders import Agent, Ask, Here, Remote
-from gangplan.systems.interference.centres import owners
+from gangplan.systems.interference.bidders import Actors, Agent, Ask, Here, Processes, Remote
+from gangplan.systems.interference.case import owners
+from gangplan.systems.interference.environment import check
 from gangplan.systems.interference.market import Market
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.remote import Actors, Processes
 from tests.systems.interference.test_agents import bidder, case
 
 STOP = 3600.0

@@ -11,9 +11,9 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
-from gangplan.systems.topdrl.decode import Listing, listing, run_list
-from gangplan.systems.topdrl.rules import SCORES, rule
-from gangplan.systems.topdrl.workloads import SMALL
+from gangplan.systems.topdrl.rules import SCORES, Listing, Patient, rule, run_list
+from gangplan.systems.topdrl.simulate import simulate
+from gangplan.systems.topdrl.suites import SMALL
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)
@@ -24,7 +24,9 @@ def test_a_list_does_what_its_rule_does(name: str, discipline: str, allocator: s
     jobs, cluster = jobs_of(SMALL.draw(5), Proximity()), cluster_of(Fleet.regular(2, 4, 4), Proximity())
     by_rule, by_list, of = begin(jobs, cluster), begin(jobs, cluster), rule(name, discipline, allocator)
     of.finish(jobs, cluster, by_rule)
-    run_list(jobs, cluster, by_list, listing(of, jobs, cluster), np.inf)
+    plan = of.listing(jobs, cluster)
+    assert plan is not None
+    run_list(jobs, cluster, by_list, plan, np.inf)
     assert by_list.start.tolist() == by_rule.start.tolist()
     assert by_list.held.tolist() == by_rule.held.tolist()
 
@@ -47,9 +49,23 @@ def test_a_job_may_wait_for_a_close_place() -> None:
 
 
 def test_what_is_no_list() -> None:
-    """Backfilling and scores that depend on the place are refused."""
+    """Backfilling and scores that depend on the place make no list."""
     jobs, cluster = jobs_of(SMALL.draw(5), Proximity()), cluster_of(Fleet.regular(2, 4, 4), Proximity())
-    with pytest.raises(InstanceError, match="discipline: is 'easy'"):
-        listing(rule("sjf", "easy"), jobs, cluster)
-    with pytest.raises(InstanceError, match="log_slowdown"):
-        listing(rule("linear"), jobs, cluster)
+    assert rule("sjf", "easy").listing(jobs, cluster) is rule("linear").listing(jobs, cluster) is None
+
+
+def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:
+    return Workload(tuple(map(str, range(len(gpus)))), np.array(submit), np.array(gpus), np.array(duration))
+
+
+@pytest.mark.parametrize(("patience", "start"), [(0.091, 105.0), (1.0, 1.0)])
+def test_waits_for_close_gpus_or_not(patience: float, start: float) -> None:
+    """One GPU is idle on each of two nodes: 1.25 / 1.025 as slow as on one is more than e^.091, less than e."""
+    outcome = simulate(_jobs([3, 3, 2], [100, 100, 10], [0, 0, 1]), Fleet.regular(1, 2, 4), Patient(patience=patience))
+    assert outcome.start[2] == pytest.approx(start)
+
+
+def test_refuses_negative_patience() -> None:
+    """Nobody is faster than at best, so patience is not negative."""
+    with pytest.raises(InstanceError, match="patience"):
+        Patient(patience=-0.1)

@@ -12,9 +12,7 @@ from gangplan.instances.ramp import blocks as blocks_in_order
 from gangplan.instances.ramp import span
 from gangplan.instances.readers import parse
 from gangplan.instances.schedule import ramp_blocks
-from gangplan.systems.pacml.blocks import Blocks
-from gangplan.systems.pacml.jobs import JobType, read_types
-from gangplan.systems.pacml.placement import first_fit
+from gangplan.systems.pacml.jobs import Blocks, JobType, first_fit, read_types
 from gangplan.systems.pacml.step import training_step
 
 PROFILE = """\

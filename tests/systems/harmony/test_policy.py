@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.harmony.network import FeedForward, policy_network
 from gangplan.systems.harmony.observe import actions, width, widths
+from gangplan.systems.harmony.policy import FeedForward, policy_network
 from gangplan.systems.harmony.recipe import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
