@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
 from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint
-from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Policy
+from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Places
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Rows, places, rooms
@@ -130,7 +130,7 @@ def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterat
     require_choice(policy.way, "way", _WAYS)  # type: ignore[attr-defined]
     words = _WAYS[policy.way]  # type: ignore[attr-defined]
 
-    def of(kind: type[Joint], **more: float) -> Callable[[Case], Policy]:
+    def of(kind: type[Joint], **more: float) -> Callable[[Case], Places]:
         return lambda case: kind(truth, **more)  # type: ignore[arg-type]
 
     others = {

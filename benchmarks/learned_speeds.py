@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.systems.interference.baselines import CONSOLIDATE, Policy, Rule, run
+from gangplan.systems.interference.baselines import CONSOLIDATE, Places, Rule, run
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import gavel_pairs, poisson
 from gangplan.systems.interference.environment import Environment, check
@@ -70,7 +70,7 @@ class Oracle:
 
 GROUNDS = {"shared": shared, "pairs": pairs, "links": links}
 _tuned = partial(Rule, order="shortest", together=True, patience=CONSOLIDATE)
-POLICIES: dict[str, Callable[[int], Policy]] = {
+POLICIES: dict[str, Callable[[int], Places]] = {
     "without": lambda seed: IntervalScheduler(reports=False),
     "learned": lambda seed: IntervalScheduler(noise=NOISE, seed=seed),
     "never forgets": lambda seed: IntervalScheduler(noise=NOISE, seed=seed, forget=1.0),

@@ -27,7 +27,7 @@ from gangplan.systems.pacml.jobs import (  # noqa: E402
 from gangplan.systems.pacml.learned.network import Network  # noqa: E402
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402
-from gangplan.systems.pacml.simulate import Choice, State, simulate  # noqa: E402
+from gangplan.systems.pacml.simulate import Choice, RampState, simulate  # noqa: E402
 
 from .study import Options  # noqa: E402
 
@@ -66,7 +66,7 @@ class Timed:
         self.decider = decider
         self.took: list[tuple[float, float]] = []
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Decide, timed."""
         wall, processor = time.perf_counter(), time.thread_time()
         choice = self.decider.decide(state)

@@ -139,7 +139,7 @@ def run(
     FOLDER/plans, their verified values in the ledger.
     """
     from gangplan.hybrid.bench.run import run as run_all
-    from gangplan.hybrid.bench.task import Settings
+    from gangplan.hybrid.bench.task import BenchSettings
 
     limits, memory, file, sample = (given.pop(x) for x in ("time_limit", "memory", "file", "sample"))
     deadlines = limits if isinstance(limits, tuple) else (limits,)
@@ -147,7 +147,7 @@ def run(
         for x in values:
             if x is not None and not (isfinite(x) and x > 0):
                 raise InstanceError(field, f"{x!r} is not a positive number")
-    settings = Settings(
+    settings = BenchSettings(
         Path(folder), tuple(x for x in given.pop("methods").split(",") if x), tuple(given.pop("plugin") or ()),
         deadlines, tuple(range(given.pop("seeds"))), memory=None if memory is None else memory * 2**30,
         ledger=_ledger(ledger, folder), **given,

@@ -266,13 +266,13 @@ def from_file(text: str, rounds: bool) -> Callable[..., Any]:
 
 def _check_methods(part: Any, name: str) -> None:
     """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
-    from gangplan.simulator.engine.policy import DECISIONS, Policy
+    from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
 
     found = [decision for decision in DECISIONS if hasattr(part, decision)]
     if not found:
         raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
     for decision in found:
-        wanted = [x for x in inspect.signature(getattr(Policy, decision)).parameters if x != "self"]
+        wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
         try:
             signature = inspect.signature(getattr(part, decision))
             signature.bind(*wanted)

@@ -141,7 +141,7 @@ _PLAYED = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class BenchSettings:
     """How instances are run.
 
     Attributes:
@@ -179,7 +179,7 @@ class Task:
     method: str
     seed: int
     deadline: float
-    settings: Settings
+    settings: BenchSettings
 
     @property
     def key(self) -> Key:
@@ -300,7 +300,7 @@ def _named(ground: Ground, name: str, seed: int) -> Any:
         raise NotImplementedError(str(error)) from None
 
 
-def _limit(settings: Settings) -> None:
+def _limit(settings: BenchSettings) -> None:
     memory = None if settings.memory is None else settings.memory + _loaded()
     for limit, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, settings.cpu)):
         if value is not None:

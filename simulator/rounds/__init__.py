@@ -7,8 +7,8 @@ from gangplan.instances.lazy import exported
 if TYPE_CHECKING:
     from ..metrics.summary import finish_time_fairness as finish_time_fairness
     from ..metrics.summary import summary as summary
-    from .jobs import Cluster as Cluster
     from .jobs import RoundJobs as RoundJobs
+    from .jobs import RoundsCluster as RoundsCluster
     from .jobs import from_gavel as from_gavel
     from .jobs import from_workload as from_workload
     from .jobs import parse_cluster as parse_cluster

@@ -15,14 +15,14 @@ from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.interference.models import MODELS
 from gangplan.simulator.snapshots import Snapshots
 
-from ..interference.baselines import Policy
+from ..interference.baselines import Places
 from ..interference.case import Case
 from ..interference.cases import TRAINING
 from ..interference.environment import Environment
 from ..interference.samples import Log, log, log_samples
 from .observe import RULES, Lane
 from .policy import log_probabilities
-from .recipe import Settings
+from .recipe import HarmonySettings
 
 MEMBERS = 2
 """Of the reward model, each fitted to the whole log."""
@@ -45,20 +45,20 @@ class Predicted(Environment):
         return np.minimum(left, self.given * (until - self.now)), end, self.given
 
 
-def make_log(settings: Settings, seed: int) -> Log:
+def make_log(settings: HarmonySettings, seed: int) -> Log:
     """Return what the true cluster reported under the rules, as published and tuned, an equal part under each."""
     rules = [replace(settings, form=form).rule(score) for form in ("published", "tuned") for score in _RULES]
     cases = [settings.make(TRAINING + 100 * seed + at, _JOBS) for at in range(len(rules))]
     return logged(cases, rules, settings.samples, settings.noise, seed)
 
 
-def logged(cases: Sequence[Case], rules: Sequence[Policy], samples: int, noise: float, seed: int) -> Log:
+def logged(cases: Sequence[Case], rules: Sequence[Places], samples: int, noise: float, seed: int) -> Log:
     """Return what was reported in each case under its rule, an equal part of the samples of each."""
     share, both = -(-samples // len(rules)), enumerate(zip(cases, rules, strict=True), seed * len(rules))
     return Log.join([log(case, rule, share, noise, at) for at, (case, rule) in both])
 
 
-def reward_model(settings: Settings, seed: int) -> Model | None:
+def reward_model(settings: HarmonySettings, seed: int) -> Model | None:
     """Return the model that pays, None if the true cluster does."""
     if settings.reward_model == "off":
         return None
@@ -73,7 +73,7 @@ def fitted(name: str, case: Case, made: Log, samples: int, seed: int) -> Model:
     return Model(known.setting, members, floor=0.0, share=1.0)
 
 
-def environment(settings: Settings, model: Model | None, seed: int, jobs: int | None = None) -> Environment:
+def environment(settings: HarmonySettings, model: Model | None, seed: int, jobs: int | None = None) -> Environment:
     """Return an environment that runs by the model, or by the true cluster if there is none."""
     case = settings.make(seed, jobs)
     return Environment(case) if model is None else Predicted(replace(case, truth=model))
@@ -120,7 +120,7 @@ def mixture(probability: FloatArray, explored: Sequence[int], explore: float) ->
 
 def play(
     envs: Sequence[Environment],
-    settings: Settings,
+    settings: HarmonySettings,
     network: nn.Module,
     model: Model | None,
     rng: np.random.Generator | None,

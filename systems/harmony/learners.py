@@ -21,7 +21,7 @@ from ..interference.cases import TRAINING, VALIDATION
 from .episodes import Predicted, Seen, end_intervals, environment, make_log, play, reward_model
 from .observe import Lane
 from .policy import FeedForward, log_probabilities, policy_network
-from .recipe import Settings
+from .recipe import HarmonySettings
 
 Label = tuple[np.ndarray, np.ndarray, int]
 """What was seen, which actions were allowed, and which one was taken."""
@@ -30,7 +30,7 @@ Label = tuple[np.ndarray, np.ndarray, int]
 class Watched(Predicted):
     """An environment that remembers what was seen before each task was placed, and which action that was."""
 
-    def __init__(self, case: Case, settings: Settings) -> None:
+    def __init__(self, case: Case, settings: HarmonySettings) -> None:
         super().__init__(case)
         self.kept, self._begun, self._lane = list[Label](), 0, Lane(self, settings)
 
@@ -61,7 +61,7 @@ class Watched(Predicted):
         return super().end_interval()
 
 
-def labelled(settings: Settings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def labelled(settings: HarmonySettings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return rows, masks and actions of the teacher in episodes, as many as asked for: see `Seen`."""
     rule, kept, at = settings.rule(settings.teacher), list[Label](), 0
     while len(kept) < settings.labels:
@@ -75,10 +75,10 @@ def labelled(settings: Settings, model: Model | None, seed: int) -> tuple[Tensor
     return rows, masks, actions
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[HarmonySettings]):
     """Imitation of a rule and actor-critic, both paid by one reward model."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: HarmonySettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.model = reward_model(settings, seed)
 

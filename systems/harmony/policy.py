@@ -11,7 +11,7 @@ from gangplan.solvers.processes import one_thread
 
 from ..interference.environment import Environment
 from .observe import FOR_CRITIC, Lane, actions, width, widths
-from .recipe import NAME, Settings
+from .recipe import NAME, HarmonySettings
 
 
 class FeedForward(nn.Module):
@@ -21,7 +21,7 @@ class FeedForward(nn.Module):
         outputs: how many scores, by default one an action; the critic, in both architectures, has one.
     """
 
-    def __init__(self, settings: Settings, outputs: int | None = None) -> None:
+    def __init__(self, settings: HarmonySettings, outputs: int | None = None) -> None:
         super().__init__()
         wide = 2 * settings.width
         last = nn.Linear(wide, actions(settings) if outputs is None else outputs)
@@ -49,7 +49,7 @@ class Attention(nn.Module):
     server) is made of the job, the server, and the tasks of the job that are there; that of the interval's end of all.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HarmonySettings) -> None:
         super().__init__()
         self._of, k, m, wide = settings, settings.types, settings.servers, settings.width
         self.server, self.place = nn.Linear(3 + 2 * k, wide), nn.Parameter(0.1 * torch.randn(m, wide))
@@ -82,7 +82,7 @@ class Attention(nn.Module):
         return torch.cat([scores, end], dim=1)
 
 
-def policy_network(settings: Settings) -> nn.Module:
+def policy_network(settings: HarmonySettings) -> nn.Module:
     """Return the network of the architecture."""
     return Attention(settings) if settings.architecture == "attention" else FeedForward(settings)
 
@@ -95,10 +95,10 @@ def log_probabilities(network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
 class HarmonyPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there."""
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, HarmonySettings
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> nn.Module:
+    def build(cls, settings: HarmonySettings, tensors: Tensors) -> nn.Module:
         """Return the network of the settings."""
         return policy_network(settings)
 

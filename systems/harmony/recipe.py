@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -24,7 +24,7 @@ NAME = "harmony"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class HarmonySettings(Limited):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -124,7 +124,7 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        case: see `Settings`, by default the one that it was trained on.
+        case: see `HarmonySettings`, by default the one that it was trained on.
     """
     from ..interference.baselines import baselines
 
@@ -135,7 +135,7 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
 RECIPE = Recipe(
     name=NAME,
     about="which task of which waiting job goes to which server, where jobs slow one another down",
-    config=Settings,
+    config=HarmonySettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [

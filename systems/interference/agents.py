@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.errors import InstanceError
 
-from .baselines import Policy, Rule
+from .baselines import Places, Rule
 from .case import Case, owners
 from .environment import SERVER, WORKER, Environment
 
@@ -70,7 +70,7 @@ class Team:
     def __init__(
         self,
         case: Case,
-        local: Callable[[Case], Policy],
+        local: Callable[[Case], Places],
         forward: str = "nowhere",
         *,
         racks: int = 1,
@@ -83,7 +83,7 @@ class Team:
         ends = np.flatnonzero(np.diff(of, append=-1)) + 1
         self.servers = [slice(a, b) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
         self.cases = [case.at(part) for part in self.servers]
-        self._agents: list[Policy] = [local(part) for part in self.cases]
+        self._agents: list[Places] = [local(part) for part in self.cases]
         self._forward, self._rng, self._fails = forward, np.random.default_rng([seed, 22]), dict(fails or {})
         self._late = dict(late or {})
         self.holds = np.stack([part.fewest <= part.fleet.n_nodes for part in self.cases], axis=1)

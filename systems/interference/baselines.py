@@ -21,7 +21,7 @@ Score = Callable[[Environment, int, int], FloatArray]
 """Of each server for a task of a job, (environment, job, kind), float64 (m,): the least is taken, ties to the first."""
 
 
-class Policy(Protocol):
+class Places(Protocol):
     """Places what waits, with `Environment.place`; what it leaves waits for the next interval."""
 
     def place(self, env: Environment) -> None:
@@ -129,7 +129,7 @@ class Rule:
         return int(np.lexsort((scores, *keys, ~mask))[0])
 
 
-def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -> Environment:
+def run(case: Case, policy: Places, change: tuple[float, Truth] | None = None) -> Environment:
     """Let a policy decide to the end; return the environment.
 
     Args:
@@ -147,7 +147,7 @@ def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -
 CONSOLIDATE, PATIENCE = 50.0, 2.0
 """Intervals that a tuned rule lets a job wait for few servers, and an oracle for a fast place: the best on validation
 seeds, as are the shortest first, and together."""
-Maker = Callable[[Case], Policy]
+Maker = Callable[[Case], Places]
 """Makes a policy for a case, of which it may look at all but the truth."""
 
 

@@ -14,7 +14,7 @@ from gangplan.learned.policy.weights import FOLDER, named
 from ..harmony.colocate.kernel import Fitted
 from ..harmony.colocate.policy import Joint, Slowdowns
 from .agents import Team
-from .baselines import CONSOLIDATE, PATIENCE, Maker, Policy, alone, baselines, tuned
+from .baselines import CONSOLIDATE, PATIENCE, Maker, Places, alone, baselines, tuned
 from .bidders import Actors, Local, Processes
 from .case import Case
 from .greedy import Greedy, Packing
@@ -34,11 +34,11 @@ def _near(score: str) -> Maker:
     return lambda case: tuned(score, near=True)
 
 
-def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
+def _agents(local: Maker, forward: str) -> Callable[..., Places]:
     return lambda case, **words: Team(case, local, forward, **words)
 
 
-def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Policy]:
+def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Places]:
     return lambda case, **words: Market(case, bidder, **given, **words)
 
 
@@ -57,7 +57,7 @@ def _fitted() -> Fitted:
     return fitted
 
 
-_TEAMS: dict[str, Callable[..., Policy]] = {
+_TEAMS: dict[str, Callable[..., Places]] = {
     "market": _market(),
     "market-packed": _market(lambda case: Packing(alone(case.truth), consolidate=CONSOLIDATE)),
     "market-learned": _market(learned_bidder),

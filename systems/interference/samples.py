@@ -25,7 +25,7 @@ from gangplan.instances.readers.together import Together
 from gangplan.learned.interference.samples import Samples, Setting, named_features, type_features
 from gangplan.simulator.snapshots import Long, Snapshots
 
-from .baselines import Policy
+from .baselines import Places
 from .case import Case
 from .environment import Environment
 from .truths import JobTypes, links
@@ -50,7 +50,7 @@ class Log:
         return cls(Snapshots.join([x.now for x in parts]), np.concatenate([x.speed for x in parts]))
 
 
-def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
+def log(case: Case, policy: Places, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
     """Return the samples of a case under a policy, no more than `limit` but for the last snapshot.
 
     Args:

@@ -17,7 +17,7 @@ from torch_geometric.nn import SAGEConv
 from gangplan.learned.training.ragged import segment_log_softmax
 
 from .observe import EXTRAS, STATE, Decision, Plan, widths
-from .recipe import Settings
+from .recipe import MarlSettings
 
 
 class Racks(NamedTuple):
@@ -114,7 +114,7 @@ def _edges(up: Tensor) -> Tensor:
 class Hierarchy(nn.Module):
     """Vectors of groups, sockets, servers and racks, and of the network above."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide, (groups, job) = settings.width, widths(settings.types)
         self.graph, depth = settings.graph, {"hierarchical": 3, "outer": 2, "flat": 1}[settings.graph]
@@ -162,7 +162,7 @@ class Hierarchy(nn.Module):
 class Actor(nn.Module):
     """Scores actions; all agents share its weights."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide = settings.width
         self.body, self.state = Hierarchy(settings), nn.Linear(STATE, wide)
@@ -194,7 +194,7 @@ class Actor(nn.Module):
 class Critic(nn.Module):
     """Values of all agents from all racks: central, for training alone."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide = settings.width
         self.body, self.extras = Hierarchy(settings), nn.Linear(EXTRAS, wide)

@@ -24,7 +24,7 @@ from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
 from .network import Actor, Asked, asked_of, racks_of
 from .observe import Decision, Plan, Row, Sight
-from .recipe import NAME, Settings
+from .recipe import NAME, MarlSettings
 
 SAME = 0.02
 """By what share a job must be faster elsewhere to be passed on though it fits."""
@@ -233,17 +233,17 @@ class MarlPolicy(NetworkPolicy):
         lane: the environment that it was last asked about, with the table of its agents.
     """
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, MarlSettings
 
     def __init__(
-        self, network: Actor, settings: Settings, seed: int = 0, fails: Mapping[int, float] | None = None
+        self, network: Actor, settings: MarlSettings, seed: int = 0, fails: Mapping[int, float] | None = None
     ) -> None:
         super().__init__(network, settings)
         self.seed, self.fails = seed, fails
         self.lane: Lane | None = None
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Actor:
+    def build(cls, settings: MarlSettings, tensors: Tensors) -> Actor:
         """Return the network of the settings."""
         return Actor(settings)
 

@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -23,7 +23,7 @@ NAME = "marl"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class MarlSettings(Limited):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -108,7 +108,7 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
 RECIPE = Recipe(
     name=NAME,
     about="where agents that own racks place tasks, and to whom they pass jobs on",
-    config=Settings,
+    config=MarlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [

@@ -9,11 +9,11 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from .simulate import Choice, Policy, State
+from .simulate import Choice, Decides, RampState
 
-Rule = Callable[[State], int | None]
+Rule = Callable[[RampState], int | None]
 """From the state to the index of a degree, or None to reject."""
-Kept = Callable[[State, list[int]], int | None]
+Kept = Callable[[RampState, list[int]], int | None]
 """The same, given the degrees that have acceptable blocks, for one of these."""
 
 
@@ -23,7 +23,7 @@ class Published:
 
     rule: Rule
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Choose the degree of the rule."""
         degree = self.rule(state)
         return None if degree is None else Choice(degree)
@@ -41,7 +41,7 @@ class InOneBlock:
     rule: Kept
     best: bool = False
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Choose the degree of the rule and its first or best block."""
         found = np.flatnonzero(state.acceptable)
         degree = self.rule(state, np.unique(state.blocks.degree[found]).tolist()) if len(found) else None
@@ -52,7 +52,7 @@ class InOneBlock:
         return Choice(degree, int(found[int(np.argmin(lost))]))
 
 
-def _valid(state: State) -> list[int]:
+def _valid(state: RampState) -> list[int]:
     """Return the degrees of no more servers than are free."""
     return [i for i, degree in enumerate(state.blocks.degrees) if degree <= state.free.sum()]
 
@@ -61,7 +61,7 @@ def _random(seed: int) -> Rule:
     """Return what draws a degree of no more servers than are free, each as likely."""
     rng = np.random.default_rng(seed)
 
-    def draw(state: State) -> int | None:
+    def draw(state: RampState) -> int | None:
         valid = _valid(state)
         return valid[int(rng.integers(len(valid)))] if valid else None
 
@@ -69,7 +69,7 @@ def _random(seed: int) -> Rule:
 
 
 def _constant(degree: int) -> Rule:
-    def always(state: State) -> int | None:
+    def always(state: RampState) -> int | None:
         if degree not in state.blocks.degrees:
             raise InstanceError("policy", f"constant-{degree}: {degree} is not one of the degrees")
         return state.blocks.degrees.index(degree)
@@ -88,7 +88,7 @@ RAMP_POLICIES = (*PUBLISHED_POLICIES, *(f"{rule}+{block}" for rule in BLOCK_RULE
 """Names that `make_policy` knows; instead of these degrees it takes any of the case."""
 
 
-def make_policy(name: str, seed: int = 0) -> Policy:
+def make_policy(name: str, seed: int = 0) -> Decides:
     """Return the policy of a name: a rule for the degree, and how a block is chosen.
 
     ``RULE`` alone takes published first fit. ``RULE+first`` and ``RULE+best`` keep the job in one block that is free

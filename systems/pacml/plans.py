@@ -16,7 +16,7 @@ from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import Case
 from .jobs import Long
-from .simulate import Choice, Outcome, State, simulate
+from .simulate import Choice, Outcome, RampState, simulate
 
 PRICE = 0.005
 """Of a held server at an arrival, in jobs: 8 servers over five arrivals weigh a fifth of a job."""
@@ -37,7 +37,7 @@ class Plan:
     block: IntArray
     accepted: int
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Give the job its block, as a policy of the case that was planned."""
         block = int(self.block[state.index])
         return None if block < 0 else Choice(int(state.blocks.degree[block]), block)

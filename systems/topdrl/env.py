@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import POLICIES, Scheduler
+from gangplan.simulator.engine import POLICIES, EngineScheduler
 from gangplan.simulator.engine.apart import ApartRates
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.engine.state import ClusterState
@@ -100,7 +100,7 @@ def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward
     def cases(rng: np.random.Generator) -> Case:
         return Case(of.draw(TRAINING + int(rng.integers(2**31)))[0])
 
-    scheduler = Scheduler((POLICIES["fifo"](), Close(allocator)))
+    scheduler = EngineScheduler((POLICIES["fifo"](), Close(allocator)))
     image = partial(Picture, width=of.width, step=of.step, backlog=of.backlog)
     paid = reward or Throughput()
     return SelectEnv(of.fleet, cases, scheduler, slots=of.slots, image=image, speeds=of.proximity, reward=paid)

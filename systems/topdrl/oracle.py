@@ -17,7 +17,7 @@ from gangplan.solvers.compiled.routines import below, sow, uniform
 from .allocate import ALLOCATORS
 from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs
 from .rules import DISCIPLINES, SCORES, Listing, Patient, Rule, decode, restore, rule, run_list, sort_in
-from .simulate import Policy
+from .simulate import Finishes
 from .step import least_cost, total_jct
 
 RULES = len(ALLOCATORS)
@@ -108,7 +108,7 @@ class Oracle:
 
     turns: int = 1500
     seconds: float = 60.0
-    policies: Sequence[Policy] = ()
+    policies: Sequence[Finishes] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -184,7 +184,14 @@ class Rollout:
 
 @kernel
 def _play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
+    jobs: Jobs,
+    cluster: Cluster,
+    state: State,
+    scratch: State,
+    of: Listing,
+    job: Ints,
+    take: Ints2,
+    value: Floats,
 ) -> None:
     """Write the value of each candidate (a job that starts on `take`, `WAIT`, or `AS_THE_RULE`), then by the list."""
     table, on, now, rest = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)

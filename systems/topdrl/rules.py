@@ -113,7 +113,13 @@ def score(jobs: Jobs, cluster: Cluster, job: int, weights: Floats, noise: Floats
 
 @kernel
 def run(
-    jobs: Jobs, cluster: Cluster, state: State, weights: Floats, noise: Floats, discipline: int, allocator: int
+    jobs: Jobs,
+    cluster: Cluster,
+    state: State,
+    weights: Floats,
+    noise: Floats,
+    discipline: int,
+    allocator: int,
 ) -> int:
     """Run from `state` to the end, see `Rule`; return how many jobs were started."""
     of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)

@@ -16,7 +16,7 @@ from gangplan.simulator.outcome import Outcome
 from .arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
 
 
-class Policy(Protocol):
+class Finishes(Protocol):
     """Decides from a state on."""
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
@@ -26,7 +26,7 @@ class Policy(Protocol):
 def simulate(
     workload: Workload,
     fleet: Fleet,
-    policy: Policy,
+    policy: Finishes,
     proximity: Proximity | None = None,
     *,
     expected: FloatArray | None = None,

@@ -24,7 +24,7 @@ from ...interference.environment import Environment
 from ...interference.samples import Log, log, log_samples
 from .kernel import Fitted
 from .policy import WAYS, ColocatePolicy
-from .recipe import Settings
+from .recipe import ColocateSettings
 
 
 class Ensemble(nn.Module):
@@ -35,7 +35,7 @@ class Ensemble(nn.Module):
         settings: how many members, of how many kinds of pressure.
     """
 
-    def __init__(self, setting: Setting, settings: Settings) -> None:
+    def __init__(self, setting: Setting, settings: ColocateSettings) -> None:
         super().__init__()
         self.members = nn.ModuleList(Pressure(setting, settings.kinds) for _ in range(settings.members))
         self.register_buffer("link", torch.from_numpy(setting.link))
@@ -64,7 +64,7 @@ _DELTA = 0.1
 _LOGGED = tuned("tetris")
 
 
-def log_of(settings: Settings, seed: int) -> Samples:
+def log_of(settings: ColocateSettings, seed: int) -> Samples:
     """Return the log of training cases under a tuned rule, a share of it under random placements."""
     rng, parts, size = np.random.default_rng([seed, 5]), list[Log](), 0
 
@@ -89,10 +89,10 @@ def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:
     return [~samples.touching(found[e::members]) for e in range(members)]
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[ColocateSettings]):
     """Fit an ensemble to a log, and then choose the way to place under the speeds that it predicts."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: ColocateSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.samples, self._fitted = log_of(settings, seed), False
 
@@ -135,7 +135,7 @@ class Fit(Imitation):
             return super().update(step)
 
 
-def choose(network: Ensemble, settings: Settings) -> dict[str, float]:
+def choose(network: Ensemble, settings: ColocateSettings) -> dict[str, float]:
     """Enter the way that is best under the fitted speeds, and return mean JCTs over that of the first, a rule.
 
     In each case one member is the truth, and the others predict: a way that builds on the errors of the fit gains

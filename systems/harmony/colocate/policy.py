@@ -14,14 +14,14 @@ from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from ...interference.baselines import CONSOLIDATE, PATIENCE, Policy, tuned
+from ...interference.baselines import CONSOLIDATE, PATIENCE, Places, tuned
 from ...interference.case import Case
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
 from ...interference.speeds import Where
 from ...interference.truths import HiddenTruth
 from .kernel import Fitted, all_logs
-from .recipe import NAME, Settings
+from .recipe import NAME, ColocateSettings
 
 if TYPE_CHECKING:
     from .learners import Ensemble
@@ -78,7 +78,7 @@ DOUBT, SLACK = 1.0, 0.05
 """Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
 
 
-WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
+WAYS: dict[str, Callable[[Truth, Truth], Places]] = {
     "tetris": lambda mean, low: tuned("tetris"),
     "lif": lambda mean, low: tuned("lif"),
     "consolidated": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE),
@@ -126,10 +126,10 @@ class ColocatePolicy(NetworkPolicy):
         fitted: these, as the compiled kernel takes them.
     """
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, ColocateSettings
 
     def __init__(
-        self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
+        self, network: Ensemble, settings: ColocateSettings, *, way: str = "", members: Sequence[int] | None = None
     ) -> None:
         from .learners import arrays
 
@@ -140,7 +140,7 @@ class ColocatePolicy(NetworkPolicy):
         self._said: dict[int, float] = {}
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Ensemble:
+    def build(cls, settings: ColocateSettings, tensors: Tensors) -> Ensemble:
         """Return an ensemble for the cluster and the types of the weights."""
         from gangplan.learned.interference.samples import Setting
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -22,7 +22,7 @@ NAME = "colocate"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class ColocateSettings(Limited):
     """The log, the model of speeds, and how the way to place is chosen.
 
     Attributes:
@@ -76,7 +76,7 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, li
 RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
-    config=Settings,
+    config=ColocateSettings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("fit", of.updates, of.updates)]),
     load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,

@@ -18,7 +18,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Ints3, kernel
 
 from ..arrivals import Case
-from ..simulate import Choice, State
+from ..simulate import Choice, RampState
 from .features import MOST, Scratch, find, scratch_of
 from .parts import WHOLE, Part
 from .tables import Long, Tables, Times, tables, times_of
@@ -244,7 +244,7 @@ class Futures:
         self._case: Case | None = None
         self._index = 0
 
-    def begin(self, state: State, cluster: Tables) -> None:
+    def begin(self, state: RampState, cluster: Tables) -> None:
         """Prepare for the case of a state, unless it goes on from that of the last one."""
         if self._case is not state.case or state.index < self._index:
             self._case = state.case
@@ -252,7 +252,7 @@ class Futures:
             _seed(self._seed)
         self._index = state.index
 
-    def value(self, k: int, state: State, cluster: Tables, scratch: Scratch) -> FloatArray:
+    def value(self, k: int, state: RampState, cluster: Tables, scratch: Scratch) -> FloatArray:
         """Return the jobs accepted after each of the k candidates on the scratch, float64 (k,)."""
         case, i = state.case, state.index
         past = Future(case.model[: i + 1].astype(np.int64), np.array(case.fraction[: i + 1]))
@@ -262,7 +262,7 @@ class Futures:
         )  # fmt: skip
         return self._value[:k]
 
-    def choose(self, state: State, part: Part, block: Long, score: FloatArray) -> int:
+    def choose(self, state: RampState, part: Part, block: Long, score: FloatArray) -> int:
         """Return the best of a policy's two best candidates and rejection, by its score and the jobs accepted.
 
         Args:
@@ -280,7 +280,7 @@ class Futures:
         return int(block[rows[int(np.argmax(value + score[rows]))]])
 
 
-def gap(state: State) -> float:
+def gap(state: RampState) -> float:
     """Return the mean gap so far; before the second job, the job's sequential time a server."""
     if state.index and state.now > state.case.submit[0]:
         return float(state.now - state.case.submit[0]) / state.index
@@ -294,7 +294,7 @@ class PastPlans:
         self._futures = Futures(seed, count)
         self._case: Case | None = None
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return degree and block for the job, or None to reject it.
 
         Raises:

@@ -19,7 +19,7 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
 from .network import Network
-from .recipe import VALIDATION, Settings
+from .recipe import VALIDATION, PacmlSettings
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught
 from .values import Episode, Scenario, published
@@ -83,10 +83,10 @@ class Validation:
         return {"score": float(np.mean(list(rates.values()))), **rates}
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[PacmlSettings]):
     """Imitate the teachers, then again with labels of states that the network comes to."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: PacmlSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
         cases = [
@@ -126,7 +126,7 @@ def imitation(
     network: Network,
     labelled: Sequence[Sequence[Labels]],
     validate: Callable[[Network], dict[str, float]],
-    settings: Settings,
+    settings: PacmlSettings,
     rate: float,
     updates: int,
     seed: int,

@@ -14,12 +14,12 @@ from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrivals import Case
-from ..simulate import Choice, State
+from ..simulate import Choice, RampState
 from .features import SUMS, remember, turn_of, write_rows
 from .guard import LookAhead, LookBack
 from .hindsight import Futures
 from .parts import parts
-from .recipe import NAME, Settings
+from .recipe import NAME, PacmlSettings
 from .tables import tables, times_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Decider:
         """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
         return pick(self.score(observation), seed)
 
-    def observe(self, state: State) -> Observation:
+    def observe(self, state: RampState) -> Observation:
         """Return what there is to decide when a job arrives."""
         known = self._parts_of(state.blocks)
         self._remember(state)
@@ -102,20 +102,20 @@ class Decider:
             of.append(np.full(len(kept), i))
         return Observation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return degree and block for the job, or None to reject it."""
         block = self._guard_of(state.blocks).decide(state, self._best) if self._guarded else self._best(state)
         if block < 0:
             return None
         return Choice(int(state.blocks.degree[block]), block) if self._choose else Choice(block)
 
-    def _best(self, state: State) -> int:
+    def _best(self, state: RampState) -> int:
         seen, known = self.observe(state), self._parts_of(state.blocks)
         if self._futures is None or not self._choose or len(known) > 1:
             return int(seen.block[self.choose(seen)])
         return self._futures.choose(state, known[0], seen.block, self.score(seen))
 
-    def _remember(self, state: State) -> None:
+    def _remember(self, state: RampState) -> None:
         """Add the jobs of the case that have arrived since to the sums over those so far."""
         case = state.case
         if self._case is not case or state.index < self._index:
@@ -131,22 +131,22 @@ class Decider:
 class RampPolicy(NetworkPolicy, Decider):
     """Decides by the best score of a network, which runs on one core."""
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, PacmlSettings
 
     def __init__(
         self,
         network: Network,
-        settings: Settings | None = None,
+        settings: PacmlSettings | None = None,
         *,
         guarded: bool = True,
         futures: Futures | None = None,
     ) -> None:
-        own = replace(settings or Settings(), width=network.width, variant=network.variant)
+        own = replace(settings or PacmlSettings(), width=network.width, variant=network.variant)
         NetworkPolicy.__init__(self, network, own)
         Decider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+    def build(cls, settings: PacmlSettings, tensors: Tensors) -> Network:
         """Return the network of the settings."""
         from .network import Network
 
@@ -157,7 +157,7 @@ class RampPolicy(NetworkPolicy, Decider):
         return np.asarray(self.scores(observation.rows), dtype=np.float64)
 
 
-def _in_time(state: State, degree: int) -> bool:
+def _in_time(state: RampState, degree: int) -> bool:
     """Return whether published first fit has the job done in time, which it is if it is rejected."""
     placed = None if degree < 0 else state.published(degree)
     return degree < 0 or (placed is not None and placed.jct <= state.limit)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from gangplan.instances import InstanceError
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -23,7 +23,7 @@ Variant = Literal["all", "totals", "no-history"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class PacmlSettings(Limited):
     """Hyper-parameters of the PAC-ML policy and its training.
 
     Attributes:
@@ -124,7 +124,7 @@ def judge(
 RECIPE = Recipe(
     name=NAME,
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
-    config=Settings,
+    config=PacmlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [

@@ -22,7 +22,7 @@ from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, tur
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network
-from .recipe import TRAINING, Settings
+from .recipe import TRAINING, PacmlSettings
 from .tables import Tables, Times, start_job
 from .values import EPISODE, EXPLORE, GAMMA, SHAPE, Episode, Scenario, value_table, weigh, worth
 
@@ -224,7 +224,13 @@ class Taught:
         return self.scenario.draw(self.unit, self.name, self.first_seed + int(rng.integers(2**30)), n)
 
     def label(
-        self, many: int, settings: Settings, rng: np.random.Generator, *, looks: bool, student: Weights | None = None
+        self,
+        many: int,
+        settings: PacmlSettings,
+        rng: np.random.Generator,
+        *,
+        looks: bool,
+        student: Weights | None = None,
     ) -> tuple[Labels, ...]:
         """Return so many labels, of states that a student comes to if there is one."""
         found, left = [], many
@@ -239,7 +245,7 @@ class Taught:
         return tuple(found)
 
 
-def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
+def taught(scenario: Scenario, settings: PacmlSettings, seed: int) -> list[Taught]:
     """Return a teacher for every set of the scenario and published distribution, with its first labels.
 
     Args:
@@ -252,13 +258,13 @@ def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
+def corrected(teachers: Sequence[Taught], network: Network, settings: PacmlSettings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
     jobs = [delayed(_correct)(x, network.compiled(), settings, seed + i) for i, x in enumerate(teachers)]
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def _setting(scenario: Scenario, unit: str, name: str, settings: Settings, seed: int, first_seed: int) -> Taught:
+def _setting(scenario: Scenario, unit: str, name: str, settings: PacmlSettings, seed: int, first_seed: int) -> Taught:
     rng = np.random.default_rng([seed, first_seed])
     made = Taught(scenario, unit, name, first_seed, np.zeros(SHAPE), name in settings.planned)
     draw, rounds = partial(made.draw, n=2 * EPISODE), settings.rounds
@@ -268,7 +274,7 @@ def _setting(scenario: Scenario, unit: str, name: str, settings: Settings, seed:
     return replace(made, quick=quick, searched=made.label(many, settings, rng, looks=True))
 
 
-def _correct(made: Taught, student: Weights, settings: Settings, seed: int) -> Taught:
+def _correct(made: Taught, student: Weights, settings: PacmlSettings, seed: int) -> Taught:
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     own = Weights(*(np.array(x) for x in student))
     many = settings.planned_corrected if made.planned else settings.corrected

@@ -19,7 +19,7 @@ from ..arrays import WAITING
 from ..batch import Batch
 from ..suites import TRAINING, VALIDATION
 from .policy import Critic, Halves, Network, observe, set_aside
-from .recipe import Settings
+from .recipe import TopdrlSettings
 
 
 class Picking:
@@ -30,7 +30,7 @@ class Picking:
         given: other arguments of `Batch` than those of training.
     """
 
-    def __init__(self, settings: Settings, seed: int, first: int = TRAINING, **given: Any) -> None:
+    def __init__(self, settings: TopdrlSettings, seed: int, first: int = TRAINING, **given: Any) -> None:
         usual: dict[str, Any] = {
             "draw": settings.mix.draw, "fleet": settings.fleet, "count": settings.lanes, "slots": settings.slots,
             "seed": first, "allocator": settings.allocator, "reward": settings.reward, "hold": settings.hold,
@@ -70,7 +70,7 @@ class Picking:
 class Placing(Picking):
     """The queue goes first come first served, and the GPUs of its head are picked one by one (Proximity-DRL)."""
 
-    def __init__(self, settings: Settings, seed: int, **given: Any) -> None:
+    def __init__(self, settings: TopdrlSettings, seed: int, **given: Any) -> None:
         super().__init__(settings, seed, slots=1, **given)
         self._aside = np.zeros((self.count, settings.gpus), dtype=bool)
 
@@ -108,7 +108,7 @@ TEMPERATURE = 0.05
 """Of the teacher's regrets, as shares of the mean JCT or so."""
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[TopdrlSettings]):
     """Imitation of a teacher, then PPO."""
 
     def network(self) -> Network:
@@ -151,7 +151,7 @@ class Training(Trainer[Settings]):
         return Ppo(self, network, episodes, pay=self.settings.pay)
 
 
-def kind(settings: Settings) -> type[Picking]:
+def kind(settings: TopdrlSettings) -> type[Picking]:
     """Return the episodes of what is decided."""
     return Picking if settings.decides == "job" else Placing
 
@@ -174,7 +174,7 @@ class Labels(NamedTuple):
     regret: Tensor
 
 
-def labelled(settings: Settings, seed: int) -> Labels:
+def labelled(settings: TopdrlSettings, seed: int) -> Labels:
     """Return decisions along episodes that the teacher plays, straying now and then."""
     import torch
 

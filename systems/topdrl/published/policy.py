@@ -20,7 +20,7 @@ from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..batch import JobRows, StateRows, alone
 from ..image import SCALARS, draw
 from ..step import advance, start
-from .recipe import NAME, Settings
+from .recipe import NAME, TopdrlSettings
 
 PATCH = 5
 """Rows that the first convolution takes together."""
@@ -40,7 +40,7 @@ class Network(nn.Module):
         outputs: how many scores, by default one an action.
     """
 
-    def __init__(self, settings: Settings, outputs: int | None = None) -> None:
+    def __init__(self, settings: TopdrlSettings, outputs: int | None = None) -> None:
         super().__init__()
         self._of, width, node = settings, settings.width, settings.cluster[2]
         wide, slots, several = settings.widest, settings.slots, settings.branches == "several"
@@ -101,7 +101,7 @@ class Network(nn.Module):
 class Critic(nn.Module):
     """A value a state, by a network of the same form."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TopdrlSettings) -> None:
         super().__init__()
         self.network = Network(settings, 1)
 
@@ -115,7 +115,7 @@ Halves = NDArray[np.float16]
 """Images are of 0 and 1, and many are kept."""
 
 
-def observe(jobs: JobRows, state: StateRows, size: Ints, settings: Settings, step: float | None = None) -> Halves:
+def observe(jobs: JobRows, state: StateRows, size: Ints, settings: TopdrlSettings, step: float | None = None) -> Halves:
     """Return what is seen of B states, float16 (B, rows GPUs + slots rows widest + scalars).
 
     Args:
@@ -130,7 +130,7 @@ def observe(jobs: JobRows, state: StateRows, size: Ints, settings: Settings, ste
     return np.concatenate([x.reshape(b, -1) for x in parts], axis=1, dtype=np.float16, casting="same_kind")
 
 
-def set_aside(seen: Halves, aside: NDArray[np.bool_], settings: Settings) -> Halves:
+def set_aside(seen: Halves, aside: NDArray[np.bool_], settings: TopdrlSettings) -> Halves:
     """Mark the GPUs that are set aside for the first job, bool (B, GPUs), and let the job shrink by them."""
     b, rows, cells = len(seen), settings.rows, settings.rows * settings.gpus
     cluster, job = seen[:, :cells].reshape(b, rows, -1), seen[:, cells : cells + rows * settings.widest]
@@ -151,10 +151,10 @@ class TopdrlPolicy(NetworkPolicy):
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, TopdrlSettings
 
     def __init__(
-        self, network: Network, settings: Settings, *, allocator: str | None = None, step: float | None = None
+        self, network: Network, settings: TopdrlSettings, *, allocator: str | None = None, step: float | None = None
     ) -> None:
         name = allocator or settings.allocator
         require_choice(name, "allocator", ALLOCATORS)
@@ -162,7 +162,7 @@ class TopdrlPolicy(NetworkPolicy):
         self.step, self.allocator = step, ALLOCATORS.index(name)
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+    def build(cls, settings: TopdrlSettings, tensors: Tensors) -> Network:
         """Return the network of the settings."""
         return Network(settings)
 

@@ -22,7 +22,7 @@ NAME = "topdrl"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(PpoSettings):
+class TopdrlSettings(PpoSettings):
     """Hyper-parameters of the policy and its training; of PPO, see `PpoSettings`.
 
     Attributes:
@@ -120,7 +120,7 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
 RECIPE = Recipe(
     name=NAME,
     about="which job of the queue starts next on a cluster where close GPUs are faster",
-    config=Settings,
+    config=TopdrlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [

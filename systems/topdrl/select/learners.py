@@ -17,7 +17,7 @@ from ..suites import VALIDATION, suite
 from .candidates import scratch_of
 from .episodes import RULES, play
 from .features import WIDTH
-from .recipe import JUDGED, Settings
+from .recipe import JUDGED, SelectSettings
 from .rollouts import labels
 
 AVERAGED = 0.995
@@ -26,10 +26,10 @@ CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[SelectSettings]):
     """Imitation of a teacher; workloads that judge it are drawn once."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: SelectSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self._cases = []
         for name in JUDGED:

@@ -16,7 +16,7 @@ from ..arrays import Cluster, Jobs, State
 from .candidates import scratch_of
 from .episodes import RULES, guarded, observe, play
 from .features import WIDTH
-from .recipe import NAME, Settings
+from .recipe import NAME, SelectSettings
 
 if TYPE_CHECKING:
     from gangplan.learned.training.perceptron import Perceptron
@@ -44,15 +44,15 @@ class SelectPolicy(NetworkPolicy):
         guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.episodes`.
     """
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, SelectSettings
     network: Perceptron
 
-    def __init__(self, network: Perceptron, settings: Settings | None = None, *, guarded: bool = True) -> None:
-        super().__init__(network, replace(settings or Settings(), width=network.width))
+    def __init__(self, network: Perceptron, settings: SelectSettings | None = None, *, guarded: bool = True) -> None:
+        super().__init__(network, replace(settings or SelectSettings(), width=network.width))
         self.guarded = guarded
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Perceptron:
+    def build(cls, settings: SelectSettings, tensors: Tensors) -> Perceptron:
         """Return the network of the settings."""
         from gangplan.learned.training.perceptron import Perceptron
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -20,7 +20,7 @@ JUDGED = ("small", "expensive", "mixed", "loaded", "uncertain")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class SelectSettings(Limited):
     """Hyper-parameters of the selector and its training.
 
     Attributes:
@@ -66,7 +66,7 @@ def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl],
 RECIPE = Recipe(
     name=NAME,
     about="which job starts next on TopDRL's cluster, and on which GPUs, or to wait",
-    config=Settings,
+    config=SelectSettings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("imitation", of.updates, of.validate_every)]),
     load=Later(f"{__package__}.policy:SelectPolicy.load"),
     judge=judge,

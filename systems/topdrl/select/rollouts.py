@@ -20,7 +20,7 @@ from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
 from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
 from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, write_rows
-from .recipe import Settings
+from .recipe import SelectSettings
 
 
 class Base(NamedTuple):
@@ -216,7 +216,7 @@ class Labels(NamedTuple):
     regret: Floats
 
 
-def labels(settings: Settings, seed: int) -> Labels:
+def labels(settings: SelectSettings, seed: int) -> Labels:
     """Return labelled decisions of training episodes, by rollouts."""
     made = suite("small")
     cluster = cluster_of(made.fleet, made.proximity)

@@ -10,7 +10,7 @@ from gangplan.hybrid.bench.makers import GROUNDS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import hash_of, make, submit, suite
-from gangplan.hybrid.bench.task import Settings
+from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError
 
 SMALL: dict[str, dict[str, object]] = {
@@ -65,7 +65,9 @@ def test_policies_of_others(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(PLUGINS)
     one = [x for x in suite("online") if x.id == "online-harmony-small-00"]
-    settings = Settings(tmp_path, ("lif",), (f"{file}:packs", f"{file}:breaks"), (0.2,), ledger=tmp_path / "own.jsonl")
+    settings = BenchSettings(
+        tmp_path, ("lif",), (f"{file}:packs", f"{file}:breaks"), (0.2,), ledger=tmp_path / "own.jsonl"
+    )
     found = {row.method: row for row in run(one, settings)}
     assert all(0 < (found[name].bound or 0) <= (found[name].value or 0) for name in ("lif", "packs"))
     assert found["breaks"].status == FAILED and found["breaks"].notes == "InstanceError: rack: is not mine"
@@ -91,7 +93,7 @@ def test_regenerated() -> None:
 def test_policies_of_some_grounds(tmp_path: Path) -> None:
     """A policy is skipped where the ground does not know it; one that no ground knows is told before the run."""
     two = [x for x in suite("online") if x.id in ("online-harmony-small-00", "online-scheduler-small-00")]
-    found = {row.family: row.status for row in run(two, Settings(tmp_path, ("srtf",), deadlines=(0.2,)))}
+    found = {row.family: row.status for row in run(two, BenchSettings(tmp_path, ("srtf",), deadlines=(0.2,)))}
     assert found == {"scheduler": "FEASIBLE", "harmony": SKIPPED}
     with pytest.raises(InstanceError, match="methods: 'nobody' is not one of"):
-        run(two, Settings(tmp_path, ("srtf", "nobody")))
+        run(two, BenchSettings(tmp_path, ("srtf", "nobody")))

@@ -9,15 +9,15 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.systems.harmony.observe import Lane, widths
-from gangplan.systems.harmony.recipe import Settings
+from gangplan.systems.harmony.recipe import HarmonySettings
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.environment import Environment
 
-PUBLISHED, TUNED = Settings(), Settings(form="tuned")
+PUBLISHED, TUNED = HarmonySettings(), HarmonySettings(form="tuned")
 
 
 @pytest.mark.parametrize("settings", [PUBLISHED, TUNED])
-def test_random_actions(settings: Settings) -> None:
+def test_random_actions(settings: HarmonySettings) -> None:
     """Random allowed actions place whole gangs to the end of a case, and only the tuned form may wait for nothing."""
     lane, rng, waited = Lane(Environment(poisson(TRAINING, jobs=25)), settings), np.random.default_rng(0), 0
     while not lane.env.done:
@@ -38,7 +38,7 @@ def test_random_actions(settings: Settings) -> None:
 
 def test_what_is_seen() -> None:
     """The row holds what is free, the tasks of the begun job, and those of running ones, each in its place."""
-    settings = Settings(slots=3, running=2)
+    settings = HarmonySettings(slots=3, running=2)
     env = Environment(poisson(TRAINING + 1, jobs=30))
     lane = Lane(env, settings)
     while len(env.running) < 3 or env.current < 0:
@@ -88,6 +88,6 @@ def test_bad_input() -> None:
     ]
     for given, words in wrong:
         with pytest.raises(InstanceError, match=words):
-            Settings(**given)
+            HarmonySettings(**given)
     with pytest.raises(InstanceError, match="case: has 8 types and 4 servers; the policy is for 8 and 6"):
         Lane(Environment(poisson(0, jobs=3, servers=4)), PUBLISHED)

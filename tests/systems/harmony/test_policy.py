@@ -10,7 +10,7 @@ import torch
 from gangplan.learned.training.trainer import start
 from gangplan.systems.harmony.observe import actions, width, widths
 from gangplan.systems.harmony.policy import FeedForward, policy_network
-from gangplan.systems.harmony.recipe import Settings
+from gangplan.systems.harmony.recipe import HarmonySettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("architecture", ["feedforward", "attention"])
 def test_every_part_is_read(architecture: Any) -> None:
     """What is free, a waiting job, its tasks, a running job and the backlog each change the state that they are in."""
-    settings = Settings(architecture=architecture, slots=3, running=4, width=16)
+    settings = HarmonySettings(architecture=architecture, slots=3, running=4, width=16)
     network, rows = start(lambda: policy_network(settings), 0, None), torch.zeros(2, width(settings))
     servers, waiting, _ = widths(settings)
     rows[:, servers] = rows[:, servers + waiting] = rows[:, servers + waiting + 10] = 1.0  # a job waits, and one runs
@@ -34,7 +34,7 @@ def test_every_part_is_read(architecture: Any) -> None:
 
 def test_attention_sees_jobs_and_servers() -> None:
     """A job that runs on another server changes the scores; absent jobs change none but their own."""
-    settings = Settings(slots=3, running=4, width=16)
+    settings = HarmonySettings(slots=3, running=4, width=16)
     network, servers, k = start(lambda: policy_network(settings), 0, None), *widths(settings)[:2]
     first, second = torch.zeros(2, 1, width(settings))
     for row, server in ((first, 0), (second, 3)):

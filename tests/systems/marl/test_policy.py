@@ -12,9 +12,9 @@ from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
 from gangplan.systems.marl import policy as module
 from gangplan.systems.marl.policy import SAME, Teacher
-from gangplan.systems.marl.recipe import Settings
+from gangplan.systems.marl.recipe import MarlSettings
 
-SETTINGS = Settings(servers=16, jobs=40)
+SETTINGS = MarlSettings(servers=16, jobs=40)
 
 
 def speeds(env: Environment) -> dict[int, float]:

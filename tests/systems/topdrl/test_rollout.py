@@ -11,7 +11,17 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.arrays import ARRIVED, RUNNING, WAITING, Jobs, State, begin, cluster_of, copy, jobs_of
+from gangplan.systems.topdrl.arrays import (
+    ARRIVED,
+    RUNNING,
+    WAITING,
+    Jobs,
+    State,
+    begin,
+    cluster_of,
+    copy,
+    jobs_of,
+)
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
 from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate

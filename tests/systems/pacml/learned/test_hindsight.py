@@ -25,7 +25,7 @@ from gangplan.systems.pacml.learned.hindsight import (
 from gangplan.systems.pacml.learned.policy import Decider, Observation
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.plans import search
-from gangplan.systems.pacml.simulate import Policy, simulate
+from gangplan.systems.pacml.simulate import Decides, simulate
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -71,7 +71,7 @@ class Largest(Decider):
         return np.arange(len(observation.block)) * 1e-3
 
 
-def blocked(case: Case, policy: Policy) -> float:
+def blocked(case: Case, policy: Decides) -> float:
     """Return the blocked share of a valid outcome."""
     outcome = simulate(case, policy)
     check(outcome)

@@ -18,11 +18,11 @@ from gangplan.systems.pacml.learned import learners
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network
 from gangplan.systems.pacml.learned.policy import RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
+from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
 from gangplan.systems.pacml.learned.teacher import label, teacher
 from gangplan.systems.pacml.learned.values import SHAPE, Scenario, published
 
-TINY = Settings(width=16, minibatch=64, imitation_rate=5e-3)
+TINY = PacmlSettings(width=16, minibatch=64, imitation_rate=5e-3)
 
 
 def test_shorter_sets(data: Path) -> None:
@@ -91,7 +91,7 @@ def test_imitation_learns(small: Scenario) -> None:
 def test_bad_settings(values: dict[str, Any], field: str) -> None:
     """Settings that make no sense are refused by name."""
     with pytest.raises(InstanceError) as error:
-        Settings(**values)
+        PacmlSettings(**values)
     assert error.value.field == field
 
 

@@ -12,7 +12,7 @@ from gangplan.systems.pacml.learned.features import scratch_of
 from gangplan.systems.pacml.learned.learners import Validation, run_episode
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
-from gangplan.systems.pacml.learned.recipe import Settings
+from gangplan.systems.pacml.learned.recipe import PacmlSettings
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import simulate
 
@@ -40,7 +40,7 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
         episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, weights.compiled(),
         scratch_of(scenario.tables, choose=choose), finish,
     )  # fmt: skip
-    outcome = simulate(case, RampPolicy(weights, Settings(blocks=choose), guarded=False))
+    outcome = simulate(case, RampPolicy(weights, PacmlSettings(blocks=choose), guarded=False))
     if not choose:  # there a time on an empty cluster stands for that on the shapes that first fit finds
         assert abs(accepted - outcome.accepted.sum()) <= 6 and check(outcome) == []
         assert 0.2 < outcome.blocked < 0.8 and set(outcome.reason.tolist()) <= {0, 1}

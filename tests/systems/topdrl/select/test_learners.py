@@ -10,11 +10,11 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.perceptron import Perceptron
 from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.select.learners import CAP, Training
-from gangplan.systems.topdrl.select.recipe import JUDGED, Settings
+from gangplan.systems.topdrl.select.recipe import JUDGED, SelectSettings
 from gangplan.systems.topdrl.select.rollouts import Labels, labels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = Settings(
+SETTINGS = SelectSettings(
     width=16, labels=1000, futures=8, ahead=12, updates=150, rate=1e-2, minibatch=64, validation_seeds=1
 )
 
