@@ -12,13 +12,13 @@ from .study import Options, Study
 STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
-    "learned-speeds": "Scheduler with speeds learned from reports: docs/scheduler.md",
+    "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",
-    "large": "auto against each of its methods alone on large problems: docs/hybrid.md",
+    "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }

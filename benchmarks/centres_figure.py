@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.plot.scene import Axis, Dots, Heat, Key, Lines, Panel, Scene, Words
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.agents import Team
-from gangplan.systems.interference.baselines import run
+from gangplan.systems.interference.baselines import CONSOLIDATE, alone, run
 from gangplan.systems.interference.bidders import Ask, Bids, Here, Local
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
@@ -19,7 +19,6 @@ from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
-from gangplan.systems.interference.rivals import CONSOLIDATE, alone
 
 from .found import Found
 from .rows import ROOT

@@ -11,14 +11,12 @@ from gangplan.learned.interference.models import fit
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
 from gangplan.simulator.snapshots import Snapshots, Truth
-from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.baselines import Places, Rule, baselines, run
 from gangplan.systems.interference.cases import TRAINING, VALIDATION, maker
+from gangplan.systems.interference.environment import InterferenceOutcome
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.job_types import TESTBED
-from gangplan.systems.interference.outcome import InterferenceOutcome
-from gangplan.systems.interference.rivals import baselines
 from gangplan.systems.interference.samples import Log, log, log_samples
-from gangplan.systems.interference.truths import HiddenTruth
+from gangplan.systems.interference.truths import TESTBED, HiddenTruth
 
 from .rows import ROOT
 
@@ -70,7 +68,7 @@ def draw(picture: Path = PICTURE) -> None:
     assert isinstance(truth, HiddenTruth)
     heats = (("who hurts whom: the truth, hidden", truth), (f"what the model believes after {SIZE:,} samples", model))
     top = [_heat(words, kept_beside(x), 1.75 + 6.2 * i) for i, (words, x) in enumerate(heats)]
-    policies: dict[str, Policy] = {
+    policies: dict[str, Places] = {
         "least interference first": baselines()["lif"](case),
         "the shortest first, where predicted speeds are best for all": Greedy(model, 2.0),
     }

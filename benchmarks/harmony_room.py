@@ -10,16 +10,13 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
-from gangplan.systems.harmony.colocate.joint import DELAY, Joint
-from gangplan.systems.harmony.colocate.policy import SLACK
-from gangplan.systems.interference.baselines import Policy
+from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint
+from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Places
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.greedy import Rows
+from gangplan.systems.interference.greedy import Rows, places, rooms
 from gangplan.systems.interference.ground import Interference
-from gangplan.systems.interference.places import places, rooms
 from gangplan.systems.interference.policies import make_policy
-from gangplan.systems.interference.rivals import CONSOLIDATE, PATIENCE
 
 MORE, JOBS, PLACES, AT_ONCE = 80, 3, 400_000, 20_000
 """Orders; jobs and joint places up to which all are tried, and how many of them at once."""
@@ -133,7 +130,7 @@ def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterat
     require_choice(policy.way, "way", _WAYS)  # type: ignore[attr-defined]
     words = _WAYS[policy.way]  # type: ignore[attr-defined]
 
-    def of(kind: type[Joint], **more: float) -> Callable[[Case], Policy]:
+    def of(kind: type[Joint], **more: float) -> Callable[[Case], Places]:
         return lambda case: kind(truth, **more)  # type: ignore[arg-type]
 
     others = {

@@ -22,8 +22,7 @@ from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, methods
 from gangplan.hybrid.timetable import PROCESS, SHORT
 from gangplan.instances import InstanceError
-from gangplan.instances.generators.families import seed_of
-from gangplan.instances.generators.large import make_large
+from gangplan.instances.generators.families import make_large, seed_of
 from gangplan.solvers.run import relative_gap
 
 from .found import Found, table
@@ -131,5 +130,7 @@ def compared(found: Found) -> str:
     return table(("problem", "size", *most, last, f"gap to the bound, {last}"), lines)
 
 
-STUDY = Study("large", ("seconds", "value", "bound", "zero"), tasks, measure, {"hybrid.md": {"large": compared}})
+STUDY = Study(
+    "large", ("seconds", "value", "bound", "zero"), tasks, measure, {"tried/measured.md": {"large": compared}}
+)
 """Seconds; the verified objective of the plan, its bound, and the objective that counts as nothing."""

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.baselines import CONSOLIDATE, Places, Rule, run
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import gavel_pairs, poisson
-from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.measured import gpu_pairs
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.rivals import CONSOLIDATE
-from gangplan.systems.interference.truths import HiddenTruth, contention
+from gangplan.systems.interference.truths import HiddenTruth, contention, gpu_pairs
 
 from .interval_policy import IntervalScheduler
 from .learned_speeds_tables import JOBS, RULES, TABLES, WINDOWS, draw
@@ -73,7 +70,7 @@ class Oracle:
 
 GROUNDS = {"shared": shared, "pairs": pairs, "links": links}
 _tuned = partial(Rule, order="shortest", together=True, patience=CONSOLIDATE)
-POLICIES: dict[str, Callable[[int], Policy]] = {
+POLICIES: dict[str, Callable[[int], Places]] = {
     "without": lambda seed: IntervalScheduler(reports=False),
     "learned": lambda seed: IntervalScheduler(noise=NOISE, seed=seed),
     "never forgets": lambda seed: IntervalScheduler(noise=NOISE, seed=seed, forget=1.0),
@@ -113,7 +110,7 @@ STUDY = Study(
     (*WINDOWS, "decision"),
     tasks,
     measure,
-    {"scheduler.md": TABLES},
+    {"tried/measured.md": TABLES},
     {"figure": lambda options: draw(STUDY.found(options.rows))},
 )
 """Mean JCT of the jobs of each window by submission, seconds; processor seconds of the slowest decision in a hundred, 0

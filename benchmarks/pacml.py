@@ -11,11 +11,10 @@ from typing import Any
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, arrivals
 from gangplan.systems.pacml.baselines import make_policy
-from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import Checker
-from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
-from gangplan.systems.pacml.simulate import Policy, simulate
+from gangplan.systems.pacml.simulate import Decides, simulate
 from gangplan.systems.pacml.step import Units
 
 from .pacml_ablations import SHIPPED, train, weights_of
@@ -93,7 +92,7 @@ def _figures(rates: tuple[float, ...], seconds: float) -> Mapping[str, float]:
     return dict(zip(STUDY.figures, (round(rates[0], 6), round(rates[1], 6), round(seconds, 3)), strict=True))
 
 
-def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...], options: Options) -> Policy:
+def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...], options: Options) -> Decides:
     name, weights = task.policy, file_of(task.policy, cell.units, options)
     if name in SEARCHES:
         from .pacml_search import Searched
@@ -104,14 +103,14 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
 
         return RandomScores(task.seed, plans=name == RANDOM_BOTH)
     if name in PAST:
-        from gangplan.systems.pacml.learned.past import PastPlans
+        from gangplan.systems.pacml.learned.hindsight import PastPlans
 
         return PastPlans(task.seed, PAST[name])
     if weights is None:
         return make_policy(name, task.seed)
     if not weights.is_file():
         raise InstanceError("policy", f"{name!r}: there are no weights {weights.name}")
-    policy: Policy = _learned(weights, name != UNGUARDED, name == BOTH)
+    policy: Decides = _learned(weights, name != UNGUARDED, name == BOTH)
     simulate(arrivals(types, "A", 0, n=10), policy)
     return policy
 
@@ -128,7 +127,7 @@ def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobTy
 
 @lru_cache(maxsize=8)
 def _learned(path: Path, guarded: bool, plans: bool) -> Any:
-    from gangplan.systems.pacml.learned.past import Futures
+    from gangplan.systems.pacml.learned.hindsight import Futures
     from gangplan.systems.pacml.learned.policy import RampPolicy
 
     return RampPolicy.load(path, guarded=guarded, futures=Futures() if plans else None)

@@ -8,12 +8,11 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.systems.pacml.learned.features import MOST, scratch_of
-from gangplan.systems.pacml.learned.past import Futures
+from gangplan.systems.pacml.learned.hindsight import Futures
 from gangplan.systems.pacml.learned.policy import Decider, Observation
-from gangplan.systems.pacml.learned.scenarios import Episode, published
 from gangplan.systems.pacml.learned.teacher import AHEAD, judge, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, value_table
-from gangplan.systems.pacml.simulate import Choice, State
+from gangplan.systems.pacml.learned.values import SHAPE, Episode, published, value_table
+from gangplan.systems.pacml.simulate import Choice, RampState
 from gangplan.systems.pacml.step import Units
 
 SEEDS = 3_000_000
@@ -64,7 +63,7 @@ class Searched:
         self._scratch, self._value = scratch_of(world.tables, choose=blocks), np.zeros(MOST)
         self._blocks = blocks
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return the block or degree after which most jobs are accepted."""
         case, world, knows, value = state.case, self._world, self._teacher, self._value
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0

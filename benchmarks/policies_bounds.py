@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
 from gangplan.simulator.options import DegreeOptions
-from gangplan.simulator.rounds import Cluster, RoundJobs
+from gangplan.simulator.rounds import RoundJobs, RoundsCluster
 from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
 
@@ -50,7 +50,7 @@ def elastic(workload: Workload, options: DegreeOptions, gpus: int) -> Bounds:
     return rigid(_relaxed(np.asarray(workload.submit), seconds, work / gpus), _UNIT)
 
 
-def typed(jobs: RoundJobs, cluster: Cluster) -> Bounds:
+def typed(jobs: RoundJobs, cluster: RoundsCluster) -> Bounds:
     r"""Bound schedules on GPUs of several types, among which jobs may move at any time.
 
     For any prices $y_k \ge 0$ with $\sum_k y_k G_k = 1$, $G_k$ the GPUs of type k, a job does no part x of itself on

@@ -58,7 +58,7 @@ STUDY = Study(
     ("gpus", "jobs", "p99", "median", "thread", "memory", "mean_jct", "bound", "seconds"),
     tasks,
     measure,
-    {"scheduler.md": TABLES},
+    TABLES,
     {"figure": lambda options: draw(STUDY.found(options.rows))},
 )
 """Of decisions 99th percentile and median by the clock and, `thread`, the former of their thread, seconds; of traces of

@@ -9,7 +9,6 @@ from .found import Found, table
 from .rows import ROOT
 from .scheduler_latency import JOBS, NODES
 from .scheduler_traces import CASES
-from .study import Tables
 
 PICTURE = ROOT / "docs" / "images" / "scheduler_latency.png"
 STOPS, POLICY = ", stops", "hybrid"
@@ -42,30 +41,13 @@ def traces(found: Found) -> str:
             best = _best(found, name, [p for p in mine if (p.endswith(end) if end else len(p.split()) == 2)])
             cells += [] if end else [f"{found.one(name, best):,.0f}"]
             cells.append(_against(found, name, f"Scheduler hybrid{end}", best))
-        jobs, bound = (f"{found.one(name, best, figure):,.0f}" for figure in ("jobs", "bound"))
-        lines.append((_short(name), jobs, *cells, bound))
-    head = ("trace", "jobs", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
-    return table(head, lines)
-
-
-def moldable(found: Found) -> str:
-    """Return a table of traces whose jobs run on 1, 2, 4 or 8 GPUs or as many as they ask for."""
-    lines = []
-    for name in (case.name for case in CASES if MOLDABLE in case.name):
-        mine = found.policies(name)
-        if "Scheduler hybrid" not in mine:
-            continue
-        asked = _best(found, name, [p for p in mine if len(p.split()) == 2 and not p.startswith("optimus")])
-        best = _best(found, name, [p for p in mine if p.startswith("optimus") or p.split()[-1] in ("most", "fits")])
-        told = (_against(found, name, f"Scheduler {way}", best) for way in ("hybrid", "hybrid 300"))
-        means = (f"{found.one(name, asked):,.0f}", f"`{best}` {found.one(name, best):,.0f}")
-        lines.append((_short(name), *means, *told, f"{found.one(name, best, 'bound'):,.0f}"))
-    head = ("trace", "GPUs asked for", "best rule for GPUs", "`Scheduler(fleet)`", "`price=300`", "bound")
+        lines.append((_short(name), *cells, f"{found.one(name, best, 'bound'):,.0f}"))
+    head = ("trace", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
     return table(head, lines)
 
 
 def _short(name: str) -> str:
-    return name.removesuffix(MOLDABLE).replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
+    return name.replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
 
 
 def _best(found: Found, name: str, policies: Iterable[str]) -> str:
@@ -79,7 +61,7 @@ def _against(found: Found, name: str, policy: str, best: str) -> str:
     return "" if mean is None else f"{mean:,.0f} ({mean / found.one(name, best) - 1:+.1%})"
 
 
-TABLES: Tables = {"latency": latency, "traces": traces, "moldable": moldable}
+TABLES = {"scheduler.md": {"traces": traces}, "tried/measured.md": {"latency": latency}}
 
 
 def draw(found: Found, picture: Path = PICTURE) -> None:

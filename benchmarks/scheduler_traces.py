@@ -1,4 +1,4 @@
-"""Traces of real clusters, decided by `Scheduler` and by classic policies, which stop jobs or do not."""
+"""Traces of real clusters, decided by `EngineScheduler` and by classic policies, which stop jobs or do not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate, simulate_named
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import DegreeOptions
@@ -27,7 +27,7 @@ from .policies_traces import CROSSCHECK, OPENB, PHILLY
 CLASSIC = tuple(
     (order, rule) for order in ("sjf", "least_work", "smallest", "fifo", "ljf") for rule in ("easy", "overtake")
 )
-"""Orders and disciplines that stop nobody; durations are known to all of them, as they are to `Scheduler`."""
+"""Orders and disciplines that stop nobody; durations are known to all of them, as they are to `EngineScheduler`."""
 STOPPING = ("srtf", "srsf", "sjf", "least_work", "smallest", "tiresias")
 """Orders by which jobs are stopped, by the simulator's rule: for a waiting job those that come after it."""
 PRICES = (300, 1800)
@@ -141,20 +141,20 @@ def simulated(case: Case, work: Workload, label: str) -> Found:
     """Run a case by a policy."""
     began, (name, rule, *more) = time.process_time(), label.split()
     price = float(more[0]) if more and more[0].isdigit() else None
-    if name != "Scheduler" and price is None and not more:
+    if name != "EngineScheduler" and price is None and not more:
         degrees = case.degrees if name == "optimus" else ()
         found = simulate_named(
             work, case.nodes, 8, name, discipline=rule, consolidate=True, degrees=degrees, overhead=OVERHEAD
         )
         return Found(summary(found).mean_jct, None, None, time.process_time() - began)
     mine, policy = None, None
-    if name == "Scheduler":
+    if name == "EngineScheduler":
         policy = mine = SchedulerPolicy(policy=rule, price=price)
     elif price is None:
         policy = Widest(name, more[0] == "fits")
     else:
         policy = LeastWorkLeft() if name == "srsf" else POLICIES[name]()
-    scheduler = Scheduler(
+    scheduler = EngineScheduler(
         (policy,), "overtake" if mine is None else "head", True, price is not None or mine is not None
     )
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)

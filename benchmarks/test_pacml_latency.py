@@ -19,12 +19,15 @@ pytest.importorskip("safetensors")
 from gangplan.instances import RampTopology  # noqa: E402
 from gangplan.learned.policy import read_card, shipped  # noqa: E402
 from gangplan.systems.pacml.arrivals import arrivals  # noqa: E402
-from gangplan.systems.pacml.blocks import Blocks  # noqa: E402
-from gangplan.systems.pacml.jobs import JobType, read_types  # noqa: E402
+from gangplan.systems.pacml.jobs import (  # noqa: E402
+    Blocks,
+    JobType,
+    read_types,
+)
 from gangplan.systems.pacml.learned.network import Network  # noqa: E402
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402
-from gangplan.systems.pacml.simulate import Choice, State, simulate  # noqa: E402
+from gangplan.systems.pacml.simulate import Choice, RampState, simulate  # noqa: E402
 
 from .study import Options  # noqa: E402
 
@@ -63,7 +66,7 @@ class Timed:
         self.decider = decider
         self.took: list[tuple[float, float]] = []
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Decide, timed."""
         wall, processor = time.perf_counter(), time.thread_time()
         choice = self.decider.decide(state)

@@ -18,7 +18,7 @@ from gangplan.instances.generators.jobs import arrivals
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, simulate, simulate_named
 from gangplan.simulator.trace import simulate as simulate_fast
 
 pytest.importorskip("pytest_benchmark")
@@ -146,7 +146,7 @@ def test_philly(benchmark: Any, philly: Workload, policy: str, per_queue: bool) 
 @pytest.mark.parametrize("policy", ["fifo", "sjf", "srtf", "tiresias"])
 def test_engine(benchmark: Any, philly: Workload, policy: str, nodes: int) -> None:
     """The engine runs simple policies on all of Philly, crowded or not, at the jobs a second asked."""
-    fleet, scheduler = Fleet.regular(1, nodes, 8), Scheduler((POLICIES[policy](),), "overtake", True)
+    fleet, scheduler = Fleet.regular(1, nodes, 8), EngineScheduler((POLICIES[policy](),), "overtake", True)
     simulate(philly.take(np.arange(300)), fleet, scheduler)
     begin = time.process_time()
     done = benchmark.pedantic(simulate, args=(philly, fleet, scheduler), rounds=1)

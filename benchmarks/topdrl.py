@@ -8,14 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.bench.grounds import SCHEDULERS, Near
+from gangplan.hybrid.bench.makers import SCHEDULERS, Near
 from gangplan.instances import InstanceError
-from gangplan.systems.topdrl.bound import bound
+from gangplan.systems.topdrl.bound import bound, window
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
-from gangplan.systems.topdrl.suites import SUITES, Suite, suite
-from gangplan.systems.topdrl.window import window
-from gangplan.systems.topdrl.workloads import SMALL
+from gangplan.systems.topdrl.suites import SMALL, SUITES, Suite, suite
 
 from .rows import Task, digest
 from .study import Options, Study

@@ -19,11 +19,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length.
-
-    Raises:
-        InstanceError: naming the field and the first entry that does not fit.
-    """
+    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length."""
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -84,11 +80,7 @@ def plain(value: Any) -> Any:
 
 
 def listed(value: Any, field: str) -> tuple[Any, ...]:
-    """Return the items of a sequence, scalars of numpy as Python's.
-
-    Raises:
-        InstanceError: if `value` is a single item, a text or a mapping.
-    """
+    """Return the items of a sequence, scalars of numpy as Python's."""
     try:
         if isinstance(value, str | bytes | Mapping):
             raise TypeError
@@ -103,7 +95,6 @@ def listed(value: Any, field: str) -> tuple[Any, ...]:
 
 
 def _is_usual(value: Any, whole: bool) -> bool:
-    """Return whether a number is fine without a closer look."""
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
 
 
@@ -219,9 +210,6 @@ def check_fields(owner: Any) -> None:
 
     Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``unique``,
     ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
-
-    Raises:
-        InstanceError: naming the first field that is wrong, and the value found.
     """
     for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)

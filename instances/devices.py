@@ -6,48 +6,34 @@ from dataclasses import replace
 
 import numpy as np
 
-from .arrays import FloatArray, require_count, require_number
+from .arrays import FloatArray, require_count, require_number, require_share
 from .cluster import Cluster, DeviceType
 from .errors import InstanceError, did_you_mean
 
-catalogue: dict[str, DeviceType] = {
-    kind.name: kind
-    for kind in (
-        # Tesla P100 (SXM2) data sheet, 2016: half precision, no tensor cores; 16 GB HBM2
-        DeviceType("P100", flops=21.2e12, memory=16e9, memory_bandwidth=732e9),
-        # V100 (SXM2) data sheet, 2020: tensor performance; the 32 GB model
-        DeviceType("V100", flops=125e12, memory=32e9, memory_bandwidth=900e9),
-        # A100 80GB (SXM) data sheet, 2021: BF16 tensor core without sparsity
-        DeviceType("A100", flops=312e12, memory=80e9, memory_bandwidth=2039e9),
-        # H100 (SXM) data sheet, 2023: 1,979 TFLOPS BF16 "with sparsity", half of it dense
-        DeviceType("H100", flops=989.5e12, memory=80e9, memory_bandwidth=3.35e12),
-        # H200 (SXM) data sheet, 2024: 1,979 TFLOPS BF16 "with sparsity", half of it dense
-        DeviceType("H200", flops=989.5e12, memory=141e9, memory_bandwidth=4.8e12),
-        # DGX B200 and HGX B200 data sheets, 2024, an eighth of: 36 PFLOPS FP16 sparse (half dense), 1,440 GB, 64 TB/s
-        DeviceType("B200", flops=2.25e15, memory=180e9, memory_bandwidth=8e12),
-    )
+_SHEETS = {
+    # Tesla P100 (SXM2) data sheet, 2016: half precision, no tensor cores; 16 GB HBM2
+    "P100": (21.2e12, 16e9, 732e9, 10.6e12, 80e9),
+    # V100 (SXM2) data sheet, 2020: tensor performance; the 32 GB model
+    "V100": (125e12, 32e9, 900e9, 15.7e12, 150e9),
+    # A100 80GB (SXM) data sheet, 2021: BF16 tensor core without sparsity
+    "A100": (312e12, 80e9, 2039e9, 19.5e12, 300e9),
+    # H100 (SXM) data sheet, 2023: 1,979 TFLOPS BF16 "with sparsity", half of it dense
+    "H100": (989.5e12, 80e9, 3.35e12, 67e12, 450e9),
+    # H200 (SXM) data sheet, 2024: 1,979 TFLOPS BF16 "with sparsity", half of it dense
+    "H200": (989.5e12, 141e9, 4.8e12, 67e12, 450e9),
+    # DGX B200 and HGX B200 data sheets, 2024, an eighth of: 36 PFLOPS FP16 sparse (half dense), 1,440 GB, 64 TB/s
+    "B200": (2.25e15, 180e9, 8e12, 75e12, 900e9),
 }
-"""Device types by name: peak dense FLOP/s in 16-bit precision, bytes and bytes/s, decimal as data sheets count."""
-
-PEAK_32: dict[str, float] = {
-    "P100": 10.6e12,
-    "V100": 15.7e12,
-    "A100": 19.5e12,
-    "H100": 67e12,
-    "H200": 67e12,
-    "B200": 75e12,
+"""FLOP/s in 16 bits, bytes, bytes/s of memory, FLOP/s in 32 bits, bytes/s of a link; decimal as data sheets count."""
+catalogue = {
+    name: DeviceType(name, flops=flops, memory=size, memory_bandwidth=speed)
+    for name, (flops, size, speed, _, _) in _SHEETS.items()
 }
+"""Device types by name: peak dense FLOP/s in 16-bit precision, bytes and bytes/s."""
+PEAK_32 = {name: row[3] for name, row in _SHEETS.items()}
 """Peak FLOP/s in 32-bit precision by the same data sheets, outside tensor cores: what PyTorch uses for products of
 32-bit matrices unless TF32 is switched on. In 64-bit precision it is half of that on all of them."""
-
-LINK_BANDWIDTH: dict[str, float] = {
-    "P100": 80e9,
-    "V100": 150e9,
-    "A100": 300e9,
-    "H100": 450e9,
-    "H200": 450e9,
-    "B200": 900e9,
-}
+LINK_BANDWIDTH = {name: row[4] for name, row in _SHEETS.items()}
 """NVLink bytes/s of one GPU in one direction: half of what the same data sheets give for both directions."""
 
 EFFICIENCY = 0.5
@@ -106,9 +92,7 @@ def roofline(
     Raises:
         InstanceError: if the device has no peak or no bandwidth, or `efficiency` is out of range.
     """
-    require_number(efficiency, "efficiency", positive=True)
-    if efficiency > 1:
-        raise InstanceError("efficiency", f"{efficiency!r} is more than 1")
+    require_share(efficiency, "efficiency", positive=True)
     if device.flops is None or device.memory_bandwidth is None:
         raise InstanceError("device_type", f"{device.name!r} has no FLOP/s and memory bandwidth to compute times from")
     return np.maximum(flops / ((device.flops if peak is None else peak) * efficiency), moved / device.memory_bandwidth)

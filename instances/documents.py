@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .errors import InstanceError, brief, unknown
+from .arrays import require_choice
+from .errors import InstanceError, brief
 from .kinds import DOCUMENTS
 
 SCHEMA_VERSION = 1
@@ -52,7 +53,7 @@ def load(source: str | PathLike[str]) -> Any:
     Raises:
         InstanceError: naming file, field and the value found. A file of another format is for `read`.
     """
-    from .errors import JSON_BYTES
+    from .errors import JSON_BYTES, in_file
     from .intake import file_name, parse_json, read_text
 
     if isinstance(source, str) and (not source.strip() or any(c in source for c in '{}[]"\n')):
@@ -61,7 +62,7 @@ def load(source: str | PathLike[str]) -> Any:
     if isinstance(source, str) and not (Path(path).suffix or Path(path).exists()):
         raise InstanceError("document", f"{source!r} is neither a document nor the name of a file")
     text = read_text(path, limit=JSON_BYTES)
-    try:
+    with in_file(path):
         if not text.lstrip().startswith(("{", "[")):
             raise InstanceError("content", f"is no gangplan document; for other formats: gangplan.read({path!r})")
         data = parse_json(text)
@@ -70,8 +71,6 @@ def load(source: str | PathLike[str]) -> Any:
                 return from_document(data["plan"])
             raise InstanceError("schema_version", f"is missing; for other formats: gangplan.read({path!r})")
         return from_document(data)
-    except InstanceError as error:
-        raise error.of(path) from None
 
 
 def from_document(data: Any) -> Any:
@@ -82,8 +81,7 @@ def from_document(data: Any) -> Any:
     version, kind, stated = (body.pop(key, None) for key in ("schema_version", "kind", "content_hash"))
     if isinstance(version, bool) or version != SCHEMA_VERSION:
         raise InstanceError("schema_version", f"{version!r} is not {SCHEMA_VERSION}")
-    if not isinstance(kind, str) or kind not in DOCUMENTS:
-        raise InstanceError("kind", unknown(kind, DOCUMENTS))
+    require_choice(kind, "kind", DOCUMENTS)
     value = from_data(DOCUMENTS[kind], body)
     if stated is not None and stated != _hash(body) and stated != content_hash(value):
         raise InstanceError("content_hash", f"{stated!r} does not match the content: the document was altered or cut")
@@ -149,7 +147,6 @@ def to_data(value: Any) -> Any:
 
 @cache
 def _names(cls: type) -> tuple[str, ...] | None:
-    """Return the names of the fields of a dataclass, `None` of anything else."""
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
@@ -159,22 +156,12 @@ def _tag(cls: type) -> dict[str, Any]:
 
 
 def from_data(cls: type, data: Any) -> Any:
-    """Build a `cls` from what `to_data` made of one.
-
-    Raises:
-        InstanceError: naming the field, from `data` down, and the value found.
-    """
+    """Build a `cls` from what `to_data` made of one."""
     return form(cls).read(data)
 
 
 class Form(NamedTuple):
-    """How values of a type are read from JSON, and their JSON Schema (2020-12).
-
-    Attributes:
-        read: makes the value of parsed JSON, naming the field below it that is wrong.
-        plain: whether parsed JSON is the value already.
-        schema: what `to_data` makes of one.
-    """
+    """How values of a type are read from JSON, and their JSON Schema (2020-12)."""
 
     read: Callable[[Any], Any]
     schema: dict[str, Any]
@@ -252,7 +239,6 @@ def _same(data: Any) -> Any:
 
 
 def _infinite(data: Any) -> Any:
-    """Return a matrix with infinity for null."""
     if not isinstance(data, list) or not any(isinstance(row, list) and None in row for row in data):
         return data
     return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
@@ -268,9 +254,8 @@ def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
             return None
         if not known:
             return pairs[0][1].read(data)
-        kind = data.get("kind") if isinstance(data, dict) else data
-        if not isinstance(kind, str) or kind not in known:
-            raise InstanceError("kind", unknown(kind, known))
+        kind: Any = data.get("kind") if isinstance(data, dict) else data
+        require_choice(kind, "kind", known)
         return known[kind](data)
 
     return Form(read, {"anyOf": [member.schema for member in members]}, plain=all(member.plain for member in members))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 
 class InstanceError(ValueError):
@@ -35,6 +37,15 @@ class InstanceError(ValueError):
     def of(self, source: str) -> InstanceError:
         """Return the same error with the file it came from."""
         return InstanceError(self.field, self.problem, source)
+
+
+@contextmanager
+def in_file(source: Any) -> Iterator[None]:
+    """Have an error inside name the file that it comes from."""
+    try:
+        yield
+    except InstanceError as error:
+        raise error.of(os.fsdecode(source)) if isinstance(source, str | bytes | os.PathLike) else error from None
 
 
 def _one_line(text: str) -> str:
@@ -84,11 +95,7 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit in force.
-
-        Raises:
-            InstanceError: if the variable holds no positive whole number.
-        """
+        """The limit in force."""
         text = os.environ.get(self.variable, "").strip()
         if not text:
             return self.default
@@ -97,11 +104,7 @@ class Limit:
         return int(text)
 
     def check(self, count: int, field: str, most: int | None = None) -> None:
-        """Raise unless `count` is within the limit, or within `most` where a caller gives one.
-
-        Raises:
-            InstanceError: naming the field, the count and how to raise the limit.
-        """
+        """Raise unless `count` is within the limit, or within `most` where a caller gives one."""
         limit = self.value if most is None else most
         if count > limit:
             raise InstanceError(field, f"{count!r} is more than {limit} {self.unit} ({self.variable} sets the limit)")

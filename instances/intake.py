@@ -15,18 +15,14 @@ from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
-from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief
+from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief, in_file
 
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
 
 
 def file_name(path: Any) -> str:
-    """Return the name of a file as text.
-
-    Raises:
-        InstanceError: if `path` is neither text nor a path.
-    """
+    """Return the name of a file as text."""
     try:
         return fsdecode(path)
     except TypeError:
@@ -34,15 +30,9 @@ def file_name(path: Any) -> str:
 
 
 def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
-    """Return what a file holds; of a device or a pipe that never ends no more than the limit is read.
-
-    Raises:
-        InstanceError: naming the file, if it cannot be read or is too large.
-    """
-    try:
+    """Return what a file holds; of a device or a pipe that never ends no more than the limit is read."""
+    with in_file(path):
         return _read(path, limit)
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
 
 
 def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: Limit = BYTES) -> str:
@@ -53,28 +43,19 @@ def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = Fa
         gzip: whether it may be compressed, which its first bytes tell.
         empty: whether there may be nothing in it.
         limit: of its bytes, once they are uncompressed.
-
-    Raises:
-        InstanceError: naming the file, if it cannot be read, is too large, broken, empty or no UTF-8 text.
     """
-    try:
+    with in_file(path):
         content = _read(path, limit, text=not gzip)
         if gzip and content.startswith(_GZIP):
             content = _unzipped(content, limit)
         text = decoded(content)
         if not empty and not text.strip():
             raise InstanceError("content", "the file is empty")
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def decoded(content: bytes) -> str:
-    """Return UTF-8 text without a byte order mark.
-
-    Raises:
-        InstanceError: naming the first byte that is none.
-    """
+    """Return UTF-8 text without a byte order mark."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -125,11 +106,7 @@ def _unzipped(content: bytes, limit: Limit) -> bytes:
 
 
 def as_float(value: object, field: str, *, positive: bool = False) -> float:
-    """Return a finite number from 0 on, or above 0, that is given as a number or as text.
-
-    Raises:
-        InstanceError: naming the field and the value found.
-    """
+    """Return a finite number from 0 on, or above 0, that is given as a number or as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InstanceError(field, f"{value!r} is not a number")
     try:
@@ -152,9 +129,6 @@ def cluster_sizes(text: str, form: str, like: str, most: int = 1000) -> tuple[in
         form: what the numbers are, for the message, if it is to say so.
         like: an example with as many numbers.
         most: of each number.
-
-    Raises:
-        InstanceError: naming the text.
     """
     parts = text.lower().split("x")
     short = all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts)
@@ -165,11 +139,7 @@ def cluster_sizes(text: str, form: str, like: str, most: int = 1000) -> tuple[in
 
 
 def parse_json(text: str) -> Any:
-    """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits.
-
-    Raises:
-        InstanceError: with line and column, or the offending key.
-    """
+    """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits."""
     _not_too_much(text)
     try:
         data = json.loads(text, parse_constant=_refuse, parse_float=_finite("JSON"), object_pairs_hook=_once)
@@ -186,24 +156,14 @@ def parse_json(text: str) -> Any:
 
 
 def read_json(path: str | PathLike[str]) -> Any:
-    """Return the values that a file of strict JSON holds.
-
-    Raises:
-        InstanceError: naming the file and what is wrong with it.
-    """
+    """Return the values that a file of strict JSON holds."""
     text = read_text(path, limit=JSON_BYTES)
-    try:
+    with in_file(path):
         return parse_json(text)
-    except InstanceError as error:
-        raise error.of(file_name(path)) from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML: no NaN, no infinity, no more and no deeper than the limits.
-
-    Raises:
-        InstanceError: with line and column.
-    """
+    """Parse TOML: no NaN, no infinity, no more and no deeper than the limits."""
     _not_too_much(text)
     try:
         data = tomllib.loads(text, parse_float=_finite("TOML"))
@@ -271,11 +231,7 @@ Table = tuple[tuple[str, ...], Iterator[tuple[int, list[str]]]]
 
 
 def csv_rows(text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, values) of each row that is not blank; lines may end as on any system.
-
-    Raises:
-        InstanceError: naming the line at which the text is no table, or has too many rows.
-    """
+    """Yield (line, values) of each row that is not blank; lines may end as on any system."""
     most, count = ROWS.value, 0
     rows = csv.reader(io.StringIO(text, newline=None), delimiter=delimiter)
     try:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 
 class Lazy(Mapping[str, Any]):
-    """Values by name; looking one up imports the module it lives in, counting and listing them imports nothing.
-
-    Args:
-        package: from which the modules are named.
-        homes: for each name ``module:attribute``, or ``module`` where the attribute has the name itself.
-    """
+    """Values by name; looking one up imports the module it lives in, counting and listing them imports nothing."""
 
     def __init__(self, package: str, homes: Mapping[str, str]) -> None:
         self._package = package
@@ -38,14 +35,16 @@ class Lazy(Mapping[str, Any]):
         return len(self._homes)
 
 
-def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names live in its modules.
+_FOR_TYPES = re.compile(r" *from (\S+) import (\w+) as \2")
 
-    Args:
-        package: its name.
-        homes: the names, separated by blanks, that each module has.
+
+def exported(package: str, source: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that has what its `source` imports for type checkers when asked for it.
+
+    These are its lines of the form ``from .a import B as B``.
     """
-    names = Lazy(package, {name: module for module, names in homes.items() for name in names.split()})
+    lines = map(_FOR_TYPES.fullmatch, Path(source).read_text(encoding="utf-8").splitlines())
+    names = Lazy(package, {match[2]: match[1] for match in lines if match})
 
     def attribute(name: str) -> Any:
         if name not in names:
@@ -57,10 +56,34 @@ def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return attribute
 
 
-def later(reference: str) -> Callable[..., Any]:
-    """Return a function that imports another, ``module:attribute``, when it is called, and calls it."""
+class Later:
+    """A function, ``module:attribute``, whose module is imported when it is called or looked up."""
 
-    def call(*given: Any, **named: Any) -> Any:
-        return resolve_name(reference)(*given, **named)
+    def __init__(self, reference: str) -> None:
+        self._reference = reference
 
-    return call
+    def find(self) -> Any:
+        """Return the function itself."""
+        return resolve_name(self._reference)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call it."""
+        return self.find()(*given, **named)
+
+
+class _OnDemand:
+    """A module of which everything is a function, to be imported when one is called."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Later:
+        return Later(f"{self._module}:{name}")
+
+
+def on_demand(package: str, names: str) -> tuple[Any, ...]:
+    """Return modules of a package that wait to be imported until one of their functions is called.
+
+    A type checker is shown ordinary imports in their place.
+    """
+    return tuple(_OnDemand(f"{package}.{name}") for name in names.split())

@@ -26,9 +26,6 @@ def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
     Args:
         files: contents by path.
         durable: have each on disk before it takes its place.
-
-    Raises:
-        InstanceError: naming the path that cannot be written.
     """
     ready: list[tuple[str, str, str]] = []
     try:
@@ -58,11 +55,7 @@ def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
 
 
 def check_writable(path: Name) -> None:
-    """Refuse a path that cannot be written.
-
-    Raises:
-        InstanceError: naming the path.
-    """
+    """Refuse a path that cannot be written."""
     name = file_name(path)
     try:
         there = _status(name)

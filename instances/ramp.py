@@ -131,9 +131,6 @@ def blocks_by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntA
 
     Each is int32 (blocks, size), ascending in each block. No two shapes have a block in common: boxes of a size are
     told apart by what they span, and a diagonal of more than one server is no box.
-
-    Raises:
-        InstanceError: if the list were longer than the limit.
     """
     ENTRIES.check(size * _how_many(topology, size), "degree")
     found = [(shape, _boxes(topology, shape)) for shape in block_shapes(topology, size)]

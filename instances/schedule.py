@@ -31,11 +31,7 @@ from .workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """GPUs of which a job holds any that are free.
-
-    Attributes:
-        gpus: how many.
-    """
+    """GPUs of which a job holds any that are free."""
 
     gpus: int = field(metadata={"positive": True})
 
@@ -50,10 +46,6 @@ class NodePool:
 
     A job of at most `gpus` GPUs is on one node; a larger one fills nodes, and what is left of it is on one more, which
     it may share.
-
-    Attributes:
-        nodes: how many.
-        gpus: of a node.
     """
 
     nodes: int = field(metadata={"positive": True})

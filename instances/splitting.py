@@ -71,9 +71,6 @@ def split_copies(graph: OpGraph, degree: int, *, quantum: float = QUANTUM, devic
         degree: the most sub-ops of any op: 1 or an even number.
         quantum: seconds, see `QUANTUM`.
         device_type: whose times decide; by default the graph's first.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(degree, "degree", positive=True, whole=True)
     if degree > 1 and degree % 2:
@@ -103,9 +100,6 @@ def split(
         order: ops in the order in which they are cut, twins with their forward op; an op that is not in it comes
             last. By default the order of the graph. Published figures use the order in which the profile lists
             its ops: `gangplan.instances.readers.pipedream.listed_order`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     copies = split_copies(graph, degree, quantum=quantum, device_type=device_type)
     leader = leaders(graph)
@@ -151,7 +145,7 @@ def expand(split: SplitGraph) -> OpGraph:
     """Return the graph of all sub-ops, ``<name>/<i>`` for sub-op i of an op that is split.
 
     Sub-op i of a backward op is the twin of sub-op i of its forward op, and the two share a colocation class. The
-    gradient exchange between siblings goes both ways, so it is no part of an acyclic graph: see `sync_edges`.
+    gradient exchange between siblings goes both ways, so it is no part of an acyclic graph.
     """
     graph, copies, first = split.graph, split.copies, split.first
     op = np.repeat(np.arange(graph.n_ops), copies)
@@ -191,15 +185,3 @@ def replicated_edges(split: SplitGraph) -> tuple[IntArray, IntArray, IntArray]:
     source = split.first[u[edge]] + nth // wide[edge]
     target = split.first[v[edge]] + nth % wide[edge]
     return source.astype(np.int32), target.astype(np.int32), edge.astype(np.int32)
-
-
-def sync_edges(split: SplitGraph) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return source, target (int32) and bytes of every gradient exchange: all ordered pairs of siblings, op by op."""
-    op = np.flatnonzero(split.graph.backward & (split.copies > 1))
-    copies = split.copies[op]
-    group = np.repeat(np.arange(len(op)), copies**2)
-    nth = np.arange(len(group)) - np.repeat(np.cumsum(copies**2) - copies**2, copies**2)
-    a, b = nth // copies[group], nth % copies[group]
-    group, a, b = group[a != b], a[a != b], b[a != b]
-    first = split.first[op][group]
-    return (a + first).astype(np.int32), (b + first).astype(np.int32), split.sync_bytes[op][group]

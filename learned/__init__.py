@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from gangplan.instances.lazy import exported
 
 if TYPE_CHECKING:
-    from .policy.check import Case, check_policy
+    from .policy.check import Case as Case
+    from .policy.check import check_policy as check_policy
 else:
-    __getattr__ = exported(__name__, {".policy.check": "Case check_policy"})
-
-__all__ = ["Case", "check_policy"]
+    __getattr__ = exported(__name__, __file__)

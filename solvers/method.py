@@ -23,39 +23,6 @@ CPSAT = "ortools.sat.python.cp_model"
 """What all methods with CP-SAT load."""
 
 
-class _Late:
-    """A function whose module is imported when it is called, or is to be compiled."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
-
-    def find(self) -> Any:
-        """Return the function itself."""
-        return getattr(import_module(self._module), self._name)
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call it."""
-        return self.find()(*given, **named)
-
-
-class _OnDemand:
-    """A module of which everything is a function, to be found when it is called."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> _Late:
-        return _Late(self._module, name)
-
-
-def on_demand(package: str, names: str) -> tuple[Any, ...]:
-    """Return modules of a package that wait to be imported until one of their functions is called.
-
-    Most pull in a heavy library. A type checker is shown ordinary imports in their place.
-    """
-    return tuple(_OnDemand(f"{package}.{name}") for name in names.split())
-
-
 def compiled(*functions: Any) -> Kernels:
     """Return what imports and returns kernels of modules `on_demand`."""
     return lambda: tuple(function.find() for function in functions)

@@ -13,7 +13,7 @@ from .processes import can_fork, forked, interruptible
 from .run import Run
 
 TOLERANCE = 1e-7
-"""On rows and whole numbers. With 1e-8 HiGHS 1.14 now and then cuts off optima; 1e-6, its default, shows in bounds."""
+"""On rows and whole numbers: with 1e-8 HiGHS 1.14 cuts off more optima; 1e-6, its default, shows in bounds."""
 ABOVE_ONE = 1.001
 """The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 APT = 0.5
@@ -22,9 +22,11 @@ _ROWS = 32
 """Rows between two looks at the clock."""
 _ROUNDING = 1e-6
 """What solvers may be wrong by in a unit that is too large."""
+_BETTER = 1e-6
+"""A solution that is better than a claimed optimum is so by this much, in units: ten times what rows may be off by."""
 
 
-def highs(run: Run) -> Any:
+def highs(run: Run, presolve: bool) -> Any:
     """Return PuLP's HiGHS for what is left of `run`: its time, threads and seed."""
 
     class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
@@ -33,8 +35,7 @@ def highs(run: Run) -> Any:
             solver.setOptionValue("time_limit", run.remaining())
             for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
                 solver.setOptionValue(tolerance, TOLERANCE)
-            # 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1, in two columns already
-            solver.setOptionValue("presolve", "off")
+            solver.setOptionValue("presolve", "on" if presolve else "off")
             solver.HandleUserInterrupt = True
             interruptible(solver.run, solver.cancelSolve, lambda: run.stopped)
 
@@ -43,7 +44,10 @@ def highs(run: Run) -> Any:
 
 
 def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str = "milp") -> None:
-    """Solve `lp` with HiGHS, offer the plan and record the bound; PuLP's status alone is not trusted.
+    """Solve `lp` with HiGHS, offer the plan and record the bound; no word of HiGHS or PuLP alone is trusted.
+
+    HiGHS 1.14 now and then cuts off the optimum or calls infeasible what is not, with presolve or without, hardly the
+    same problems: what one way proves the other confirms, by finding nothing better.
 
     Args:
         run: the solve.
@@ -52,26 +56,40 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
         by: the method's name.
     """
-    bound = _solve(run, lp)
+    bound = _solve(run, lp, presolve=False)
     if lp.status == pulp.LpStatusInfeasible:
-        if lp.sol_status == pulp.LpSolutionInfeasible and run.plan is None:  # it has proved that only if both say so
+        bound = _solve(run, lp, presolve=True)
+    if lp.status == pulp.LpStatusInfeasible:
+        if lp.sol_status == pulp.LpSolutionInfeasible and run.plan is None:  # PuLP has it so only if both say so
             run.prove_infeasible()
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        found = plan()
-        if found is not None and verify(run.problem, found).ok:
-            run.offer(found, by)
-        else:
-            run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
+        _offer(run, plan, by)
+    if lp.sol_status == pulp.LpSolutionOptimal:
+        lp += lp.objective <= pulp.value(lp.objective) - _BETTER
+        other = _solve(run, lp, presolve=True)
+        if lp.status != pulp.LpStatusInfeasible:
+            bound = min(bound, other)
+        if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+            _offer(run, plan, by)
     apt = run.objective is not None and run.objective >= unit * APT
     run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
 
 
-def _solve(run: Run, lp: Any) -> float:
+def _offer(run: Run, plan: Callable[[], Any], by: str) -> None:
+    """Offer the plan of the solution, if it is one."""
+    made = plan()
+    if made is not None and verify(run.problem, made).ok:
+        run.offer(made, by)
+    else:
+        run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
+
+
+def _solve(run: Run, lp: Any, *, presolve: bool) -> float:
     """Solve `lp` and return the bound, minus infinity if there is none; what is stopped has no status."""
 
     def work() -> tuple[float, int, int, dict[str, float | None]]:
-        lp.solve(highs(run))
+        lp.solve(highs(run, presolve))
         bound = float(lp.solverModel.getInfo().mip_dual_bound)
         return bound, lp.status, lp.sol_status, {x.name: x.varValue for x in lp.variables()}
 

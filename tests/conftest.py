@@ -108,8 +108,8 @@ def load(one_thread: None) -> Callable[[str], Any]:
 def traced(one_thread: None) -> Callable[[Any, str], Any]:
     """Return a call that traces a model in one way only, ``export`` or ``fx``, and returns its ops."""
     from gangplan.instances.torch_model.cost import profile
-    from gangplan.instances.torch_model.inplace import without_inplace
     from gangplan.instances.torch_model.ops import Ops
+    from gangplan.instances.torch_model.program import without_inplace
     from gangplan.instances.torch_model.trace import export, symbolic
 
     def call(model: Any, way: str) -> Any:

@@ -92,7 +92,7 @@ DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
     *("hybrid/compiling.py", "solvers/compiled/store.py"),
-    *("api/__init__.py", "api/cli/__init__.py"),
+    *("api/__init__.py", "api/cli/__init__.py", "instances/lazy.py"),
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""
 OPENS = {

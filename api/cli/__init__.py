@@ -15,7 +15,7 @@ from ..early import INTERRUPTED, end_guard  # first: it looks after Ctrl-C while
 # ruff: isort: split
 from gangplan.instances.errors import InstanceError
 
-from . import streams
+from .output import finish, lost, settle
 
 BAD_INPUT = 2
 """Exit code for input that cannot be used, or output that cannot be written; the line on stderr says why."""
@@ -33,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.perf_counter()
     if arguments is not None:
         return _run(arguments, started)
-    streams.settle()
+    settle()
     try:
         return _run(None, started - _age())  # the limit is end to end
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        streams.finish()
+        finish()
 
 
 def _run(arguments: Sequence[str] | None, started: float) -> int:
@@ -65,7 +65,7 @@ def _run(arguments: Sequence[str] | None, started: float) -> int:
     except OSError as error:
         if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO):
             raise
-        return complain(f"stdout: {streams.lost(error)}")  # of the help, which is not printed by us
+        return complain(f"stdout: {lost(error)}")  # of the help, which is not printed by us
     return code if isinstance(code, int) else 0
 
 

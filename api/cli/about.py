@@ -11,8 +11,7 @@ from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
-from .output import emit, emit_blocks, emit_json, facts, table
-from .progress import Bar
+from .output import Bar, emit, emit_either, facts, table
 
 
 def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(DOCUMENTS))]) -> None:
@@ -33,10 +32,7 @@ def versions(as_json: options.AsJson = False) -> None:
     from gangplan.hybrid.solve import versions as used
 
     found = {**used(), "platform": platform.platform()}
-    if as_json:
-        emit_json(found)
-    else:
-        emit_blocks(facts(found.items()))
+    emit_either(as_json, found, facts(found.items()))
 
 
 def methods(
@@ -56,14 +52,11 @@ def methods(
         }
         for x in ([objective] if objective else OBJECTIVES)
     }
-    if as_json:
-        emit_json(found)
-        return
     rows = []
     for x, entries in found.items():
         rows.append((x, "auto", ", ".join(suite(x).variants), "yes"))
         rows += [("", name, ", ".join(m["variants"]), "yes" if m["exact"] else "no") for name, m in entries.items()]
-    emit_blocks(table(("objective", "method", "variants", "can prove"), rows, left=4))
+    emit_either(as_json, found, table(("objective", "method", "variants", "can prove"), rows, left=4))
 
 
 def warm_up(
@@ -93,8 +86,6 @@ def warm_up(
         objective: {"kernels": len(kernels(objective)), "processor_seconds": seconds}
         for objective, seconds in spent.items()
     }
-    if as_json:
-        emit_json({"folder": str(folder()), "objectives": found})
-        return
     rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
-    emit_blocks(table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}")
+    words = table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}"
+    emit_either(as_json, {"folder": str(folder()), "objectives": found}, *words)

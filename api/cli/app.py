@@ -1,16 +1,131 @@
-"""The commands by group: each is imported when it is asked for, so that `--help` and small commands start at once."""
+"""The commands by group, each imported when it is asked for, and what `--help` prints: options by group, examples."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.errors import InstanceError, unknown
 
-from .help import made_of, write_groups
+EXAMPLES = {
+    "learn train": "gangplan learn train topdrl --out runs/topdrl",
+    "learn eval": "gangplan learn eval topdrl --seeds 10",
+    "learn export": "gangplan learn export pacml --out pacml.onnx",
+    "learn list": "gangplan learn list --json",
+    "bench list": "gangplan bench list --suite small --objective step",
+    "bench generate": "gangplan bench generate step-random-toy-00",
+    "bench run": "gangplan bench run --suite toy --jobs 2",
+    "bench report": "gangplan bench report",
+    "bench submit": "gangplan bench submit plan.json --instance step-random-toy-00 --by me",
+}
+"""Calls of the commands of groups."""
+
+
+class Help(TyperCommand):
+    """A command whose help has its options by group, and an example."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; of an option given twice the parser would take the last and say nothing."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for x, count in Counter(order).items():
+            if count > 1 and x.param_type_name == "option" and not x.multiple:
+                raise InstanceError(max(x.opts, key=len), f"is given {count} times, and only one counts")
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the command's name."""
+        arguments = [x.metavar for x in self.params if x.param_type_name == "argument"]
+        return ["[OPTIONS]", *(f"{x}" for x in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, by the group they are given."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for x in self.get_params(ctx):
+            name, text = x.get_help_record(ctx) or ("", "")
+            if x.param_type_name == "argument":
+                sections["Arguments"].append((str(x.metavar), text.replace("  [required]", "")))
+            elif name:
+                sections.setdefault(getattr(x, "rich_help_panel", None) or "Options", []).append((name, text))
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=26)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write an example; an epilog is one."""
+        if self.epilog:
+            with formatter.section("Example"):
+                formatter.write(f"  $ {self.epilog}\n")
+
+
+class Group(TyperGroup):
+    """Commands of which an unknown one is answered with those there are."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command."""
+        if cmd_name not in self.commands:
+            raise InstanceError("command", unknown(cmd_name, self.commands))
+        return self.commands[cmd_name]
+
+
+class Late(TyperGroup):
+    """Commands by title, each of which is made when it is asked for: what it imports may take long.
+
+    Attributes:
+        groups: their names by title.
+        of: what a name is one of, for the error.
+        about, make: what a command does in words, and what makes it, of its name.
+    """
+
+    groups: ClassVar[Mapping[str, Iterable[str]]]
+    of: ClassVar[str] = "command"
+    about: Callable[[str], str]
+    make: Callable[[str], Any]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [name for names in self.groups.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make a command."""
+        if cmd_name not in (known := self.list_commands(ctx)):
+            hint = "; write gangplan --help" if cmd_name == "help" else ""
+            raise InstanceError(self.of, f"{unknown(cmd_name, known)}{hint}")
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = self.make(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does, names and words in the same columns throughout."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in self.groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", self.about(name)) for name in names])
+
+
+def made_of(name: str, made: Any, example: str = "", about: str | None = None) -> Any:
+    """Return a function, or a `typer.Typer`, as a command of `name`."""
+    app = made if isinstance(made, typer.Typer) else typer.Typer()
+    if app is not made:
+        app.command(name=name, epilog=example, help=about)(made)
+    app._add_completion, app.rich_markup_mode = False, None
+    for entry in app.registered_commands:
+        entry.cls = Help
+        entry.epilog = entry.epilog or EXAMPLES.get(f"{name} {entry.name or getattr(entry.callback, '__name__', '')}")
+    found = typer.main.get_command(app)
+    found.name = name
+    for command in getattr(found, "commands", {"": found}).values():
+        for x in command.params:
+            if not (x.metavar or getattr(x, "is_flag", False)):
+                x.metavar = "NAME"
+    return found
+
 
 Abort = typer.Abort
 ClickError: Any = typer.BadParameter.__mro__[2]
@@ -39,9 +154,13 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "show": Entry("describe a problem or a plan", "gangplan show gpt.json"),
         "solve": Entry("find a plan, and a bound", "gangplan solve gpt.json --time-limit 20 --out plan.json"),
-        "verify": Entry("check a plan without any solver", "gangplan verify gpt.json plan.json"),
-        "compare": Entry("set plans of one problem side by side", "gangplan compare a.json b.json --problem gpt.json"),
-        "plot": Entry("draw a plan", "gangplan plot gpt.json plan.json plan.svg"),
+        "verify": Entry("check a plan without any solver", "gangplan verify gpt.json plan.json", "plans:verify_plan"),
+        "compare": Entry(
+            "set plans of one problem side by side",
+            "gangplan compare a.json b.json --problem gpt.json",
+            "plans:compare",
+        ),
+        "plot": Entry("draw a plan", "gangplan plot gpt.json plan.json plan.svg", "plans:plot_plan"),
     },
     "PyTorch models": {
         "profile": Entry(
@@ -73,27 +192,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 
-class Front(TyperGroup):
+def _imported(name: str) -> Any:
+    module, _, function = (COMMANDS[name].home or f"{name}:{name}").partition(":")
+    return made_of(name, getattr(import_module(f".{module}", __package__), function), COMMANDS[name].example)
+
+
+class Front(Late):
     """All commands."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a command."""
-        if cmd_name not in COMMANDS:
-            hint = "; write gangplan --help" if cmd_name == "help" else ""
-            raise InstanceError("command", f"{unknown(cmd_name, COMMANDS)}{hint}")
-        if cmd_name not in self.commands:
-            module, _, name = (COMMANDS[cmd_name].home or f"{cmd_name}:{cmd_name}").partition(":")
-            made = getattr(import_module(f".{module}", __package__), name)
-            self.commands[cmd_name] = made_of(cmd_name, made, COMMANDS[cmd_name].example)
-        return self.commands[cmd_name]
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each command does, without importing any."""
-        write_groups(formatter, {title: {n: x.about for n, x in entries.items()} for title, entries in GROUPS.items()})
+    groups, make = GROUPS, staticmethod(_imported)
+    about = staticmethod(lambda name: COMMANDS[name].about)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write how to begin."""

@@ -16,16 +16,14 @@ from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import read_answer
-from .help import Group
-from .output import emit_blocks, emit_json, table
-from .progress import Bar
+from .app import Group
+from .options import option, read_answer
+from .output import Bar, emit_blocks, emit_either, table
 
 bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
-Suite = Annotated[
-    str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule, online; or all")
-]
+_SUITE = "toy, small, medium, large or huge; partition, placement, schedule, online; or all"
+_SEE = "see `gangplan bench run --help`"
 Objective = Annotated[str, typer.Option(help="only instances of this objective")]
 Size = Annotated[str, typer.Option(help="only instances of this size")]
 Family = Annotated[str, typer.Option(help="only instances of this family")]
@@ -33,6 +31,22 @@ Ledger = Annotated[
     str | None, typer.Option(help="best known values of your own  [default: FOLDER/ledger.jsonl]", metavar="FILE")
 ]
 Folder = Annotated[str, typer.Option(help="of rows, plans, ledger and report", metavar="FOLDER")]
+_LIMITS = "of a solve; several deadlines joined by commas"
+_PLUGIN = "a solver of yours, or an installed one; may be repeated"
+RUN = {
+    "sample": option(int, "at most so many of each objective; 0 means all", 0, **options.whole_from(0, 100_000)),
+    "file": option(list[str], "a problem of yours instead of the suite; may be repeated", metavar="FILE"),
+    "methods": option(str, "joined by commas  [default: auto and three of each objective]", ""),
+    "plugin": option(list[str], _PLUGIN, metavar="FILE.py:FUNCTION"),
+    "time_limit": option(Any, _LIMITS, "0.5", metavar="SECONDS", parser=options.numbers),
+    "seeds": option(int, "how many, of the methods", 1, **options.whole_from(1, 10_000)),
+    "jobs": option(int, "solves at a time", 1, **options.whole_from(1, 100_000)),
+    "workers": option(int, "threads of a solve", 1, **options.whole_from(1, 1024)),
+    "engine": option(str, "joblib's: loky (processes here), ray or dask", "loky"),
+    "memory": option(float, "that a solve may have", metavar="GIB"),
+    "cpu": option(float, "processor seconds that a solve may have"),
+}
+"""How a suite is run."""
 
 
 def _ledger(ledger: str | None, folder: str) -> Path:
@@ -41,7 +55,7 @@ def _ledger(ledger: str | None, folder: str) -> Path:
 
 @bench.command(name="list")
 def list_(
-    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "all",
+    name: Annotated[str, typer.Option("--suite", help=_SEE)] = "all",
     objective: Objective = "",
     size: Size = "",
     family: Family = "",
@@ -52,13 +66,11 @@ def list_(
 ) -> None:
     """List the instances, and what is known of them."""
     found = suite(name, objective=objective, size=size, family=family, ledger=_ledger(ledger, folder))
-    if as_json:
-        emit_json([asdict(x) for x in found])
-    elif each:
+    blocks = [_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} proved optimal"]
+    if each:
         lines = [(x.id, _number(x.value), _number(x.bound), x.by, _number(x.seconds)) for x in found]
-        emit_blocks(table(("instance", "best known", "bound", "by", "s"), lines))
-    else:
-        emit_blocks(_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} proved optimal")
+        blocks = [table(("instance", "best known", "bound", "by", "s"), lines)]
+    emit_either(as_json, [asdict(x) for x in found], *blocks)
 
 
 def _number(value: float | None) -> str:
@@ -84,7 +96,7 @@ def generate(
     instance: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="instances; none means the suite")
     ] = None,
-    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "toy",
+    name: Annotated[str, typer.Option("--suite", help=_SEE)] = "toy",
     folder: Folder = "gapbench",
 ) -> None:
     """Generate the problems of a suite in FOLDER/instances.
@@ -109,39 +121,14 @@ def generate(
 
 
 @bench.command()
+@options.with_tables(given=RUN)
 def run(
-    name: Annotated[
-        str,
-        typer.Option(
-            "--suite", help="toy, small, medium, large or huge; partition, placement, schedule, online; or all"
-        ),
-    ] = "toy",
+    name: Annotated[str, typer.Option("--suite", help=_SUITE)] = "toy",
     objective: Objective = "",
     size: Size = "",
     family: Family = "",
-    sample: Annotated[
-        int, typer.Option(help="at most so many of each objective; 0 means all", **options.whole_from(0, 100_000))
-    ] = 0,
-    file: Annotated[
-        list[str] | None, typer.Option(help="a problem of yours instead of the suite; may be repeated", metavar="FILE")
-    ] = None,
-    methods: Annotated[str, typer.Option(help="joined by commas  [default: auto and three of each objective]")] = "",
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option(help="a solver of yours, or an installed one; may be repeated", metavar="FILE.py:FUNCTION"),
-    ] = None,
-    time_limit: Annotated[
-        Any,
-        typer.Option(help="of a solve; several deadlines joined by commas", metavar="SECONDS", parser=options.numbers),
-    ] = "0.5",
-    seeds: Annotated[int, typer.Option(help="how many, of the methods", **options.whole_from(1, 10_000))] = 1,
-    jobs: Annotated[int, typer.Option(help="solves at a time", **options.whole_from(1, 100_000))] = 1,
-    workers: Annotated[int, typer.Option(help="threads of a solve", **options.whole_from(1, 1024))] = 1,
-    engine: Annotated[str, typer.Option(help="joblib's: loky (processes here), ray or dask")] = "loky",
-    memory: Annotated[
-        float | None, typer.Option(help="that a solve may have", metavar="GIB", parser=options.number)
-    ] = None,
-    cpu: Annotated[float | None, typer.Option(help="processor seconds that a solve may have", **options.X)] = None,
+    *,
+    given: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="write the report too")] = True,
@@ -152,17 +139,19 @@ def run(
     FOLDER/plans, their verified values in the ledger.
     """
     from gangplan.hybrid.bench.run import run as run_all
-    from gangplan.hybrid.bench.task import Settings
+    from gangplan.hybrid.bench.task import BenchSettings
 
-    settings = Settings(
-        Path(folder), tuple(x for x in methods.split(",") if x), tuple(plugin or ()),
-        time_limit if isinstance(time_limit, tuple) else (time_limit,), tuple(range(seeds)), jobs, workers, engine,
-        None if memory is None else memory * 2**30, cpu, _ledger(ledger, folder),
-    )  # fmt: skip
-    for field, values in (("time_limit", settings.deadlines), ("memory", (memory,)), ("cpu", (cpu,))):
+    limits, memory, file, sample = (given.pop(x) for x in ("time_limit", "memory", "file", "sample"))
+    deadlines = limits if isinstance(limits, tuple) else (limits,)
+    for field, values in (("time_limit", deadlines), ("memory", (memory,)), ("cpu", (given["cpu"],))):
         for x in values:
             if x is not None and not (isfinite(x) and x > 0):
                 raise InstanceError(field, f"{x!r} is not a positive number")
+    settings = BenchSettings(
+        Path(folder), tuple(x for x in given.pop("methods").split(",") if x), tuple(given.pop("plugin") or ()),
+        deadlines, tuple(range(given.pop("seeds"))), memory=None if memory is None else memory * 2**30,
+        ledger=_ledger(ledger, folder), **given,
+    )  # fmt: skip
     found = [from_file(path, objective) for path in file or ()]
     found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
     with Bar(f"{len(found)} instances", hidden=False) as bar:
@@ -198,7 +187,7 @@ def submit(
     ledger: Ledger = None,
 ) -> None:
     """Score a plan; the ledger takes a better one."""
-    from gangplan.hybrid.bench.submit import submit as score
+    from gangplan.hybrid.bench.suite import submit as score
 
     known, value, better = score(read_answer(plan), instance, by=by, ledger=_ledger(ledger, folder))
     best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"

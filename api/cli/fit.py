@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
 
 from . import options
-from .output import emit_blocks, emit_json, table
-from .progress import Bar
+from .output import Bar, emit_either, table
 
 if TYPE_CHECKING:
     from gangplan.learned.speed import Fit
@@ -40,24 +39,19 @@ def fit(
     with Bar("fitting", hidden=as_json) as bar:
         for i, path in enumerate(files):
             for data in read_measured(path):
-                try:
+                with in_file(f"{path}: {data.name}"):
                     if not isinstance(data, Together):
                         found += _cost_model(data, seed)
                     if isinstance(data, Together) or (models and isinstance(data, Pairs)):
                         judged += _learned(data, seed, bar)
-                except InstanceError as error:
-                    raise error.of(f"{path}: {data.name}") from None
             bar((i + 1) / len(files))
-    if as_json:
-        emit_json([*map(asdict, found), *judged])
-        return
     rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
     blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
-    emit_blocks(*(blocks if found else []), *([_judged(judged)] if judged else []))
+    blocks = blocks * bool(found) + [_judged(judged)] * bool(judged)
+    emit_either(as_json, [*map(asdict, found), *judged], *blocks)
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
-    """Return the fits of the cost model."""
     from gangplan.learned.speed import fit_duty, fit_pairs, fit_servers, fit_steps
 
     if isinstance(data, Pairs):
@@ -81,7 +75,6 @@ def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None
 
 
 def _judged(rows: list[dict[str, Any]]) -> Any:
-    """Return the table of learned models."""
     columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
     cells = [
         (

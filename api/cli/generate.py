@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from inspect import Parameter, Signature, cleandoc
-from typing import Annotated, Any
+from inspect import cleandoc
+from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
-from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import check_output
-from .help import made_of, write_groups
+from .app import Late, made_of
+from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
-TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
-"""Of the options whose default does not tell."""
 HELP = {
     "training": "add the backward pass",
     "efficiency": "share of the peak FLOP/s that is reached",
@@ -38,25 +33,22 @@ HELP = {
 
 def _command(kind: str) -> Callable[..., None]:
     def command(out: str | None, **given: Any) -> None:
-        if out is not None:
-            check_output(out)
+        check_output(out)
         if "seed" not in defaults(kind):
             given.pop("seed")
         _write(make(kind, **given), out)
 
-    explained = {**HELP, **_arguments(_docstring(kind))}
+    hints = get_type_hints(JOBS[kind] if kind in JOBS else GENERATORS[kind], include_extras=True)
+    explained = {**HELP, **{name: hint.__metadata__[0] for name, hint in hints.items() if name != "return"}}
     own = defaults(kind)
     if kind in GENERATORS:
         own |= COMMON
     if "seed" not in own:
         own["seed"] = 0
         explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
-    parameters = [_option("out", str | None, None, HELP["out"])]
-    parameters += [_option(n, TYPES.get(n, type(x)), x, explained.get(n, "")) for n, x in own.items()]
-    command.__doc__ = _summary(kind)
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
+    known = {"out": options.option(str, HELP["out"])}
+    known |= {n: options.option(float if x is None else type(x), explained.get(n, ""), x) for n, x in own.items()}
+    return options.signed(command, [x.replace(name=n) for n, x in known.items()], kind, _summary(kind))
 
 
 def _like(
@@ -69,8 +61,7 @@ def _like(
     out: Annotated[str | None, typer.Option(help="write the jobs here")] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    if out is not None:
-        check_output(out)
+    check_output(out)
     from gangplan.instances.generators.fitted import fit_workload
     from gangplan.instances.readers.traces import read_trace
 
@@ -96,12 +87,6 @@ def _write(made: Any, out: str | None) -> None:
     emit(f"{out}: {repr(made).partition('(')[2][:-1]}")
 
 
-def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
-    told = {int: options.N, float: options.X, float | None: options.X}.get(kind, {})
-    annotation = Annotated[kind, typer.Option(help=text, **told)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
 def _summary(kind: str) -> str:
     if kind == "like":
         return cleandoc(_like.__doc__ or "")
@@ -112,21 +97,6 @@ def _docstring(kind: str) -> str:
     return (JOBS[kind] if kind in JOBS else GENERATORS[kind]).__doc__ or ""
 
 
-def _arguments(docstring: str) -> dict[str, str]:
-    """Return what the Args section says of each argument."""
-    section = re.search(r"Args:\n(.*?)(?:\n\n|\Z)", cleandoc(docstring), re.DOTALL)
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in section.group(1).splitlines() if section else []:
-        entry = re.match(r"    (\w+(?:, \w+)*): (.*)", line)
-        if entry:
-            names = entry.group(1).split(", ")
-            found |= dict.fromkeys(names, entry.group(2))
-        else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return {name: text.rstrip(".") for name, text in found.items()}
-
-
 GROUPS = {
     "Networks": ("bert", "gpt", "moe", "gnmt", "resnet", "vgg", "inception", "dlrm"),
     "Random graphs": ("layered", "fork_join", "series_parallel", "pipeline"),
@@ -135,26 +105,16 @@ GROUPS = {
 """The kinds; `like` makes arrivals after a trace."""
 
 
-class Kinds(TyperGroup):
-    """A command for each kind, made when it is asked for."""
+def _made(kind: str) -> Any:
+    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
+    example = f"gangplan generate {kind} {'jobs.csv ' if kind == 'like' else ''}--out {out}"
+    return made_of(kind, _like if kind == "like" else _command(kind), example)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all kinds."""
-        return [kind for kinds in GROUPS.values() for kind in kinds]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Make the command of a kind."""
-        known = self.list_commands(ctx)
-        if cmd_name not in known:
-            raise InstanceError("kind", unknown(cmd_name, known))
-        source = "jobs.csv " if cmd_name == "like" else ""
-        out = "more.csv" if cmd_name in ("arrivals", "like") else f"{cmd_name}.json"
-        example = f"gangplan generate {cmd_name} {source}--out {out}"
-        return made_of(cmd_name, _like if cmd_name == "like" else _command(cmd_name), example)
+class Kinds(Late):
+    """A command for each kind."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each kind makes."""
-        write_groups(formatter, {title: {kind: _summary(kind) for kind in kinds} for title, kinds in GROUPS.items()})
+    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
 
 
 generate = typer.Typer()

@@ -18,10 +18,12 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 
 from . import options
-from .help import Group
-from .output import emit_blocks, emit_json, facts, table
-from .progress import Bar
+from .app import Group
+from .output import Bar, emit_either, facts, table
 
+Weights = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
+]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
 learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
@@ -53,24 +55,22 @@ def train(
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
-    if as_json:
-        weights = None if done.weights is None else str(done.weights)
-        emit_json({"stages": stages, "weights": weights, "interrupted": done.interrupted})
-    else:
-        rows = [[x["stage"], x["reason"], *map(_text, _figures(x))] for x in stages]
-        blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
-        if done.weights is not None and done.card is not None:
-            blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
-        emit_blocks(*blocks)
+    rows = [
+        [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
+        for x in stages
+    ]
+    blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
+    if done.weights is not None and done.card is not None:
+        blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
+    weights = None if done.weights is None else str(done.weights)
+    emit_either(as_json, {"stages": stages, "weights": weights, "interrupted": done.interrupted}, *blocks)
     if done.interrupted:
         raise typer.Exit(130)
 
 
 @learn.command(name="eval")
 def evaluate(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
-    ],
+    name: Weights,
     seeds: Annotated[int, typer.Option(help="how many test seeds", **options.N)] = 5,
     option: Annotated[
         list[str] | None, typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE")
@@ -89,17 +89,12 @@ def evaluate(
     _check_needs()
     with Bar("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
-    if as_json:
-        emit_json(rows)
-        return
-    emit_blocks(_rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
+    emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
 @learn.command()
 def export(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
-    ],
+    name: Weights,
     out: Annotated[str, typer.Option(help="for the graph that decides", metavar="FILE.onnx")],
     as_json: options.AsJson = False,
 ) -> None:
@@ -119,10 +114,7 @@ def export(
         files = [str(x) for x in made.export(made.load(path), Path(out))]
     except OSError as error:
         raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    if as_json:
-        emit_json({"files": files})
-    else:
-        emit_blocks(facts([("written", ", ".join(files))]))
+    emit_either(as_json, {"files": files}, facts([("written", ", ".join(files))]))
 
 
 @learn.command(name="list")
@@ -138,14 +130,11 @@ def list_policies(as_json: options.AsJson = False) -> None:
         for x in cards
     ]
     configs = list(shipped_configs())
-    if as_json:
-        emit_json({"policies": policies, "weights": weights, "configs": configs})
-        return
     blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
-    emit_blocks(*blocks)
+    emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
 
 
 def _check_needs() -> None:
@@ -184,10 +173,6 @@ def _lines(*, hidden: bool) -> Iterator[None]:
         log.removeHandler(handler)
         log.setLevel(before[0])
         log.propagate = before[1]
-
-
-def _figures(stage: dict[str, Any]) -> tuple[Any, ...]:
-    return stage["updates"], round(stage["seconds"], 1), stage["best"], stage["best_update"]
 
 
 def _rows_of(rows: list[dict[str, Any]]) -> Any:

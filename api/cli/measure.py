@@ -18,7 +18,7 @@ from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from ..units import objective_unit, percent, time_unit, words
 from .output import table
-from .schedules import utilisation
+from .report import utilisation
 
 Places = list[tuple[int, ...]]
 """The devices that run each op: one, or all that serve its stage."""
@@ -28,17 +28,7 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A plan to compare.
-
-    Attributes:
-        path: its file.
-        label: what to call it.
-        problem: what it answers.
-        key: the same for all plans that answer the same problem.
-        plan: the plan.
-        claims: what `solve --json` said of it; empty if the file holds only a plan.
-        notes: what a reader should know.
-    """
+    """A plan to compare: those of one `key` answer one problem; `claims` are what `solve --json` said of it."""
 
     path: str
     label: str

@@ -1,15 +1,18 @@
-"""What several commands ask for: a file, what to change in it, seeds, where to write; and what lists of numbers say."""
+"""What several commands ask for, plans read with the errors of problems, paths checked before any work is done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from math import inf, isfinite
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import JSON_BYTES, InstanceError, in_file
+from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances.outlet import check_writable
 
 
 def _parser(kind: Callable[[str], Any], words: str, least: float = -inf, most: float = inf) -> Any:
@@ -69,11 +72,7 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that a
 
 
 def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word.
-
-    Raises:
-        InstanceError: naming the field and the part that says none, or a name that is there twice.
-    """
+    """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
     for part in text.split(",") if text else []:
         name, _, value = (word.strip() for word in part.partition("="))
@@ -127,6 +126,14 @@ PROBLEM = {
 """What can be said of a problem besides its file; keyword arguments of `read`."""
 
 
+def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str) -> Callable[..., Any]:
+    """Return the command with what typer reads off it."""
+    command.__name__, command.__doc__ = name, about
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {x.name: x.annotation for x in parameters}
+    return command
+
+
 def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of each table, handed over as one dict, the argument of that name."""
 
@@ -140,10 +147,7 @@ def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., An
         def wrapped(**arguments: Any) -> Any:
             return command(**{t: {n: arguments.pop(n) for n in table} for t, table in tables.items()}, **arguments)
 
-        wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-        wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {x.name: x.annotation for x in parameters}
-        return wrapped
+        return signed(wrapped, parameters, command.__name__, command.__doc__ or "")
 
     return wrap
 
@@ -152,22 +156,14 @@ with_problem = with_tables(given=PROBLEM)
 
 
 def problem(file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
+    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file."""
     from gangplan.instances.readers import read
 
     return read(file, **given)
 
 
 def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` that `plan` answers: the plan says what the options leave open.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
+    """Read the problem in `file` that `plan` answers: the plan says what the options leave open."""
     from gangplan.instances.kinds import GRAPHS, objective_of
 
     told = dict(given)
@@ -177,3 +173,62 @@ def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
     if told["contention"] is None and objective == "step" and len(plan.sent):
         told["contention"] = True
     return problem(file, told)
+
+
+def read_answer(path: str, kinds: Any = None) -> Any:
+    """Return the plan in a file; see `read_result`."""
+    return read_result(path, kinds)[0]
+
+
+def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
+    """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds."""
+    from gangplan.instances.documents import from_document
+    from gangplan.instances.kinds import PLANS
+
+    text = read_text(path, limit=JSON_BYTES)
+    claims: dict[str, Any] = {}
+    with in_file(path):
+        data = parse_json(text)
+        if isinstance(data, dict) and "plan" in data and "schema_version" not in data:
+            claims, data = data, data["plan"]  # what `solve --json` prints
+            if data is None:
+                raise InstanceError("plan", "is null: that solve found none")
+        value = from_document(data)
+        if not isinstance(value, kinds or tuple(PLANS.values())):
+            of = {"placement_plan": "gangs", "schedule_plan": "jobs over time"}.get(data["kind"])
+            words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
+            raise InstanceError("kind", f"{data['kind']!r} {words}")
+    return value, claims
+
+
+def foreign(plan: Any, own: str) -> list[str]:
+    """Return a note if `plan` names another problem than the one whose content hash is `own`."""
+    other = plan.instance is not None and plan.instance != own
+    return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
+
+
+def check_output(path: str | None, *inputs: str) -> None:
+    """Refuse, before any work is done, a path that cannot be written or would overwrite an input."""
+    if path is None:
+        return
+    check_writable(path)
+    for other in inputs:
+        try:
+            same = os.path.samefile(path, other)
+        except (OSError, ValueError):  # one of them is not there
+            same = False
+        if same:
+            raise InstanceError("file", "is an input of this command and would be overwritten", path)
+
+
+def check_picture(path: str | None, panel: str | None, kind: type | None, *inputs: str) -> None:
+    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have."""
+    if path is None and panel is None:
+        return
+    from ..plot import check, check_panel
+
+    if kind is not None:
+        check_panel(panel, kind)
+    if path is not None:
+        check_output(path, *inputs)
+        check(path)

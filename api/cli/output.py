@@ -1,18 +1,20 @@
-"""What goes to stdout: in one piece, when everything has worked."""
+"""What goes to stdout, in one piece when everything has worked, whatever the streams are; a bar for what takes long."""
 
 from __future__ import annotations
 
 import io
 import json
+import logging
+import os
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from gangplan.instances import InstanceError
-
-from . import streams
 
 LEAST_WIDTH = 60
 """Columns for which tables are made even if there are fewer; lines then go on below."""
@@ -23,12 +25,8 @@ LEAST_WORDS = 12
 
 
 def emit(text: str) -> None:
-    """Print `text`; a reader that has gone away has seen enough.
-
-    Raises:
-        InstanceError: if stdout is closed, or there is no room where it leads.
-    """
-    if streams.closed():
+    """Print `text`; a reader that has gone away has seen enough."""
+    if closed():
         raise InstanceError("stdout", "is closed")
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -36,9 +34,9 @@ def emit(text: str) -> None:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
     except BrokenPipeError as error:
-        streams.lost(error)
+        lost(error)
     except OSError as error:
-        raise InstanceError("stdout", streams.lost(error)) from None
+        raise InstanceError("stdout", lost(error)) from None
 
 
 def emit_json(data: Any) -> None:
@@ -68,6 +66,14 @@ def emit_blocks(*blocks: Any) -> None:
             console.width = max(width, needs)
             console.print(_wrapped(block, width) if isinstance(block, str) else block, soft_wrap=isinstance(block, str))
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def emit_either(as_json: bool, data: Any, *blocks: Any) -> None:
+    """Print `data` for machines, or blocks for people."""
+    if as_json:
+        emit_json(data)
+    else:
+        emit_blocks(*blocks)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:
@@ -121,3 +127,74 @@ def _wrapped(text: str, width: int) -> str:
 def _width() -> int:
     """Return the columns of the terminal, 80 where there is none."""
     return max(LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
+
+
+class Bar:
+    """A progress bar on a terminal's stderr; nothing where there is none, or if hidden."""
+
+    def __init__(self, doing: str, *, hidden: bool) -> None:
+        """Say what is being done; hide it if its output would be in the way."""
+        self.doing = doing
+        self.hidden = hidden or not sys.stderr.isatty()
+
+    def __enter__(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.bar = Progress(console=Console(stderr=True), disable=self.hidden, transient=True)
+        self.bar.start()
+        self.task = self.bar.add_task(self.doing, total=1.0)
+        return self
+
+    def __call__(self, share: float) -> None:
+        """Show how much is done."""
+        self.bar.update(self.task, completed=share)
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+
+_closed: list[bool] = []
+"""Holds an entry if stdout was closed when the command began."""
+
+
+def settle() -> None:
+    """Put something in the place of streams that are closed; else the next file that is opened would be taken for one.
+
+    What is logged to a stream that is full is lost, without a word on it.
+    """
+    for descriptor, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, flags)  # takes the lowest number that is free
+    if sys.stdout is None:
+        _closed.append(True)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+    logging.raiseExceptions = False
+
+
+def closed() -> bool:
+    """Return whether stdout was closed when the command began."""
+    return bool(_closed)
+
+
+def lost(error: OSError) -> str:
+    """Give stdout up, so that the interpreter does not try once more as it ends; return what is wrong with it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return (error.strerror or str(error)).lower()
+
+
+def finish() -> None:
+    """End quietly: Ctrl-C has nothing left to interrupt, and what cannot be flushed is lost."""
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

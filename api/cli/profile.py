@@ -14,8 +14,8 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .files import check_output
-from .output import emit_blocks, emit_json, facts, table
+from .options import check_output, option
+from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
     from gangplan.instances.torch_model.build import Modelled
@@ -24,43 +24,28 @@ ROWS = 24
 """Ops shown; of more, those that take longest."""
 
 
+MODELLING = {
+    "device_type": option(str, "P100, V100, A100, H100, H200 or B200  [default: A100]"),
+    "measure": option(bool, "time every op here; the devices become machines like this one", False, "--measure"),
+    "device": option(str, "where --measure computes: cpu, cuda, cuda:1 ...", "cpu"),
+    "devices": option(int, "how many", 4),
+    "memory": option(float, "of a device, instead of the data sheet's", metavar="BYTES"),
+    "bandwidth": option(float, "of a link, instead of the data sheet's", metavar="BYTES/S"),
+    "variant": option(str, "contiguous, convex or free", "contiguous"),
+    "training": option(bool, "with the backward pass, or without", True),
+    "efficiency": option(float, "share of the peak FLOP/s that is reached", EFFICIENCY),
+    "launch": option(float, "seconds that starting a kernel takes; 0 with CUDA graphs", LAUNCH, metavar="S"),
+    "pipelining": option(bool, "only plans that torch.distributed.pipelining can split", False, "--pipelining"),
+    "tied": option(str, "copy a parameter to every op that uses it, or colocate these", "copy"),
+    "whole": option(list[str], "keep the ops of modules whose name matches together, e.g. 'blocks.*'", None, "--whole"),
+}
+"""Keyword arguments of `model_problem`, and where ops are measured."""
+
+
+@options.with_tables(given=MODELLING)
 def profile(
     model: options.Model,
-    device_type: Annotated[
-        str | None, typer.Option(help="P100, V100, A100, H100, H200 or B200  [default: A100]")
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="time every op here; the devices become machines like this one")
-    ] = False,
-    device: Annotated[str, typer.Option(help="where --measure computes: cpu, cuda, cuda:1 ...")] = "cpu",
-    devices: Annotated[int, typer.Option(help="how many", **options.N)] = 4,
-    memory: Annotated[
-        float | None,
-        typer.Option(help="of a device, instead of the data sheet's", metavar="BYTES", parser=options.number),
-    ] = None,
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(help="of a link, instead of the data sheet's", metavar="BYTES/S", parser=options.number),
-    ] = None,
-    variant: Annotated[str, typer.Option(help="contiguous, convex or free")] = "contiguous",
-    training: Annotated[bool, typer.Option(help="with the backward pass, or without")] = True,
-    efficiency: Annotated[
-        float, typer.Option(help="share of the peak FLOP/s that is reached", **options.X)
-    ] = EFFICIENCY,
-    launch: Annotated[
-        float,
-        typer.Option(
-            help="seconds that starting a kernel takes; 0 with CUDA graphs", metavar="S", parser=options.number
-        ),
-    ] = LAUNCH,
-    pipelining: Annotated[
-        bool, typer.Option("--pipelining", help="only plans that torch.distributed.pipelining can split")
-    ] = False,
-    tied: Annotated[str, typer.Option(help="copy a parameter to every op that uses it, or colocate these")] = "copy",
-    whole_modules: Annotated[
-        list[str] | None,
-        typer.Option("--whole", help="keep the ops of modules whose name matches together, e.g. 'blocks.*'"),
-    ] = None,
+    given: dict[str, Any],
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the problem here", metavar="FILE")] = None,
 ) -> None:
@@ -69,33 +54,17 @@ def profile(
     Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
-    if out is not None:
-        check_output(out)
-    found = load_model(model)
+    check_output(out)
+    loaded = load_model(model)
     from gangplan.instances.torch_model.build import model_problem
 
-    made = model_problem(
-        found,
-        device_type=device_type,
-        devices=devices,
-        memory=memory,
-        bandwidth=bandwidth,
-        variant=variant,
-        training=training,
-        efficiency=efficiency,
-        launch=launch,
-        pipelining=pipelining,
-        measured=device if measure else None,
-        tied=tied,
-        whole=whole_modules or (),
-    )
+    device, measured, whole = (given.pop(name) for name in ("device", "measure", "whole"))
+    made = model_problem(loaded, measured=device if measured else None, whole=whole or (), **given)
     if out is not None:
         write_whole({out: f"{dump(made.problem)}\n".encode()})
-    rows = _rows(made, training)
-    if as_json:
-        emit_json({"model": model, "traced_by": made.ops.profile.program.how, "ops": rows})
-    else:
-        emit_blocks(*_blocks(model, made, rows, out))
+    rows = _rows(made, given["training"])
+    data = {"model": model, "traced_by": made.ops.profile.program.how, "ops": rows}
+    emit_either(as_json, data, *_blocks(model, made, rows, out))
 
 
 def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:

@@ -14,8 +14,7 @@ from gangplan.solvers.placement.online import TASK_POLICIES
 
 from ..units import plus_minus
 from . import options
-from .output import emit_blocks, emit_json, table
-from .progress import Bar
+from .output import Bar, emit_blocks, emit_json, table
 
 _LOAD = "what arrives, as a share of the cluster's GPUs"
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")

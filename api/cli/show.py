@@ -7,16 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, OpGraph, TreeTopology, content_hash
+from gangplan.instances import OpGraph, RampTopology, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
+from gangplan.instances.errors import in_file
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
+from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.models import LOADERS
+from gangplan.instances.schedule import Capacity, NodePool, ScheduleProblem, total
 
-from ..units import time_unit, words
+from ..units import percent, time_unit, words
 from . import options
 from .output import emit_blocks, emit_json, facts, table
+
+ROWS = 64
+"""Jobs shown; of jobs over time the first that are released."""
 
 
 @options.with_problem
@@ -32,16 +38,9 @@ def show(file: options.File, given: dict[str, Any], as_json: options.AsJson = Fa
         return
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
-    elif problem.objective == "schedule":
-        from .schedules import problem_blocks
-
-        emit_blocks(*problem_blocks(file, problem))
-    elif problem.objective == "placement":
-        from .placements import problem_blocks as batch_blocks
-
-        emit_blocks(*batch_blocks(file, problem))
     else:
-        emit_blocks(*_problem_blocks(file, problem))
+        describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
+        emit_blocks(*describe.get(problem.objective, _graph)(file, problem))
 
 
 def _plan(file: str) -> Any:
@@ -50,12 +49,10 @@ def _plan(file: str) -> Any:
     text = read_text(file) if Path(file).is_file() and Path(file).suffix.lower() not in LOADERS else ""
     if '_plan"' not in text:
         return None
-    try:
+    with in_file(file):
         data = parse_json(text)
         kind = data.get("kind") if isinstance(data, dict) else None
         return from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
-    except InstanceError as error:
-        raise error.of(file) from None
 
 
 def _plan_blocks(file: str, plan: Any) -> list[Any]:
@@ -66,9 +63,9 @@ def _plan_blocks(file: str, plan: Any) -> list[Any]:
     if objective in ("placement", "schedule"):
         return [head]
     if objective == "stages":
-        from .stages import plan_table
+        from .report import stages_of
 
-        return [head, plan_table(plan)]
+        return [head, stages_of(plan)]
     stage = getattr(plan, "stage", np.zeros_like(plan.device))
     pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
     cells = [
@@ -80,7 +77,7 @@ def _plan_blocks(file: str, plan: Any) -> list[Any]:
     return [head, table(names[staged:], [row[staged:] for row in cells], left=4)]
 
 
-def _problem_blocks(file: str, problem: Any) -> list[Any]:
+def _graph(file: str, problem: Any) -> list[Any]:
     graph, unit = problem.graph, time_unit(problem)
     backward = int(graph.backward.sum())
     classes, members = np.unique(graph.colocation[graph.colocation >= 0], return_counts=True)
@@ -145,3 +142,85 @@ def critical_path(graph: OpGraph, seconds: Any) -> float:
         for v in successors[u]:
             finish[v] = max(finish[v], finish[u] + seconds[v])
     return float(finish.max())
+
+
+def _gangs(file: str, problem: PlacementProblem) -> list[Any]:
+    fleet, jobs = problem.fleet, problem.jobs
+    least = sum(job.gang * job.worker.gpu for job in jobs)
+    usable = int(fleet.gpus[np.asarray(fleet.usable)].sum())
+    levels = ", ".join(f"{level.name} {quantity(level.bandwidth, 'B')}/s" for level in fleet.topology.levels)
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"a batch of gangs: {problem.goal}"),
+            ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
+            (
+                "demand",
+                f"{least:g} GPUs at least, {percent(least / usable)} of {usable}"
+                if usable
+                else f"{least:g} GPUs, of none",
+            ),
+            ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
+            ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
+            ("content", content_hash(problem)),
+        ]
+    )
+    rows = [
+        (
+            job.name,
+            job.model,
+            " or ".join(map(str, job.workers)),
+            f"{job.worker.gpu:g}",
+            job.collective,
+            f"{job.weight:g}",
+        )
+        for job in jobs[:ROWS]
+    ]
+    blocks: list[Any] = [head, table(("job", "model", "workers", "GPUs each", "collective", "weight"), rows, left=2)]
+    return blocks + ([f"{len(jobs) - ROWS} more jobs are not shown"] if len(jobs) > ROWS else [])
+
+
+def _capacity(capacity: Capacity) -> str:
+    if isinstance(capacity, NodePool):
+        return f"{capacity.nodes} nodes of {capacity.gpus} GPUs, jobs consolidated"
+    if isinstance(capacity, RampTopology):
+        sides = f"{capacity.communication_groups} x {capacity.racks} x {capacity.servers}"
+        return f"blocks of a RAMP cluster of {sides} servers"
+    return f"{total(capacity)} GPUs, counted"
+
+
+def _jobs(file: str, problem: ScheduleProblem) -> list[Any]:
+    jobs = problem.jobs
+    work = sum(min(d * p for d, p in zip(job.degrees, job.durations, strict=True)) for job in jobs)
+    due = sum(job.deadline is not None for job in jobs)
+    may = sum(problem.price(j) is not None for j in range(len(jobs)))
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"moldable jobs over time: {problem.goal}"),
+            ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
+            ("capacity", _capacity(problem.capacity)),
+            (
+                "released",
+                f"from {quantity(min(x.release for x in jobs), 's')} to {quantity(max(x.release for x in jobs), 's')}",
+            ),
+            ("least work", f"{quantity(work / total(problem.capacity), 's')} of all GPUs"),
+            ("content", content_hash(problem)),
+        ]
+    )
+    shown = sorted(jobs, key=lambda job: job.release)[:ROWS]
+    rows = [
+        (
+            job.name,
+            " or ".join(map(str, job.degrees)),
+            f"{job.release:.6g}",
+            f"{job.durations[0]:.6g}",
+            f"{job.durations[-1]:.6g}",
+            f"{job.weight:g}",
+            "-" if job.deadline is None else f"{job.deadline:.6g}",
+        )
+        for job in shown
+    ]
+    columns = ("job", "GPUs", "release, s", "longest, s", "shortest, s", "weight", "deadline, s")
+    more = [f"{len(jobs) - ROWS} jobs released later are not shown"] if len(jobs) > ROWS else []
+    return [head, table(columns, rows, left=2), *more]

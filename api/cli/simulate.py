@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.engine.policies import POLICIES
+from gangplan.simulator.metrics import columns, to_csv, to_parquet
+from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
 from ..units import plus_minus
 from . import options
-from .options import option
-from .output import emit_blocks, emit_json, facts, table
-from .progress import Bar
-from .simulation_effects import check_effects
-from .simulation_files import check_files, write_files
-from .simulation_runs import Found, Setting, in_rounds, on_trace, play, policies_of
+from .options import check_output, check_picture, option
+from .output import Bar, emit_either, facts, table
+from .simulation_runs import Found, Setting, check_effects, in_rounds, on_trace, play, policies_of
 
 _POLICY = f"{', '.join(POLICIES)}, online; or FILE.py:Class; may be repeated  [default: fifo]"
 _TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
@@ -114,10 +116,8 @@ def simulate(
         found = play(setting, policies, chosen, bar)
     if out is not None or plot is not None:
         write_files(found.outcomes, trace, out, plot, panel)
-    if as_json:
-        emit_json(_data(found, asked | setting.about, seeds is not None))
-    else:
-        emit_blocks(*_blocks(found, setting, seeds is not None))
+    many = seeds is not None
+    emit_either(as_json, _data(found, asked | setting.about, many), *_blocks(found, setting, many))
     return INTERRUPTED if found.interrupted else 0
 
 
@@ -197,7 +197,6 @@ _SHARES = ("utilisation", "regret")
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean, and half the width of its 95% interval."""
     import numpy as np
 
     from gangplan.simulator.metrics import interval
@@ -206,7 +205,6 @@ def _interval(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
-    """Return the seeds asked for."""
     if not setting.random and (text is not None or first):
         one, words = ("seed", "changes") if text is None else ("seeds", "change")
         raise InstanceError(one, f"{words} nothing here: give --mtbf and --mttr, --rounds, or --like")
@@ -222,9 +220,46 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
 
 
 def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | None:
-    """Return the mean times up and down, None if no node fails."""
     if mtbf is None and mttr is None:
         return None
     if mtbf is None or mttr is None:
         raise InstanceError("mttr" if mttr is None else "mtbf", "is not given; failures need both")
     return mtbf, mttr
+
+
+ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
+
+
+def check_files(trace: str, out: str | None, plot: str | None, panel: str | None = None) -> None:
+    """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
+
+    Args:
+        trace: the input, not to be overwritten.
+        out: for rows of jobs, .csv or .parquet.
+        plot: for a picture, .png, .svg or .html.
+        panel: of the picture, only this one.
+    """
+    if out is not None:
+        check_output(out, trace)
+        suffix = Path(out).suffix.lower()
+        if suffix not in ENDINGS:
+            raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
+        if suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise InstanceError("out", f"needs pyarrow; {extra('tables')}; .csv needs nothing", out)
+    if panel is not None and plot is None:
+        raise InstanceError("panel", "is of a picture: give --plot")
+    check_picture(plot, panel, Outcome, trace)
+
+
+def write_files(
+    outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None, panel: str | None = None
+) -> None:
+    """Write the files that were asked for, whole or not at all."""
+    files: dict[str, bytes] = {}
+    if out is not None:
+        files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
+    if plot is not None:
+        from ..plot import render
+
+        files[plot] = render(plot, outcomes, None, name=Path(trace).name, panel=panel)
+    write_whole(files)

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray
-from gangplan.instances.errors import unknown
+from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
+from gangplan.instances.torch_model.load import OURS, find_object
+from gangplan.instances.workload import Workload
+from gangplan.simulator.engine import POLICIES
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
-from .simulation_effects import check_wanted
 
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
 Step = Callable[[float], None]
-_FROM_FILE = "gangplan_policy_"
-"""What the names of modules begin with that a policy's file is imported as."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Jobs and a cluster.
-
-    Attributes:
-        run: simulates a policy with a seed, and says how far it is.
-        facts: names and values, for people.
-        about: the same of what was left out, for machines.
-        random: whether a seed changes anything.
-    """
+    """Jobs and a cluster: `run` simulates a policy with a seed, which changes nothing unless `random`."""
 
     run: Callable[[Maker, int, Step], Outcome]
     facts: list[tuple[str, str]]
@@ -56,16 +48,7 @@ def on_trace(
     like: bool,
     **reading: Any,
 ) -> Setting:
-    """Read a trace for a cluster of equal nodes.
-
-    Args:
-        trace: the file.
-        nodes, gpus: the cluster.
-        engine: arguments of `simulate_named`.
-        failures: mean seconds that a node is up and down, None if none fails.
-        like: draw a trace like this one for each seed.
-        reading: see `_read`.
-    """
+    """Read a trace for a cluster of equal nodes."""
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
@@ -122,9 +105,6 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
         leases: ``rounds``, the length of one, seconds; ``throughputs``, for Gavel's traces the file of measured steps a
             second; ``speeds``, for others how fast each type is, like ``v100=1,p100=0.6``: durations are on speed 1.
         reading: see `_read`.
-
-    Raises:
-        InstanceError: if an argument or a file is wrong.
     """
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 
@@ -145,8 +125,7 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
     else:
         read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
         for kind in known:
-            if kind not in shape.types:
-                raise InstanceError("speeds", unknown(kind, shape.types))
+            require_choice(kind, "speeds", shape.types)
         most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
         left_out, about = _leave_out(read, read.workload.gpus <= most), {"left_out": read.left_out}
         jobs, skipped = from_workload(read.workload, known, shape), read.skipped
@@ -173,14 +152,7 @@ def _setting(
 
 @dataclass
 class Found:
-    """What was simulated.
-
-    Attributes:
-        figures: of each policy, those of each seed.
-        outcomes: of the first seed, by policy.
-        seeds: those that all policies have.
-        interrupted: whether Ctrl-C ended it before all was done.
-    """
+    """What was simulated: figures by policy of each seed, outcomes of the first."""
 
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -189,14 +161,7 @@ class Found:
 
 
 def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], progress: Step) -> Found:
-    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is.
-
-    Args:
-        setting: jobs and cluster.
-        policies: by their labels.
-        seeds: one after the other; of each all policies are run.
-        progress: called with the share that is done.
-    """
+    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is."""
     found, done, total = Found(), 0, len(policies) * len(seeds)
     row: dict[str, dict[str, Any]] = {}
     try:
@@ -231,10 +196,10 @@ def _run(setting: Setting, label: str, policy: Maker, seed: int, progress: Step)
     except InstanceError:
         raise
     except Exception as error:
-        module = getattr(policy, "__module__", "")
-        if not module.startswith(_FROM_FILE):
+        module = sys.modules.get(getattr(policy, "__module__", ""))
+        if not hasattr(module, OURS):
             raise
-        file = str(sys.modules[module].__file__)
+        file = str(getattr(module, "__file__", ""))
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         where = f"{file}, line {lines[-1]}" if lines else file
         raise InstanceError("policy", f"{label}: {type(error).__name__}: {error} ({where})") from error
@@ -256,15 +221,7 @@ def figures(outcome: Outcome) -> dict[str, Any]:
 
 
 def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
-    """Return policies by their labels, in order: of files what makes them.
-
-    Args:
-        names: of policies, or ``FILE.py:Class``.
-        rounds: whether they are policies of rounds.
-
-    Raises:
-        InstanceError: saying which names there are, or what is wrong with a file.
-    """
+    """Return policies by their labels, in order: of files what makes them."""
     found: dict[str, Maker] = {}
     for name in names:
         if names.count(name) > 1:
@@ -289,53 +246,76 @@ def _named(name: str) -> Maker:
 
 
 def from_file(text: str, rounds: bool) -> Callable[..., Any]:
-    """Return what makes the policy of ``FILE.py:Class``.
-
-    Raises:
-        InstanceError: if there is no such file or class, it cannot be imported or made, or a method takes other
-            arguments than it is given.
-    """
-    file, _, name = text.rpartition(":")
-    if not Path(file).is_file():
-        raise InstanceError("policy", f"{file!r} is not a file; write FILE.py:Class")
-    spec = importlib.util.spec_from_file_location(f"{_FROM_FILE}{Path(file).stem}", file)
-    if spec is None or spec.loader is None:
-        raise InstanceError("policy", f"{file!r} is not a Python file; write FILE.py:Class")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    """Return what makes the policy of ``FILE.py:Class``, which is made once to see whether it can decide."""
+    name = text.rpartition(":")[2]
     try:
-        spec.loader.exec_module(module)
+        maker: Callable[..., Any] = find_object(text)
+        part = None if rounds else maker()
+    except InstanceError as error:
+        raise InstanceError("policy", error.problem) from None
     except Exception as error:
-        raise InstanceError("policy", f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    maker = getattr(module, name, None)
-    if not callable(maker):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == spec.name]
-        raise InstanceError("policy", f"{file} has no class {name!r}; it has {', '.join(own) or 'none'}")
-    if not rounds:
-        try:
-            part = maker()
-        except Exception as error:
-            raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
-        if hasattr(part, "act"):
-            from gangplan.simulator.picking import EnginePick
+        raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
+    if hasattr(part, "act"):
+        from gangplan.simulator.picking import EnginePick
 
-            return lambda: EnginePick(maker())
+        return lambda: EnginePick(maker())
+    if not rounds:
         _check_methods(part, name)
-    found: Callable[..., Any] = maker
-    return found
+    return maker
 
 
 def _check_methods(part: Any, name: str) -> None:
     """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
-    from gangplan.simulator.engine.policy import DECISIONS, Policy
+    from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
 
     found = [decision for decision in DECISIONS if hasattr(part, decision)]
     if not found:
         raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
     for decision in found:
-        wanted = [x for x in inspect.signature(getattr(Policy, decision)).parameters if x != "self"]
+        wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
         try:
             signature = inspect.signature(getattr(part, decision))
             signature.bind(*wanted)
         except (TypeError, ValueError) as error:
             raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
+
+
+def check_effects(engine: Mapping[str, Any], policies: Mapping[str, Any], failures: bool) -> None:
+    """Refuse an option of the engine that changes nothing for any of the policies.
+
+    Args:
+        engine: the options by name, None or their defaults where they are not given.
+        policies: names, or what makes a policy, by label.
+        failures: whether nodes fail.
+    """
+    parts = [(POLICIES[maker] if isinstance(maker, str) else maker)() for maker in policies.values()]
+    stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
+    own = "is decided by the policy itself"
+    if engine["preemptive"] and all(hasattr(part, "preempt") for part in parts):
+        raise InstanceError("preempt", own)
+    if set(policies) == {"online"}:
+        for name in ("discipline", "consolidate"):
+            if engine[name] not in ("head", "easy", "conservative", False):
+                raise InstanceError(name, own)
+    degrees = engine["degrees"]
+    if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
+        raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
+    for name, given, needs, wanted in (
+        ("overhead", engine["overhead"] != 0.1, degrees, "--degrees"),
+        ("checkpoint_interval", engine["checkpoint_interval"] is not None, failures, "--mtbf and --mttr"),
+        ("preempt_cost", engine["preempt_cost"] > 0, failures or any(stops), "a policy that stops jobs, or --mtbf"),
+    ):
+        if given and not needs:
+            raise InstanceError(name, f"changes nothing without {wanted}")
+
+
+def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float]) -> None:
+    """Refuse an option about something that the trace does not have."""
+    for name in lasts:
+        if name not in workload.model:
+            raise InstanceError("lasts", f"{name!r} is no application of the trace")
+    for name, words in (("cpu", "cores"), ("memory", "memory")):
+        if engine.get(name) is not None and not np.any(getattr(workload, name)):
+            raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
+    if engine.get("per_queue") and len(set(workload.queue)) == 1:
+        raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")

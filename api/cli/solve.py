@@ -15,7 +15,7 @@ from gangplan.instances.errors import InstanceError
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .files import check_output, check_picture, read_answer
+from .options import check_output, check_picture, read_answer
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05
@@ -61,8 +61,7 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     inputs = [path for path in (file, initial) if path]
-    if out is not None:
-        check_output(out, *inputs)
+    check_output(out, *inputs)
     check_picture(plot, None, None, *inputs)
     if plot is not None and plot == out:
         raise InstanceError("plot", "is the file of --out too", plot)
@@ -87,7 +86,7 @@ def solve(
         note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
     _write(file, problem, result, out, plot, panel)
-    if as_json:
+    if as_json:  # a plan's table takes a verification
         emit_json(as_data(result))
     else:
         emit_blocks(*as_blocks(problem, result, verbose=verbose))

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
+from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from ..units import time_unit
 from . import options
-from .files import check_output, read_answer
-from .output import emit_blocks, emit_json, facts, table
+from .options import check_output, read_answer
+from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
-    from ..torch_split.compare import Difference
     from ..torch_split.equal_layers import Rival
     from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, Place
+    from ..torch_split.reference import Difference
 
 ROWS = 64
 """Modules shown."""
@@ -48,8 +49,7 @@ def split(
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    if out is not None:
-        check_output(out, graph, plan)
+    check_output(out, graph, plan)
     answer = read_answer(plan, Plan)
     problem = options.problem_for(answer, graph, given)
     verdict = verify(problem, answer)
@@ -60,19 +60,16 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
-    from ..torch_split.equal_layers import rivals
+    from ..torch_split.equal_layers import reasons, rivals
     from ..torch_split.pieces import forward_part, pieces, stage_devices
-    from ..torch_split.reasons import reasons
 
     ops = Ops(trace(loaded))
-    try:
+    with in_file(plan):
         if spread:
             from ..torch_split.spread import spread as with_idle
 
             answer = with_idle(problem, answer)
         device, stage = forward_part(ops, answer)
-    except InstanceError as error:
-        raise error.of(plan) from None
     places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
     cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
@@ -82,8 +79,8 @@ def split(
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
-        from ..torch_split.compare import differences
         from ..torch_split.launch import run_split
+        from ..torch_split.reference import differences
 
         training = len(answer.ops) > len(ops.ops)
         done = run_split(loaded, ops, pieces(ops, device, stage), training)
@@ -91,10 +88,8 @@ def split(
         data["run"] = _run_data(done, found)
     if out is not None:
         write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
-    if as_json:
-        emit_json(data)
-    else:
-        emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
+    advice = _advice(model, data, problem, verdict.objective, out)
+    emit_either(as_json, data, *_blocks(places, cuts, found, seconds), *advice)
     return 0 if all(x.same for x in found) else 1
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import partial
-from inspect import Parameter, Signature, getdoc
+from inspect import Parameter, getdoc
 from math import isfinite
 from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances.arrays import require_choice
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.ground import Ground, Run, against, evaluate, values
@@ -19,19 +17,18 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .files import check_picture
-from .help import Group, made_of, write_groups
-from .output import emit_blocks, emit_json, table
-from .progress import Bar
+from .app import Late, made_of
+from .options import check_picture
+from .output import Bar, emit_blocks, emit_json, table
 
-_COMMON: dict[str, Any] = {
-    "seeds": Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))],
-    "first_seed": options.FirstSeed,
-    "plot": options.Picture,
-    "panel": options.Panel,
-    "as_json": options.AsJson,
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "seeds": (Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))], 5),
+    "first_seed": (options.FirstSeed, 0),
+    "plot": (options.Picture, None),
+    "panel": (options.Panel, None),
+    "as_json": (options.AsJson, False),
 }
-_DEFAULTS = {"policy": None, "seeds": 5, "first_seed": 0, "plot": None, "panel": None, "as_json": False}
+"""What all have besides policies: types and defaults."""
 
 
 def _setting(field: Any) -> Parameter:
@@ -53,44 +50,29 @@ def _command(name: str) -> Any:
     parameters = [_setting(x) for x in settings]
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    common = {"policy": Annotated[list[str] | None, typer.Option(help=words)], **_COMMON}
+    shared = {"policy": (Annotated[list[str] | None, typer.Option(help=words)], None), **_COMMON}
     parameters += [
-        Parameter(x, Parameter.KEYWORD_ONLY, default=_DEFAULTS[x], annotation=of)
-        for x, of in common.items()
+        Parameter(x, Parameter.KEYWORD_ONLY, default=default, annotation=of)
+        for x, (of, default) in shared.items()
         if x not in ("plot", "panel") or kind.run is not Ground.run
     ]
 
     def command(**given: Any) -> int:
-        common = {x: given.pop(x, default) for x, default in _DEFAULTS.items()}
+        common = {x: given.pop(x, default) for x, (_, default) in shared.items()}
         if several is None:
             return _compare(name, [kind(**given)], **common)
         names = dict.fromkeys(x.strip() for x in given.pop(several).split(",") if x.strip())
         return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
 
-    command.__name__, command.__doc__ = name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {x.name: x.annotation for x in parameters}
-    return command
+    return options.signed(command, parameters, name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0])
 
 
-class Systems(Group):
-    """A command a system, made when it is asked for: the names of its policies take long to load."""
+class Systems(Late):
+    """A command a system."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the systems."""
-        return [*SYSTEMS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a system."""
-        require_choice(cmd_name, "system", SYSTEMS)
-        if cmd_name not in self.commands:
-            example = f"gangplan system {cmd_name} {SYSTEMS[cmd_name].example}"
-            self.commands[cmd_name] = made_of(cmd_name, _command(cmd_name), example)
-        return self.commands[cmd_name]
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each system is, without loading any."""
-        write_groups(formatter, {"Commands": {name: of.about for name, of in SYSTEMS.items()}})
+    groups, of = {"Commands": SYSTEMS}, "system"
+    about = staticmethod(lambda name: SYSTEMS[name].about)
+    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {SYSTEMS[name].example}"))
 
 
 system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)
@@ -122,8 +104,11 @@ def _compare(
     cases: list[list[Run]] = []
     with Bar("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):
-            told = partial(_tell, bar, len(cases), len(grounds))
-            cases.append(evaluate(ground, makers, chosen, progress=told))
+
+            def tell(share: float, done: int = len(cases)) -> None:
+                bar((done + share) / len(grounds))
+
+            cases.append(evaluate(ground, makers, chosen, progress=tell))
     if plot is not None:
         _draw(plot, panel, grounds[0], made[0], first_seed)
     if as_json:
@@ -133,14 +118,11 @@ def _compare(
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):
         about = ground.about(ground.draw(first_seed))
-        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names), *_asides(ground, runs, names)]
+        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
+        heads, columns = _columns(ground, runs, names, True)
+        blocks += [table(("policy", *heads), zip(names, *columns, strict=True))] * bool(heads)
     emit_blocks(*blocks)
     return 0
-
-
-def _tell(bar: Bar, done: int, of: int, share: float) -> None:
-    """Show which share of all grounds is done."""
-    bar((done + share) / of)
 
 
 def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:
@@ -181,12 +163,6 @@ def _means(ground: Ground, runs: list[Run], policies: list[str]) -> Any:
         heads.insert(1, "against the first, %")
         columns.insert(1, apart)
     return table(("policy", *heads), zip(policies, *columns, strict=True))
-
-
-def _asides(ground: Ground, runs: list[Run], policies: list[str]) -> list[Any]:
-    """Return the table of the other figures, if some policy has them."""
-    heads, columns = _columns(ground, runs, policies, True)
-    return [table(("policy", *heads), zip(policies, *columns, strict=True))] if heads else []
 
 
 def _data(runs: list[Run], policy: str, ground: Ground) -> dict[str, Any]:

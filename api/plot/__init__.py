@@ -6,7 +6,7 @@ The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike, fspath
 from types import ModuleType
 from typing import Any
@@ -30,7 +30,6 @@ __all__ = [
     "picture",
     "plot",
     "render",
-    "render_gantt",
 ]
 
 PANELS: dict[type, tuple[str, ...]] = {
@@ -60,7 +59,7 @@ def picture(
     their completion times, and who held what when.
 
     Args:
-        of: a problem of any objective; a `Fleet`; an outcome of a simulation, or several by the name of their policy.
+        of: a problem of any objective; a list of `Drawn`; a `Fleet`; an outcome, or several by the name of a policy.
         plan: its plan, or the result of `solve`, whose status and bound are then told; of a fleet a `Decision`, or by
             job what it holds: GPUs by name of the node. Outcomes need none.
         path: where to write it too: .png, .svg or .html.
@@ -91,6 +90,8 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
         from .simulation import simulation_scene
 
         return simulation_scene({"": of} if isinstance(of, Outcome) else of, name)
+    if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
+        return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)
     if isinstance(of, Fleet):
         from .cluster import fleet_scene
 
@@ -104,19 +105,13 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
         from .cluster import cluster_scene
 
         return cluster_scene(of, plan, name, status, bound)
-    if isinstance(of, ScheduleProblem):
-        return schedule_scene([Drawn(of, plan, "", status, bound)], name)
     if isinstance(of, PartitionProblem):
         return partition_scene(of, plan, name, status, bound)
-    return gantt_scene([Drawn(of, plan, status=status, bound=bound)], name)
+    return _scene([Drawn(of, plan, "", status, bound)], None, name, None, None)
 
 
 def check_panel(panel: str | None, kind: type) -> None:
-    """Refuse, before any work is done, a panel that no picture of this kind of problem, or outcome, has.
-
-    Raises:
-        InstanceError: naming those there are.
-    """
+    """Refuse, before any work is done, a panel that no picture of this kind of problem, or outcome, has."""
     names = next(names for of, names in PANELS.items() if issubclass(kind, of))
     if panel is not None and panel not in names:
         raise InstanceError("panel", f"{panel!r} is not one of {', '.join(names)}")
@@ -126,13 +121,6 @@ def render(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
     """Return the content of a file of the kind that the ending of `path` says; see `picture`. Nothing is written."""
     check(path)
     return picture(problem, plan, **more).render(path)
-
-
-def render_gantt(path: str, entries: Sequence[Drawn], *, name: str = "", panel: str | None = None) -> bytes:
-    """Return the content of a file with Gantt charts of plans, of graphs or of jobs, on one axis of time."""
-    check(path)
-    scene = (schedule_scene if isinstance(entries[0].problem, ScheduleProblem) else gantt_scene)(entries, name)
-    return scene.only(panel).render(path)
 
 
 class _Callable(ModuleType):

@@ -82,9 +82,6 @@ def cluster_scene(
         problem, plan: what it shows.
         name, status, bound: see `gangplan.plot.picture`.
         speeds: whether it is known what jobs send, and so how busy links are and how slow jobs.
-
-    Raises:
-        ValueError: if the plan violates a constraint.
     """
     verdict = verify(problem, plan)
     if verdict.objective is None or verdict.rates is None:
@@ -159,7 +156,6 @@ def _tasks(
 
 
 def _frames(layout: Layout, scale: float) -> Panel:
-    """Return the panel with groups and units."""
     width, height = layout.width * scale, layout.height * scale
     axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
     panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True, square=True)
@@ -170,11 +166,7 @@ def _frames(layout: Layout, scale: float) -> Panel:
 
 
 def fleet_scene(fleet: Fleet, held: Mapping[str, Mapping[str, Sequence[int]]], name: str = "") -> Scene:
-    """Return the picture of a fleet whose GPUs jobs hold: by job and by name of the node.
-
-    Raises:
-        InstanceError: if a node or a GPU is not there, or two jobs hold one GPU.
-    """
+    """Return the picture of a fleet whose GPUs jobs hold: by job and by name of the node."""
     place = {node: i for i, node in enumerate(fleet.names)}
     rows: list[tuple[int, int, int]] = []
     grants: list[tuple[int, int]] = []
@@ -280,7 +272,6 @@ def _captions(
 
 
 def _ramp() -> Panel:
-    """Return the scale of the colours of links."""
     words = "100%   links: share of the time they are busy with synchronisation"
     ends = (
         Words.of([(x, 0.5, text, 9.0, INK)], align, True)

@@ -155,13 +155,7 @@ def gpu_tiles(problem: PlacementProblem, plan: PlacementPlan, nodes: FloatArray,
 
 
 def band_tiles(problem: PlacementProblem, plan: PlacementPlan, boxes: FloatArray, unit: IntArray) -> Tiles:
-    """Return each box filled from below by the jobs in it, in proportion to their GPUs.
-
-    Args:
-        problem, plan: a plan and what it answers.
-        boxes: of the units.
-        unit: the unit of each node.
-    """
+    """Return each box filled from below by the jobs in it, in proportion to their GPUs."""
     fleet, n = problem.fleet, len(boxes)
     down = np.where(np.asarray(fleet.usable), 0, fleet.gpus)
     total, lost = np.bincount(unit, weights=fleet.gpus, minlength=n), np.bincount(unit, weights=down, minlength=n)
@@ -212,7 +206,6 @@ def runs(tiles: Tiles) -> tuple[FloatArray, IntArray]:
 
 
 def _share(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
-    """Return what each grant is of a GPU."""
     part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
     return part[plan.job[plan.grant_row]]
 

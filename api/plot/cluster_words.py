@@ -189,10 +189,6 @@ def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows
     A gang waits at least as long as they take at its fair share of the link, so that no link is busy for more than all
     of the time. The model does not say which member of a group leads a hierarchical all-reduce: each sends what it
     would have to as the leader.
-
-    Args:
-        problem, plan: a feasible plan and what it answers.
-        found: how fast the jobs run under it.
     """
     topology = problem.fleet.topology
     nodes = np.arange(problem.fleet.n_nodes)

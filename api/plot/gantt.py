@@ -41,11 +41,7 @@ PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
 
 
 def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
-    """Return the Gantt charts of feasible plans of one graph, panels ``gantt``.
-
-    Raises:
-        ValueError: if a plan violates a constraint.
-    """
+    """Return the Gantt charts of feasible plans of one graph, panels ``gantt``."""
     drawn = [timeline(entry.problem, entry.plan) for entry in entries]
     unit, several = time_unit(entries[0].problem), len(entries) > 1
     latest = max(max(t.makespan, e.bound or 0.0) for t, e in zip(drawn, entries, strict=True))
@@ -120,7 +116,6 @@ def _spread(rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
 
 
 def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str, pitch: float, several: bool) -> Panel:
-    """Return the panel with the bars of a plan."""
     top, height = _spread(drawn.rows)
     bottom = float(top[-1] + height[-1])
     ticks = list(zip((top + height / 2).tolist(), (row.name for row in drawn.rows), strict=True))
@@ -212,7 +207,6 @@ def _shorter(name: str) -> Iterator[str]:
 
 
 def _text(problem: GraphProblem, row: Row, bar: Bar, unit: str) -> str:
-    """Return lines on a bar, with ``<br>`` between them."""
     first, device = bar.label, row.name if row.name.startswith("stage") else f"device {row.name}"
     if bar.kind == "transfer":
         if bar.sender is not None:

@@ -141,9 +141,7 @@ def _(mark: Boxes, panel: Panel) -> Iterator[Any]:
     at = np.asarray(mark.at, dtype=np.float64)
     if not len(at):
         return
-    hover = (
-        {"hovertext": [safe(text) for text in mark.texts], "hoverinfo": "text"} if mark.texts else {"hoverinfo": "skip"}
-    )
+    hover = _hover(mark.texts)
     pattern = {"shape": "/", "fgcolor": mark.edge, "size": 6} if mark.hatch else {}
     if len(at) <= MOST_BARS:
         colour = np.broadcast_to(np.array(mark.colour, dtype=object), len(at)).tolist()
@@ -188,11 +186,8 @@ def _(mark: Dots, panel: Panel) -> Iterator[Any]:
     colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
     marker: dict[str, Any] = {"color": colour, "size": size, "symbol": SYMBOLS[mark.shape], "opacity": 1}
     marker |= {"line": {"color": mark.edge, "width": 0.6}} if mark.shape else {"color": CLEAR, "size": 6}
-    hover = (
-        {"hovertext": [safe(text) for text in mark.texts], "hoverinfo": "text"} if mark.texts else {"hoverinfo": "skip"}
-    )
     x, y = np.asarray(mark.at, dtype=np.float64).round(6).T.tolist()
-    yield go.Scatter(x=x, y=y, mode="markers", marker=marker, **hover)
+    yield go.Scatter(x=x, y=y, mode="markers", marker=marker, **_hover(mark.texts))
 
 
 @_traces.register
@@ -234,6 +229,10 @@ def _(mark: Heat, panel: Panel) -> Iterator[Any]:
     if missing.any():
         look = {"colorscale": [[0, mark.missing], [1, mark.missing]], "showscale": False, "hoverinfo": "skip"}
         yield go.Heatmap(z=np.where(missing, 0.0, None).tolist(), **places, **look)  # type: ignore[call-overload]
+
+
+def _hover(texts: Sequence[str]) -> dict[str, Any]:
+    return {"hovertext": [safe(text) for text in texts], "hoverinfo": "text"} if texts else {"hoverinfo": "skip"}
 
 
 def _by_colour(colour: str | Sequence[str], count: int) -> list[tuple[str, list[int]]]:

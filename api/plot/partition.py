@@ -1,19 +1,24 @@
-"""The picture of a throughput partition: the graph coloured by device, what each is busy with, and its memory."""
+"""The picture of a throughput partition: the graph coloured by device, what each is busy with, and its memory.
+
+Of the graph a dot is an op with its edges, or in large ones a block the ops of a device at a depth. Columns are depths,
+rows are chosen so that edges cross little, the backward pass lies below, mirrored.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances import GraphProblem, PartitionPlan, PartitionProblem, verify
+from gangplan.instances import GraphProblem, OpGraph, PartitionPlan, PartitionProblem, verify
 from gangplan.instances.quantities import quantity, scale
 
 from ..units import amount, percent, time_unit, words
-from .colours import GREY, colours, paler
-from .graph import graph_panel
-from .scene import LEFT, RIGHT, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene
+from .colours import FAINT, FEW, GREY, INK, colours, paler
+from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, IntArray, Key, Lines, Mark, Panel, Scene, Words
 
 OFF_SCALE = 0.2
 """Of a limit: where bars are lower, they would say nothing beside it."""
@@ -44,11 +49,7 @@ class Drawn:
 def partition_scene(
     problem: PartitionProblem, plan: PartitionPlan, name: str, status: str | None, bound: float | None
 ) -> Scene:
-    """Return the picture of a plan: panels ``graph``, ``load`` and, if a device has a limit, ``memory``.
-
-    Raises:
-        ValueError: if the plan violates a constraint.
-    """
+    """Return the picture of a plan: panels ``graph``, ``load`` and, if a device has a limit, ``memory``."""
     verdict = verify(problem, plan)
     if verdict.objective is None:
         raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
@@ -155,3 +156,192 @@ def _memory(panel: Panel, limit: FloatArray, least: str) -> Panel:
         return replace(panel, keys=[Key(f"capacity {least}, off the scale", look="")])
     lines = [[(i - 0.46, limit[i]), (i + 0.46, limit[i])] for i in finite.tolist()]
     return _limited(panel, Lines(lines, width=1.4), Key("capacity", look="line"), float(limit[finite].max()))
+
+
+MOST_DOTS, MOST_COLUMNS, MOST_ROWS = 800, 200, 40
+"""Beyond these an op is too small to see, and ops are drawn as blocks."""
+BLOCK_COLUMNS, MOST_ANCHORS = 72, 40
+"""Columns of blocks, and devices that can be numbered there."""
+CURVE = np.linspace(0.0, 1.0, 17)
+SHORT = 4
+"""Characters of an op's name that fit into its dot."""
+BETWEEN, INSIDE = "edges between devices", "edges inside a device"
+HEIGHT = "height: ops at that depth"
+DEPTH = "depth in the graph: ops on the longest path before"
+SWEEPS = 8
+GAP = 1.6
+"""Rows between the forward and the backward half."""
+
+
+def columns(graph: OpGraph) -> IntArray:
+    """Return the column of each op, int (n,): its depth; an op of the backward pass stands under its twin."""
+    u, v = graph.source.astype(np.int64), graph.target.astype(np.int64)
+    back = graph.backward
+    ahead = ~back[u] & ~back[v]
+    behind = back[u] & back[v]
+    order = graph.topological_order()
+    column = np.where(back, _depth(order[::-1], v[behind], u[behind]), _depth(order, u[ahead], v[ahead]))
+    twinned = back & (graph.twin >= 0)
+    column[twinned] = column[graph.twin[twinned]]
+    return column
+
+
+def _depth(order: NDArray[np.int32], u: IntArray, v: IntArray) -> IntArray:
+    """Return the longest path to each op, in edges; an op that nothing leads to stands right before its first use."""
+    n = len(order)
+    depth = np.zeros(n, dtype=np.int64)
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    by_source = np.argsort(position[u], kind="stable")
+    for a, b in zip(u[by_source].tolist(), v[by_source].tolist(), strict=True):
+        depth[b] = max(depth[b], depth[a] + 1)
+    latest = np.full(n, np.iinfo(np.int64).max)
+    np.minimum.at(latest, u, depth[v] - 1)
+    source = np.bincount(v, minlength=n) == 0
+    late = source & (latest < np.iinfo(np.int64).max)
+    depth[late] = latest[late]
+    return depth
+
+
+def rows(graph: OpGraph, column: IntArray) -> FloatArray:
+    """Return the height of each op, float (n,): forward ops above zero, backward ops below.
+
+    Within a column ops are ordered by the mean height of their neighbours, in a few sweeps (the barycentre
+    method of Sugiyama, Tagawa and Toda, 1981).
+    """
+    n = graph.n_ops
+    back = graph.backward
+    group = column * 2 + back
+    u, v = graph.source, graph.target
+    same = back[u] == back[v]
+    ends = np.concatenate([u[same], v[same]])
+    others = np.concatenate([v[same], u[same]])
+    degree = np.bincount(ends, minlength=n)
+    y = _centred(group, np.arange(n, dtype=np.float64))
+    for _ in range(SWEEPS):
+        mean = np.bincount(ends, weights=y[others], minlength=n) / np.maximum(degree, 1)
+        y = _centred(group, np.where(degree > 0, mean, y))
+    twinned = back & (graph.twin >= 0)
+    if twinned.any():
+        mirror = y.copy()
+        mirror[twinned] = -y[graph.twin[twinned]]
+        y = np.where(back, _centred(group, mirror), y)
+    if not back.any() or back.all():
+        return y
+    shifted: FloatArray = np.where(back, y - y[back].max() - GAP / 2, y - y[~back].min() + GAP / 2)
+    return shifted
+
+
+def _centred(group: IntArray, key: FloatArray) -> FloatArray:
+    """Return heights one apart in each group, in the order of `key`, centred on zero."""
+    order = np.lexsort((np.arange(len(key)), key, group))
+    _, first, count = np.unique(group[order], return_index=True, return_counts=True)
+    y = np.empty(len(key))
+    y[order] = np.repeat((count - 1) / 2.0, count) - (np.arange(len(key)) - np.repeat(first, count))
+    return -y
+
+
+def graph_panel(
+    graph: OpGraph, device: IntArray, names: Sequence[str], colour: Sequence[str], texts: Sequence[str]
+) -> Panel:
+    """Return the panel of a graph coloured by device.
+
+    Args:
+        graph: any.
+        device: of each op, an index into the next two.
+        names, colour: what each device is called, and its colour.
+        texts: what there is to say of each op.
+    """
+    column = columns(graph)
+    tallest = np.bincount(column * 2 + graph.backward).max()
+    small = graph.n_ops <= MOST_DOTS and column.max() < MOST_COLUMNS and tallest <= MOST_ROWS
+    named = [f"device {name}" for name in names]
+    if small:
+        x, y, pitch = column.astype(np.float64), rows(graph, column), 1.0
+        u, v = graph.source, graph.target
+        span = np.abs(x[v] - x[u])  # straight to a neighbour, arched over what lies between otherwise
+        arch = np.where(span > 1, 0.26 + 0.22 * np.sqrt(span), 0.0) * np.where(graph.backward[u], -1, 1)
+        curves, cut = _arched(np.stack([x[u], y[u]], 1), np.stack([x[v], y[v]], 1), arch), device[u] != device[v]
+        below: list[Mark] = [
+            Lines(curves[~cut], FAINT, 0.9, name=INSIDE),
+            Lines(curves[cut], INK, 1.6, name=BETWEEN, opacity=0.85),
+        ]
+        reach = np.concatenate([y - 0.5, y + 0.5, curves[:, :, 1].ravel()])
+        height = float(np.clip(0.34 * np.ptp(reach), 1.8, 5.0))
+    else:
+        below, x, y, pitch, reach = _blocks(graph, column, device, named, colour)
+        height = 4.2
+    margin = 0.04 * float(np.ptp(reach))
+    ends = Axis(float(x.min()) - pitch * 0.8, float(x.max()) + pitch * 0.8, DEPTH if small else f"{DEPTH}; {HEIGHT}")
+    halves = [(y > 0, "forward"), (y < 0, "backward")] if graph.backward.any() else []
+    ticks = [(float(y[half].mean()), word) for half, word in halves if half.any()]
+    keys = [Key(name, (c,)) for name, c in zip(named, colour, strict=True)] if len(names) <= len(FEW) else []
+    keys.append(Key(BETWEEN if small else f"{BETWEEN}, the thicker the more", look="line"))
+    keys += [Key(INSIDE, (FAINT,), "line")] if small and not cut.all() else []
+    panel = Panel(
+        "graph", ends, Axis(float(reach.min()) - margin, float(reach.max()) + margin, ticks=ticks), below, keys
+    )
+    panel = replace(panel, height=height)
+    if not small:
+        return panel
+    size = float(np.clip(0.66 * 72 * min(panel.scale), 3.0, 18.0))
+    at, words = np.stack([x, y], axis=1), None
+    if max(map(len, graph.names)) <= SHORT and size >= 11:
+        words = Words(at, graph.names, min(8.0, size * 0.48), "#ffffff")
+    for d, (name, c) in enumerate(zip(named, colour, strict=True)):
+        mine = np.flatnonzero(device == d)
+        panel = panel.add(Dots(at[mine], c, size, texts=[f"{texts[i]}<br>{name}" for i in mine.tolist()], name=name))
+    return panel.add(words)
+
+
+def _blocks(
+    graph: OpGraph, column: IntArray, device: IntArray, named: Sequence[str], colour: Sequence[str]
+) -> tuple[list[Mark], FloatArray, FloatArray, float, FloatArray]:
+    """Draw the ops of a device that lie at about the same depth as one block, as high as they are many.
+
+    Returns:
+        The marks, where the blocks are (x and y), the distance of two columns, and heights that are reached.
+    """
+    width = max(1.0, (column.max() + 1) / BLOCK_COLUMNS)
+    back, many = graph.backward.astype(np.int64), len(named)
+    cell = ((column / width).astype(np.int64) * 2 + back) * many + device
+    cell, node, count = np.unique(cell, return_inverse=True, return_counts=True)
+    side, x, of = cell // many % 2, (cell // many // 2 + 0.5) * width - 0.5, cell % many
+    height = count.astype(np.float64)
+    # cells come sorted by column, half and device: heights below a cell are those of its pile before it
+    before = np.concatenate([[0.0], np.cumsum(height)[:-1]])
+    _, first, members = np.unique(cell // many, return_index=True, return_counts=True)
+    middle = before - np.repeat(before[first], members) + height / 2
+    gap = 0.06 * height.max() if back.any() else 0.0
+    y = np.where(side == 1, -middle - gap, middle + gap)
+    # one anchor for each half of each device, at the middle of its ops: a line stands for all edges between two
+    group, op_group, members = np.unique(side[node] * many + device, return_inverse=True, return_counts=True)
+    anchors = np.stack([np.bincount(op_group, weights=w[node]) / members for w in (x, y)], axis=1)
+    cut = device[graph.source] != device[graph.target]
+    ends = np.stack([op_group[graph.source], op_group[graph.target]])[:, cut]
+    pairs, weight = np.unique(ends, axis=1, return_counts=True)
+    start, end = anchors[pairs[0]], anchors[pairs[1]]
+    arch = 0.12 * height.max() * np.sqrt(np.abs(end[:, 0] - start[:, 0]) / (x.max() + 1)) * 2
+    lines = _arched(start, end, np.where(group[pairs[0]] >= many, -arch, arch))
+    pitch = float(np.diff(np.unique(x)).min(initial=np.inf))
+    pitch = pitch if np.isfinite(pitch) else 1.0
+    boxes = np.stack([x - pitch / 2, y - height / 2, np.full(len(x), pitch), height], axis=1)
+    marks: list[Mark] = []
+    for d in range(many):
+        mine = np.flatnonzero(of == d)
+        told = [f"{count[i]} {'backward' if side[i] else 'forward'} ops<br>{named[d]}" for i in mine.tolist()]
+        marks.append(Boxes(boxes[mine], colour[d], told, named[d]))
+    marks.append(Lines(lines, INK, np.minimum(1.6 + 0.35 * np.log2(weight), 3.0).tolist(), opacity=0.85))
+    if many <= MOST_ANCHORS:
+        owners = [named[g % many] for g in group.tolist()]
+        marks.append(Dots(anchors, "#ffffff", 13.0, edge=INK, texts=owners))
+        marks.append(Words(anchors, [name.split()[1] for name in owners], 7.5))
+    return marks, x, y, pitch, np.concatenate([y - height / 2, y + height / 2, lines[:, :, 1].ravel()])
+
+
+def _arched(start: FloatArray, end: FloatArray, arch: FloatArray) -> FloatArray:
+    """Return parabolas (m, points, 2) from `start` to `end` that rise `arch` above the straight line."""
+    t = CURVE[None, :, None]
+    line: FloatArray = start[:, None, :] * (1 - t) + end[:, None, :] * t
+    line[:, :, 1] += (4 * CURVE * (1 - CURVE))[None, :] * arch[:, None]
+    return line

@@ -245,11 +245,7 @@ class Scene:
         object.__setattr__(self, "height", top + FOOT)
 
     def only(self, panel: str | None) -> Scene:
-        """Return the picture with the panels of one name, all if it is `None`.
-
-        Raises:
-            InstanceError: if there is none, naming those there are.
-        """
+        """Return the picture with the panels of one name, all if it is `None`."""
         if panel is None:
             return self
         names = list(dict.fromkeys(p.name for p in self.panels))
@@ -275,11 +271,7 @@ class Scene:
         return Scene(self.title, self.subtitle, rows)
 
     def render(self, path: str) -> bytes:
-        """Return the content of a file: PNG, SVG or self-contained HTML, as the ending of `path` says.
-
-        Raises:
-            InstanceError: see `check`.
-        """
+        """Return the content of a file: PNG, SVG or self-contained HTML, as the ending of `path` says."""
         ending = check(path)
         if ending == ".html":
             from .html import draw as draw_html
@@ -300,11 +292,7 @@ class Scene:
 
 
 def check(path: str) -> str:
-    """Return the ending of a file name; refuse one that says no known kind of picture, or whose package is absent.
-
-    Raises:
-        InstanceError: naming the file and what to do.
-    """
+    """Return the ending of a file name; refuse one that says no known kind of picture, or whose package is absent."""
     from importlib.util import find_spec
 
     ending = Path(path).suffix.lower()

@@ -25,11 +25,7 @@ LATE = "#b4342d"
 
 
 def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
-    """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``.
-
-    Raises:
-        ValueError: if a plan violates a constraint.
-    """
+    """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``."""
     finished = []
     for entry in entries:
         verdict = verify(entry.problem, entry.plan)
@@ -159,7 +155,6 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
 
 
 def _text(entry: Drawn, j: int, finish: FloatArray) -> str:
-    """Return what a pointer is told of a job that runs."""
     job, plan = entry.problem.jobs[j], entry.plan
     start, end = float(plan.start[j]), float(finish[j])
     choice = "" if len(job.degrees) == 1 else f", one of {', '.join(map(str, job.degrees))}"

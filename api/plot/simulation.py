@@ -114,7 +114,6 @@ def stacked(panels: list[Panel]) -> list[Panel]:
 
 
 def _heading(policy: str, outcome: Outcome) -> str:
-    """Return how good a policy is, in words."""
     m = summary(outcome)
     parts = [policy, f"mean JCT {words(m.mean_jct)}", f"p99 {words(m.p99_jct)}", f"mean wait {words(m.mean_wait)}"]
     parts += [f"utilisation {m.utilisation:.1%}"]
@@ -279,7 +278,6 @@ def classify(workload: Workload) -> Classes:
 
 
 def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:
-    """Return what a pointer is told of each box."""
     texts = []
     fields = (found.job, found.row, found.restoring, found.start, found.end, found.high - found.low)
     for job, row, restoring, start, end, tall in zip(*(x.tolist() for x in fields), strict=True):

@@ -1,4 +1,4 @@
-"""Run a split model as processes on this machine, and the whole model beside it."""
+"""Run a split model as processes on this machine, each told what to do next, and the whole model beside it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import multiprocessing
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from queue import Empty
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.instances.torch_model.load import Model, said
+from gangplan.instances.torch_model.load import Model, load_model, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import Aten
+from gangplan.instances.torch_model.program import Aten, Program, on_tensors, tensors
 
 from .pieces import Piece
-from .reference import Reference, reference
-from .worker import PARENT, PATIENCE, Job, pack, unpack, work
+from .reference import Reference, reference, run_seeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,6 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
         parts: see `pieces`.
         training: run backward too.
         seed: of dropout and the like.
-
-    Raises:
-        InstanceError: if a process fails; it says where and why.
     """
     program = ops.profile.program
     if any(x.is_meta for x in program.state.values()):
@@ -60,76 +57,78 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
             "run", "the model's weights are on the meta device, without numbers: build it on a processor"
         )
     devices = sorted({part.device for part in parts})
-    with _processes(devices) as (boxes, stopped):
-        bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
-        buffers = frozenset(name for name in program.state if not program.is_parameter(name))
-        operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
-        source = "" if all(name.startswith("aten.") for name in operators) else model.name
-        positions = {node.name: i for i, node in enumerate(program.nodes)}
-        for device in devices:
-            own = {i: part for i, part in enumerate(parts) if part.device == device}
-            needed = {name for part in own.values() for name in part.inputs}
-            inputs = pack({name: program.inputs[name] for name in program.inputs if name in needed})
-            job = Job(device, bare | own, inputs, buffers, training, torch.get_num_threads(), seed, positions)
-            boxes[device].put(("job", source, _pickled(job)))
-            for name in dict.fromkeys(name for part in own.values() for name in part.state):
-                boxes[device].put(("state", name, pack(program.state[name])))
+    buffers = frozenset(name for name in program.state if not program.is_parameter(name))
+    seconds = {device: {"forward": 0.0, "backward": 0.0} for device in devices}
+    with _processes(devices) as ask:
         whole = reference(model, ops, training, seed)
-        home = {name: part.device for part in parts for name in part.outputs}
-        if training:
-            for name, device in home.items():
-                boxes[device].put(("cotangent", name, pack(whole.cotangents[name])))
-        found = _collect(boxes[PARENT], stopped, devices)
-    outputs = {name: found["output"].get(name, whole.outputs[name]) for name in whole.outputs}
-    return SplitRun(outputs, found["gradient"], found["state"], whole, found["done"])
+        for device in devices:
+            ask(device, "begin", *_beginning(model, program, device, parts, seed), torch.get_num_threads(), training)
+        values: dict[str, Any] = {}
+        for i, part in enumerate(parts):
+            made, took = ask(part.device, "forward", i, {name: values[name] for name in part.receives})
+            values |= made
+            seconds[part.device]["forward"] += took
+        passed: dict[tuple[str, int], Any] = {}
+        for i, part in reversed(list(enumerate(parts)) if training else []):
+            given = {name: [passed[name, user] for user in users] for name, users in part.sends.items()}
+            for name in part.outputs:
+                given.setdefault(name, []).append(whole.cotangents[name])
+            back, took = ask(part.device, "backward", i, given)
+            passed |= {(name, i): gradient for name, gradient in back.items()}
+            seconds[part.device]["backward"] += took
+        gradients: dict[str, Any] = {}
+        changed: dict[str, Any] = {}
+        for device in devices:
+            (own, held), _ = ask(device, "end", buffers)
+            changed |= held
+            gradients |= {name: gradients[name] + x if name in gradients else x for name, x in own.items()}
+    outputs = {name: values.get(name, whole.outputs[name]) for name in whole.outputs}
+    return SplitRun(outputs, gradients, changed, whole, seconds)
 
 
-def _pickled(job: Job) -> bytes:
+def _beginning(model: Model, program: Program, device: int, parts: tuple[Piece, ...], seed: int) -> tuple[Any, ...]:
+    """Return what a process begins with; see `Worker`."""
+    own = {i: part for i, part in enumerate(parts) if part.device == device}
+    operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
+    source = "" if all(name.startswith("aten.") for name in operators) else model.name
+    state = {name: program.state[name] for part in own.values() for name in part.state}
+    inputs = {name: program.inputs[name] for part in own.values() for name in part.inputs}
     try:
-        return pickle.dumps(job)
+        pieces = pickle.dumps(own)
     except Exception as error:
         raise InstanceError("run", f"the model cannot be sent to another process: {said(error)}") from None
-
-
-def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> dict[str, dict[Any, Any]]:
-    """Return what processes have sent by kind: ``output``, ``gradient``, ``state`` (buffers), ``done`` (seconds)."""
-    found: dict[str, dict[Any, Any]] = {kind: {} for kind in ("output", "gradient", "state", "done")}
-    ended: set[int] = set()
-    while len(found["done"]) < len(devices):
-        try:
-            kind, *content = box.get(timeout=PATIENCE)
-        except Empty:
-            dead = {device for device in stopped() if device not in found["done"]}
-            if dead & ended:  # what a process says last may come a moment after its end
-                raise InstanceError("run", f"the process of device {min(dead & ended)} ended early") from None
-            ended = dead
-            continue
-        if kind == "error":
-            raise InstanceError("run", f"device {content[0]}: {content[1]}")
-        name, value = content
-        value = value if kind == "done" else unpack(value)
-        found[kind][name] = found[kind][name] + value if kind == "gradient" and name in found[kind] else value
-    return found
+    return source, pieces, state, inputs, {node.name: seed + i for i, node in enumerate(program.nodes)}
 
 
 @contextmanager
-def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Callable[[], list[int]]]]:
-    """Start a process for each device; yield the queues and a call that tells which processes have ended."""
+def _processes(devices: list[int]) -> Iterator[Callable[..., tuple[Any, float]]]:
+    """Start a process for each device; yield what makes one do something and returns its answer and the seconds."""
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks but not the threads
-    boxes = {device: context.Queue() for device in (PARENT, *devices)}
-    processes = {device: context.Process(target=work, args=(device, boxes), daemon=True) for device in devices}
+    lines: dict[int, Any] = {}
+    processes: list[Any] = []
+
+    def ask(device: int, call: str, *given: Any) -> tuple[Any, float]:
+        try:
+            lines[device].send_bytes(pack((call, given)))
+            wrong, answer, seconds = unpack(lines[device].recv_bytes())
+        except (EOFError, OSError):
+            raise InstanceError("run", f"the process of device {device} ended early") from None
+        if wrong:
+            raise InstanceError("run", f"device {device}: {wrong}")
+        return answer, seconds
+
     try:
         with _deaf():
-            for process in processes.values():
-                process.start()
-        yield boxes, lambda: [device for device, process in processes.items() if not process.is_alive()]
+            for device in devices:
+                lines[device], theirs = context.Pipe()
+                processes.append(context.Process(target=serve, args=(theirs,), daemon=True))
+                processes[-1].start()
+                theirs.close()  # so that the end of the process ends the line
+        yield ask
     finally:
-        for box in boxes.values():
-            box.cancel_join_thread()
-        for process in processes.values():
-            if process.pid is not None:
-                process.terminate()
-                process.join()
+        for process in processes:
+            process.terminate()
+            process.join()
 
 
 @contextmanager
@@ -143,3 +142,95 @@ def _deaf() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def pack(value: Any) -> bytes:
+    """Return a value, which may hold tensors, as bytes that need no shared memory.
+
+    Strides are kept: whether rows or columns come first shows in which number a dropout draws for which.
+    """
+    box = BytesIO()
+    torch.save(on_tensors(_alone, value), box)
+    return box.getvalue()
+
+
+def unpack(content: bytes) -> Any:
+    """Return what another process of this run has packed, never a file; tensors want a gradient if they did before."""
+    return torch.load(BytesIO(content), weights_only=False)
+
+
+def _alone(x: Any) -> Any:
+    """Return a tensor without its past, and without the rest of the storage that it may be a part of."""
+    return x.detach().resolve_conj().resolve_neg().clone().requires_grad_(x.requires_grad)
+
+
+def serve(line: Any) -> None:
+    """Answer calls of `Worker`, of which making one is the first, until nobody is left to answer."""
+    worker: Any = None
+    with suppress(EOFError):
+        while True:
+            call, given = unpack(line.recv_bytes())
+            start, answer = time.perf_counter(), None
+            try:
+                if worker is None:
+                    worker = Worker(*given)
+                else:
+                    answer = getattr(worker, call)(*given)
+                reply = ("", answer, time.perf_counter() - start)
+            except BaseException as error:
+                reply = (f"{type(error).__name__}: {error}", None, 0.0)
+            line.send_bytes(pack(reply))
+
+
+class Worker:
+    """The state of a process: its pieces, parameters, buffers and inputs, and what the pieces have made."""
+
+    def __init__(
+        self,
+        source: str,
+        pieces: bytes,
+        state: dict[str, Any],
+        inputs: dict[str, Any],
+        seeds: dict[str, int],
+        threads: int,
+        training: bool,
+    ) -> None:
+        """Take the pieces, by index; `source` is a model that registers operators of its own as it is built."""
+        torch.set_num_threads(1)
+        if source:
+            load_model(source)
+        self.pieces: dict[int, Piece] = pickle.loads(pieces)
+        torch.set_num_threads(threads)
+        self.state, self.inputs, self.seeds, self.training = state, inputs, seeds, training
+        self.made: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+
+    def forward(self, index: int, received: dict[str, Any]) -> dict[str, Any]:
+        """Run a piece on what it receives; return what others want of it."""
+        piece = self.pieces[index]
+        values = received | {name: self.state[name] for name in piece.state}
+        values |= {name: self.inputs[name] for name in piece.inputs}
+        with torch.set_grad_enabled(self.training):
+            for node in piece.nodes:
+                values[node.name] = run_seeded(node, values, self.seeds[node.name])
+        made = {name: values[name] for name in (*piece.sends, *piece.outputs)}
+        self.made[index] = received, made
+        return made
+
+    def backward(self, index: int, given: dict[str, list[Any]]) -> dict[str, Any]:
+        """Run a piece backward from the gradients of what it made; return those of what it received."""
+        received, made = self.made.pop(index)
+        results, gradients = [], []
+        for name, value in made.items():
+            for k, x in enumerate(tensors(value)):
+                parts = [g[k] for g in given[name] if g[k] is not None]
+                if x.requires_grad and parts:
+                    results.append(x)
+                    gradients.append(torch.stack(parts).sum(0) if len(parts) > 1 else parts[0])
+        if results:
+            torch.autograd.backward(results, gradients)
+        return {name: [x.grad for x in tensors(value)] for name, value in received.items()}
+
+    def end(self, buffers: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the gradients of the parameters, and the buffers as they are now."""
+        gradients = {name: x.grad for name, x in self.state.items() if x.grad is not None}
+        return gradients, {name: x for name, x in self.state.items() if name in buffers}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gangplan.instances.torch_model import pipelining
-from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.pipelining import Point, boundaries, stacks
+from gangplan.instances.torch_model.ops import Ops, Point, boundaries, stacks
+from gangplan.instances.torch_model.ops import obstacles as model_obstacles
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def obstacles(ops: Ops, stage: list[int], found: list[Cut]) -> list[str]:
     """Return why `torch.distributed.pipelining` cannot run the stages, each with its remedy; none if it can."""
     where = [f"stage {cut.stage}: {cut.problem}" for cut in found if cut.problem]
     where = [words if words.count(":") > 1 else f"{words}: profile the model with --pipelining" for words in where]
-    return [*where, *pipelining.obstacles(ops, stage)]
+    return [*where, *model_obstacles(ops, stage)]
 
 
 def split_points(found: list[Cut]) -> dict[str, str]:

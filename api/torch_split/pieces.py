@@ -39,9 +39,6 @@ def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
 
     A plan without stages gets one for each device, in the order in which the model comes to them. Of devices that share
     a stage, as replicas or in parallel, the first stands for all.
-
-    Raises:
-        InstanceError: if the plan is for other ops.
     """
     names = [op.name for op in ops.ops]
     n = len(names)
@@ -62,12 +59,7 @@ def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
 
 
 def stage_devices(plan: Plan, device: list[int], stage: list[int]) -> list[dict[str, object]]:
-    """Return for each stage its devices, and how many of them share one replica.
-
-    Args:
-        plan: the plan.
-        device, stage: of each op; see `forward_part`.
-    """
+    """Return for each stage its devices, and how many of them share one replica."""
     if isinstance(plan, StagesPlan):
         shared = {s: [d for d, x in enumerate(plan.serves.tolist()) if x == s] for s in sorted(set(stage))}
         return [{"stage": s, "devices": found, "degree": int(plan.degree[s])} for s, found in shared.items()]
@@ -79,10 +71,6 @@ def pieces(ops: Ops, device: list[int], stage: list[int]) -> tuple[Piece, ...]:
 
     Where the stages form a chain there is a piece for each; otherwise a device's part is cut where it has to wait for
     another one.
-
-    Args:
-        ops: of the model.
-        device, stage: of each op.
 
     Returns:
         pieces such that each receives from earlier ones only.

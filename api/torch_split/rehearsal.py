@@ -10,16 +10,13 @@ from typing import Any
 import torch
 from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
-from torch.utils import _pytree
 
 from gangplan.instances.torch_model.load import Model, leaves, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import tensors
-from gangplan.instances.torch_model.trace import short, silent
+from gangplan.instances.torch_model.program import STATE, on_tensors, tensors, writes
+from gangplan.instances.torch_model.trace import HINTS, short, silent
 
-from .compare import apart, largest
-from .reference import kept
-from .remedies import remedy
+from .reference import apart, kept, largest
 
 MICRO_BATCHES = 2
 """Micro-batches of the rehearsal: enough for inputs to be cut and outputs to be joined."""
@@ -38,12 +35,6 @@ def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -
 
     The splitter, the stages and the schedule are torch's own, and make a GPipe step of the example inputs; only what
     passes between processes is handed over here, on the conditions of NCCL and Gloo. Buffers stay as they are.
-
-    Args:
-        model: the model.
-        ops: of its trace.
-        stage: of each op.
-        points: see `split_points`.
     """
     try:
         with silent():
@@ -78,7 +69,7 @@ def cut(model: Model, points: dict[str, str]) -> Any:
 
 def repeated(value: Any, times: int) -> Any:
     """Return inputs with every tensor so many times along its first axis."""
-    return _pytree.tree_map(lambda x: torch.cat([x] * times) if isinstance(x, torch.Tensor) and x.dim() else x, value)
+    return on_tensors(lambda x: torch.cat([x] * times) if x.dim() else x, value)
 
 
 def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
@@ -93,16 +84,11 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
 def whole(model: Model, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
     with torch.no_grad(), kept(model.module):
-        inputs = [_pytree.tree_map(_copied, (model.args, model.kwargs)) for _ in range(passes)]
-        return [_pytree.tree_map(_copied, model.module(*args, **kwargs)) for args, kwargs in inputs]
-
-
-def _copied(x: Any) -> Any:
-    return x.clone() if isinstance(x, torch.Tensor) else x
+        inputs = [on_tensors(torch.clone, (model.args, model.kwargs)) for _ in range(passes)]
+        return [on_tensors(torch.clone, model.module(*args, **kwargs)) for args, kwargs in inputs]
 
 
 def _step(pipe: Any, model: Model) -> Any:
-    """Return the outputs of a step."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     wires: dict[tuple[int, int], deque[Any]] = {}
@@ -115,7 +101,7 @@ def _step(pipe: Any, model: Model) -> Any:
             for i in range(pipe.num_stages):
                 stage = pipe.build_stage(i, device)
                 for part in stage.submod.modules():  # each process has its own
-                    part._buffers = {name: _copied(x) for name, x in part._buffers.items()}
+                    part._buffers = on_tensors(torch.clone, dict(part._buffers))
                 stage.get_fwd_recv_ops = _receiver(stage.get_fwd_recv_ops, wires, i)
                 stage.get_fwd_send_ops = _sender(stage.get_fwd_send_ops, wires, i)
                 schedule = ScheduleGPipe(stage, MICRO_BATCHES)
@@ -170,3 +156,69 @@ def _unwrapped(module: Any, points: Iterable[str]) -> Iterator[None]:
             part.__dict__.pop("forward", None)
             if forward is not None:
                 part.forward = forward
+
+
+GENERAL = "keep the modules about the cut together by profile --whole, or write the stages by hand as its PipelineStage"
+CONSTANT = "inputs that are no tensors are constants of a trace: make them defaults of forward"
+BATCH = (
+    "torch cuts inputs and joins outputs along their first axis: give each one, and a loss to the schedule as loss_fn"
+)
+BY_MESSAGE = {
+    "not a descendant": "make a module for each name that one has{modules}, and share the parameters",
+    "stages, not": "torch cuts at each call of a module: profile the model again with --pipelining",
+    "not contiguous": "end what makes it{makers} with .contiguous()",
+    "conjugated": "end what makes it with .resolve_conj()",
+    "zero-dimensional": BATCH,
+    "is smaller than num_chunks": BATCH,
+    "Dimension specified as 0": BATCH,
+    "keyword argument": CONSTANT,
+    "positional argument": CONSTANT,
+    "outputs, not": "return each tensor once, and tensors alone",
+    "relatively by": "the model changes what it reads, or draws numbers: keep that out of its forward",
+}
+"""The remedy by a part of torch's message, or of ours."""
+MODES = {
+    "grad": "torch.no_grad stands in the way{modules}: freeze parameters by requires_grad_(False), detach() values",
+    "autocast": "autocast stands in the way{modules}: leave it out of the model, run the schedule under it",
+}
+
+
+def remedy(model: Model, ops: Ops, stage: list[int], message: str) -> str:
+    """Return what to change, in words."""
+    program = ops.profile.program
+    if any(x.is_meta for x in (*model.module.parameters(), *model.module.buffers())):
+        return "weights on the meta device hold no numbers: build the model on a processor"
+    written = sorted({name for node in program.nodes for name in writes(node) if program.is_parameter(name)})
+    if written:
+        return f"{written[0].removeprefix(STATE)} is a parameter that forward writes into: leave that to the optimizer"
+    if program.how != "torch.export":
+        hint = next((words for part, words in HINTS.items() if part in message), GENERAL)
+        return f"the splitter traces with torch.export alone, which cannot take this model: {hint}"
+    kinds = {mode.kind: node.module for node in reversed(program.nodes) for mode in node.modes}
+    if kinds and "submod" in message:
+        return "; ".join(MODES[kind].format(modules=f", in {name}" if name else "") for kind, name in kinds.items())
+    words = next((words for part, words in BY_MESSAGE.items() if part in message), None)
+    buffers = _shared(model.module.named_buffers(remove_duplicate=False))
+    if words is None and buffers:
+        return f"one buffer has several names{buffers}: give each module a copy"
+    modules = _shared(model.module.named_modules(remove_duplicate=False))
+    return (words or GENERAL).format(modules=modules, makers=_makers(ops, stage))
+
+
+def _makers(ops: Ops, stage: list[int]) -> str:
+    """Return the op whose result passes to another stage and is not contiguous."""
+    values, names = ops.profile.values, [op.name for op in ops.ops]
+    for (u, v), passed in ops.edges.items():
+        shown = [x for name in passed for x in tensors(values[name])]
+        if stage[u] != stage[v] and not all(x.is_contiguous() for x in shown):
+            return f", {names[u]},"
+    return ""
+
+
+def _shared(named: Iterable[tuple[str, Any]]) -> str:
+    """Return the names of the first thing that has several."""
+    names: dict[int, list[str]] = {}
+    for name, part in named:
+        names.setdefault(id(part), []).append(name)
+    several = [x for x in names.values() if len(x) > 1]
+    return f" ({' and '.join(several[0])})" if several else ""

@@ -11,15 +11,14 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import Any
 
 import torch
 from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe
-from torch.utils import _pytree
 
 from gangplan.instances.intake import read_json
 from gangplan.instances.torch_model.load import Model, load_model
+from gangplan.instances.torch_model.program import on_tensors
 
 from .rehearsal import cut, difference, repeated, whole
 
@@ -53,7 +52,7 @@ def _options() -> argparse.Namespace:
 
 def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int) -> None:
     module = model.module.to(device)
-    args, kwargs = _pytree.tree_map(lambda x: _on(x, device), (model.args, model.kwargs))
+    args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
     model = Model(model.name, module, args, kwargs)
     expected = whole(model, 1) if rank == distributed.get_world_size() - 1 else []
     pipe = cut(model, points)
@@ -76,10 +75,6 @@ def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, 
         if rank == last:
             print(f"{last + 1} stages, {micro_batches} micro-batches a step: {seconds:.4g} s per micro-batch")
             print(f"largest relative difference from the whole model: {difference(expected, found, micro_batches):.3g}")
-
-
-def _on(x: Any, device: torch.device) -> Any:
-    return x.to(device) if isinstance(x, torch.Tensor) else x
 
 
 if __name__ == "__main__":

@@ -21,13 +21,6 @@ def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
     A best plan fills the first stages and leaves the rest idle when one op alone decides the objective. Each idle
     device takes the later half of the busiest stage that can be cut, until none can be. Less memory is then
     needed on each device.
-
-    Args:
-        problem: contiguous.
-        plan: feasible.
-
-    Raises:
-        InstanceError: if the problem is no contiguous one of throughput, or the plan infeasible.
     """
     if not isinstance(problem, PartitionProblem) or not isinstance(plan, PartitionPlan):
         raise InstanceError("spread", f"does not apply to a plan for {problem.objective}")

@@ -1,20 +1,60 @@
-"""The rows of a run: a journal that survives kill -9, and Parquet for whoever reads tables."""
+"""The rows of a run: a journal of lines of JSON that survives kill -9, and Parquet for whoever reads tables."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
+from gangplan.instances import InstanceError
+from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import relative_gap
 
-from .lines import line_of, read_lines
+T = TypeVar("T")
+
+
+def line_of(value: Any) -> bytes:
+    """Return a dataclass of numbers, words, lists and dicts as a line of JSON."""
+    return json.dumps(asdict(value), separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def read_lines(path: Path, cls: type[T]) -> list[T]:
+    """Return the whole lines of a file, oldest first, none if there is no file; what was cut off is no line."""
+    if not path.exists():
+        return []
+    names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
+    needed = {field.name for field in fields(cls) if field.default is MISSING}  # type: ignore[arg-type]
+    whole, _, _ = read_text(path, empty=True).rpartition("\n")
+    found = []
+    for number, line in enumerate(whole.splitlines()):
+        try:
+            data = parse_json(line)
+            if not isinstance(data, dict) or not needed <= data.keys() <= names.keys():
+                raise InstanceError("", f"has not the fields {', '.join(names)}")
+            for name, value in data.items():
+                _check(name, names[name], value)
+            found.append(cls(**data))
+        except InstanceError as error:
+            raise error.within(f"line {number + 1}").of(str(path)) from None
+    return found
+
+
+_TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "float | None": (int, float, type(None))}
+
+
+def _check(name: str, hint: str, value: Any) -> None:
+    kind = _TYPES.get(hint, dict if hint.startswith("Mapping") else list)
+    if not isinstance(value, kind) or (isinstance(value, bool) and hint != "bool"):
+        raise InstanceError(name, f"{value!r} is not of type {hint}")
+
 
 ONLINE = "online"
-"""The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.grounds`."""
+"""The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.makers`."""
 JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
 FAILED, SKIPPED = "FAILED", "SKIPPED"
 """Statuses of a row besides those of a result: the method did not come to an end; it does not solve such a problem."""
@@ -26,10 +66,9 @@ class Row:
     """One solve.
 
     Attributes:
-        instance, hash: what was solved.
-        objective, family, size, parts: of it; parts are ops, jobs and nodes, or jobs.
+        parts: of the instance: ops, jobs and nodes, or jobs.
         method: a method, a plug-in, or who submitted the plan.
-        seed, deadline, workers: given to it; seconds of wall-clock time.
+        deadline: seconds of wall-clock time.
         status: of the result, or `FAILED`, or `SKIPPED`.
         value: of the plan, as the verifier says after the method has ended; None without a plan.
         bound: that the method claims; None if none.
@@ -37,10 +76,8 @@ class Row:
         seconds, cpu: of the solve, by the wall clock, and of all its processors.
         memory: bytes that its process held at most.
         trace: second, and value found then, of each better plan.
-        notes: what went wrong.
         date: UTC, when it ended.
         load: processes that ran or waited on the machine in the minute before.
-        environment: versions and machine.
         gap: to the best value known when it was run, see `gap_to`; None where none is, or it was skipped.
     """
 

@@ -8,28 +8,23 @@ from itertools import islice
 from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra, unknown
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import extra
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
-from .entrants import USUAL, check_methods, check_policies, enter, ours
-from .grounds import USUAL as ONLINE_USUAL
+from .makers import USUAL as ONLINE_USUAL
 from .rows import ONLINE, Row, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
-from .task import Settings, Task, execute
+from .task import USUAL, BenchSettings, Task, check_methods, check_policies, enter, execute, ours
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""
 Tell = Callable[[float], None]
 
 
-def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda share: None) -> list[Row]:
-    """Do what the folder has no row of, and return all its rows; Ctrl-C, or worse, leaves those that are there.
-
-    Raises:
-        InstanceError: if a method, a plug-in or an engine is not there.
-        KeyboardInterrupt: after Ctrl-C.
-    """
+def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lambda share: None) -> list[Row]:
+    """Do what the folder has no row of, and return all its rows; Ctrl-C, or worse, leaves those that are there."""
     if any(x.objective != ONLINE for x in instances):
         check_methods(settings.methods)
     else:
@@ -53,7 +48,7 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
     return rows
 
 
-def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Settings) -> Iterator[Task]:
+def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: BenchSettings) -> Iterator[Task]:
     for instance in instances:
         usual = (
             ONLINE_USUAL[instance.arguments["ground"]] if instance.objective == ONLINE else USUAL[instance.objective]
@@ -64,9 +59,8 @@ def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Sett
                     yield Task(instance, method, seed, deadline, settings)
 
 
-def _results(todo: Sequence[Task], settings: Settings) -> Iterator[tuple[Row, str]]:
-    if settings.engine not in ENGINES:
-        raise InstanceError("engine", unknown(settings.engine, ENGINES))
+def _results(todo: Sequence[Task], settings: BenchSettings) -> Iterator[tuple[Row, str]]:
+    require_choice(settings.engine, "engine", ENGINES)
     try:
         import joblib
 

@@ -19,12 +19,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rows that count, the newest of each solve, and the best value and bound known of each instance.
-
-    Attributes:
-        rows: of instances that have a plan, by methods that solve such problems.
-        best: value and bound of each instance, by rows and ledger.
-    """
+    """The rows that count, the newest of each solve, and the best value and bound known of each instance."""
 
     rows: tuple[Row, ...]
     best: Mapping[str, Instance]

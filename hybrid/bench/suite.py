@@ -1,4 +1,4 @@
-"""The instances of GapBench: specifications in suite.toml, and in the manifest what is known of each."""
+"""The instances of GapBench: specifications in suite.toml, what is known of each in the manifest, plans of others."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances import InstanceError, verify
 from gangplan.instances.documents import content_hash
-from gangplan.instances.errors import unknown
+from gangplan.instances.errors import did_you_mean, unknown
 from gangplan.instances.intake import parse_toml, read_text
-from gangplan.instances.kinds import GRAPHS, PROBLEMS
+from gangplan.instances.kinds import GRAPHS, PLANS, PROBLEMS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
 from . import makers
-from .grounds import Ground
-from .lines import line_of, read_lines
-from .rows import ONLINE
+from .makers import Ground
+from .rows import ONLINE, line_of, read_lines
 
 _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
@@ -38,7 +37,6 @@ class Instance:
 
     Attributes:
         id: objective, family, size and number.
-        objective, family, size: of the instance.
         generator: a function of `gangplan.hybrid.bench.makers`.
         arguments: of it, besides objective and family; the seed is one.
         hash: the content hash of the problem, a SHA-256.
@@ -86,11 +84,7 @@ class Instance:
 
 
 def make(instance: Instance, *, check: bool = True) -> Problem | Ground:
-    """Generate the problem of an instance, or the ground of one that is online.
-
-    Raises:
-        InstanceError: if it is not, bit for bit, the one that the manifest names.
-    """
+    """Generate the problem of an instance, or the ground of one that is online."""
     generator = getattr(makers, instance.generator)
     problem: Problem | Ground = generator(instance.objective, instance.family, **instance.arguments)
     if check and instance.hash and hash_of(problem) != instance.hash:
@@ -104,11 +98,7 @@ def hash_of(problem: Problem | Ground) -> str:
 
 
 def from_file(path: str, objective: str = "") -> Instance:
-    """Return a problem of one's own as an instance of family and size ``file``; a published one, say.
-
-    Raises:
-        InstanceError: as `gangplan.read`.
-    """
+    """Return a problem of one's own as an instance of family and size ``file``; a published one, say."""
     problem = makers.read_file(objective, "file", path=path)
     name, arguments = f"{problem.objective}-{Path(path).stem}", {"path": str(Path(path).resolve())}
     return Instance(name, problem.objective, "file", "file", "read_file", arguments, content_hash(problem))
@@ -160,9 +150,6 @@ def suite(
         objective, size, family: only those.
         ledger: lines that replace those of the manifest where they know more.
         sample: at most so many of each objective, at even steps through the manifest; 0 means all.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, (*PROBLEMS, ONLINE)),
                                    ("size", size, SIZES)):  # fmt: skip
@@ -189,3 +176,32 @@ def _merged(shipped: Instance, own: Instance | None) -> Instance:
         return shipped
     merged = replace(shipped, zero=own.zero or shipped.zero).better(own.value, None, own.by, own.seconds)
     return merged.better(None, own.bound, own.bound_by, own.seconds)
+
+
+def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Instance, float, bool]:
+    """Score a plan; if it is better than the best known, note it in the ledger.
+
+    Returns:
+        What was known of the instance before, the plan's value, and whether it is better.
+    """
+    known = {x.id: x for x in suite("all", ledger=ledger)}
+    if instance_id not in known:
+        raise InstanceError("instance", f"there is no {instance_id!r}{did_you_mean(instance_id, known)}")
+    instance = known[instance_id]
+    if instance.objective == ONLINE:
+        raise InstanceError("instance", f"{instance_id} is online: a policy plays it, by gangplan bench run --plugin")
+    if not isinstance(plan, PLANS[instance.objective]):
+        raise InstanceError("plan", f"is of the objective {objective_of(plan)}, {instance.id} of {instance.objective}")
+    if plan.instance not in (None, instance.hash):
+        raise InstanceError("plan", f"was made for another instance: {plan.instance}, this one is {instance.hash}")
+    try:
+        problem: Any = make(instance)
+        verdict = verify(problem, plan)
+    except InstanceError as error:
+        raise InstanceError(f"plan.{error.field}", error.problem) from None
+    if verdict.objective is None:
+        raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}")
+    better = instance.better(verdict.objective, None, by, None)
+    if better != instance:
+        write_manifest((read_manifest(ledger) | {instance.id: better}).values(), ledger)
+    return instance, verdict.objective, better != instance

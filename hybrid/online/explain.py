@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from math import inf, nextafter
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +222,7 @@ def _first_start(twin: Scheduler, name: str) -> float | None:
         if not twin.running:
             return None
         left = {name: job.left(twin.now) for name, job in twin._state.running.items()}
-        now = twin.now + min(left.values())
+        now = max(twin.now + min(left.values()), nextafter(twin.now, inf))  # who is to end now has not
         for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
             twin.finish(ended, now=now)
     return None

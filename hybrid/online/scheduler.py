@@ -313,6 +313,8 @@ class Scheduler:
             scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
         if state.waiting and state.running.stoppable:
             stops.run()
+            if stops.stops:
+                starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
         if state.waiting and state.idle:
             starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}

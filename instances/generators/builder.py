@@ -7,11 +7,9 @@ output for the backward pass, one batch of it; a gradient is used up as soon as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, require_flag
 from ..cluster import DeviceType
 from ..devices import EFFICIENCY, roofline
 from ..errors import InstanceError
@@ -23,24 +21,12 @@ TRAINING_BYTES = 16
 """Bytes a parameter occupies while training."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Op:
-    flops: float
-    gradient: float
-    received: float
-    output: float
-    owned: float
-    kept: float
-    touched: float
-
-
 class GraphBuilder:
     """Collect ops in topological order, then turn them into an `OpGraph`."""
 
     def __init__(self) -> None:
-        self._ops: dict[str, _Op] = {}
-        self._index: dict[str, int] = {}
-        self._edges: list[tuple[int, int]] = []
+        self._ops: dict[str, dict[str, float]] = {}
+        self._edges: list[tuple[str, str]] = []
 
     def op(
         self,
@@ -69,17 +55,16 @@ class GraphBuilder:
         if name in self._ops:
             raise InstanceError("op", f"{name!r} is a duplicate")
         weights = parameters + shared
-        self._ops[name] = _Op(
-            flops=flops,
-            gradient=(2 if weights else 1) * flops if gradient is None else gradient,
-            received=sum(self._ops[source].output for source in inputs),
-            output=output,
-            owned=parameters,
-            kept=weights,
-            touched=weights if touched is None else touched,
-        )
-        self._index[name] = len(self._index)
-        self._edges += [(self._index[source], self._index[name]) for source in dict.fromkeys(inputs)]
+        self._ops[name] = {
+            "flops": flops,
+            "gradient": (2 if weights else 1) * flops if gradient is None else gradient,
+            "received": sum(self._ops[source]["output"] for source in inputs),
+            "output": output,
+            "owned": parameters,
+            "kept": weights,
+            "touched": weights if touched is None else touched,
+        }
+        self._edges += [(source, name) for source in dict.fromkeys(inputs)]
         return name
 
     def graph(self, *devices: DeviceType, training: bool = True, efficiency: float = EFFICIENCY) -> OpGraph:
@@ -89,15 +74,11 @@ class GraphBuilder:
             devices: the types to compute times for, by the roofline.
             training: add the backward ops, see `with_backward`.
             efficiency: see `roofline`.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
         """
-        if not isinstance(training, bool):
-            raise InstanceError("training", f"{training!r} is not true or false")
-        n = len(self._ops)
+        require_flag(training, "training")
+        index = {name: i for i, name in enumerate(self._ops)}
         output, received, kept, touched = map(self._column, ("output", "received", "kept", "touched"))
-        source, target = np.array(self._edges, dtype=np.int32).reshape(-1, 2).T
+        source, target = np.array([(index[u], index[v]) for u, v in self._edges], dtype=np.int32).reshape(-1, 2).T
 
         def times(flops: FloatArray, elements: FloatArray) -> FloatArray:
             return np.array([roofline(kind, flops, elements * ELEMENT_BYTES, efficiency) for kind in devices])
@@ -117,10 +98,10 @@ class GraphBuilder:
             return forward
         # backward reads the output's gradient, the inputs and the weights, and writes gradients of the latter two
         back = times(self._column("gradient"), output + 2 * (received + touched))
-        return with_backward(forward, back, np.zeros(n))
+        return with_backward(forward, back, np.zeros(len(index)))
 
     def _column(self, field: str) -> FloatArray:
         try:
-            return np.array([getattr(op, field) for op in self._ops.values()], dtype=float)
+            return np.array([op[field] for op in self._ops.values()], dtype=float)
         except OverflowError:
             raise InstanceError(field, "of an op is beyond any computer") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Annotated
 
 from ..arrays import require_counts
 from ..errors import InstanceError
@@ -22,27 +23,20 @@ LOSS_FLOPS = 5
 
 def dlrm(
     *,
-    tables: int = 26,
-    rows: int = 10_000_000,
-    dimension: int = 128,
-    bottom: str = "512-256",
-    top: str = "1024-1024-512-256",
-    batch: int = 2048,
+    tables: Annotated[
+        int, "embedding tables, one a categorical feature; past 26 the sizes of Criteo's begin again"
+    ] = 26,
+    rows: Annotated[
+        int, "the most rows of a table; a table of Criteo's that has fewer keeps its own number"
+    ] = 10_000_000,
+    dimension: Annotated[int, "width of the embeddings and of the bottom network's output"] = 128,
+    bottom: Annotated[str, "hidden widths of the network for the 13 numeric features"] = "512-256",
+    top: Annotated[str, "hidden widths of the network that sees the interactions"] = "1024-1024-512-256",
+    batch: Annotated[int, "samples"] = 2048,
 ) -> GraphBuilder:
     """Build MLPerf's DLRM on Criteo's features with its loss, scaled to tables of at most 10 million rows.
 
     With ``rows=40_000_000`` it is MLPerf's own: 24,036,595,969 parameters, too large to train on four A100s.
-
-    Args:
-        tables: embedding tables, one a categorical feature; past 26 the sizes of Criteo's begin again.
-        rows: the most rows of a table; a table of Criteo's that has fewer keeps its own number.
-        dimension: width of the embeddings and of the bottom network's output.
-        bottom: hidden widths of the network for the 13 numeric features.
-        top: hidden widths of the network that sees the interactions.
-        batch: samples.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(tables=tables, rows=rows, dimension=dimension, batch=batch)
     b = GraphBuilder()

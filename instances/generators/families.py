@@ -1,23 +1,20 @@
-"""Instances by name: the same problem from the same family, seed and size, drawn so that no two are alike."""
+"""Instances by name: the same problem from the same family, seed and size, small or of thousands of ops and jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log
-from typing import Any, Literal, cast, overload
+from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import require_number
+from ..arrays import require_choice, require_number
 from ..cluster import Cluster, Level, TreeTopology
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..partition import PartitionProblem, StepProblem
-from ..placement import PlacementProblem
-from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from ..verify import Problem
 from . import GENERATORS, generate
-from .jobs import moldable
 
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
 """Where the seeds of each split begin; none has so many that it reaches the next."""
@@ -28,30 +25,15 @@ _LATENCY, _SLOWER = 5e-6, 12.0
 
 
 def seed_of(split: str, index: int) -> int:
-    """Return the seed of the `index`-th instance of a split; those of two splits are never the same.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
-    if split not in SPLITS:
-        raise InstanceError("split", unknown(split, SPLITS))
+    """Return the seed of the `index`-th instance of a split; those of two splits are never the same."""
+    require_choice(split, "split", SPLITS)
     require_number(index, "index", whole=True)
     if index >= _SEEDS:
         raise InstanceError("index", f"{index!r} is not below {_SEEDS}")
     return SPLITS[split] + index
 
 
-@overload
-def make(problem: Literal["throughput"], family: str, seed: int, size: int) -> PartitionProblem: ...
-@overload
-def make(problem: Literal["step"], family: str, seed: int, size: int) -> StepProblem: ...
-@overload
-def make(problem: Literal["placement"], family: str, seed: int, size: int) -> PlacementProblem: ...
-@overload
-def make(problem: Literal["schedule"], family: str, seed: int, size: int) -> ScheduleProblem: ...
-@overload
-def make(problem: str, family: str, seed: int, size: int) -> Problem: ...
-def make(problem: str, family: str, seed: int, size: int) -> Problem:
+def make(problem: str, family: str, seed: int, size: int) -> Any:
     """Make an instance.
 
     Args:
@@ -59,18 +41,13 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
         family: one of `FAMILIES` of the problem.
         seed: of all that is drawn; see `seed_of`.
         size: at most so many ops, backward ones among them, or nodes, or jobs to schedule.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     check_name(FAMILIES, problem, family, seed, size, 4)
     rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
     if problem == "placement":
-        batch: PlacementProblem = generate("gangs", **_gangs(rng, size), seed=seed)
-        return batch
+        return generate("gangs", **_gangs(rng, size), seed=seed)
     if problem == "schedule":
-        jobs: ScheduleProblem = generate("moldable", **_moldable(rng, size), seed=seed)
-        return jobs
+        return generate("moldable", **_moldable(rng, size), seed=seed)
     return _partition(rng, problem, family, seed, size)
 
 
@@ -78,10 +55,8 @@ def check_name(
     families: Mapping[str, Sequence[str]], problem: str, family: str, seed: int, size: int, least: int
 ) -> None:
     """Raise `InstanceError`, naming the argument, unless `families` has instances of this name."""
-    if problem not in families:
-        raise InstanceError("problem", unknown(problem, families))
-    if family not in families[problem]:
-        raise InstanceError("family", unknown(family, families[problem]))
+    require_choice(problem, "problem", families)
+    require_choice(family, "family", families[problem])
     require_number(seed, "seed", whole=True)
     require_number(size, "size", whole=True)
     if size < least:
@@ -193,43 +168,65 @@ def _moldable(rng: np.random.Generator, size: int) -> dict[str, Any]:
     }
 
 
-def unseen(family: str, seed: int, jobs: int) -> ScheduleProblem:
-    """Return an instance of ``bursts`` or of ``moldable, other ranges``, with half of so many jobs up to all.
+LARGE: dict[str, tuple[str, ...]] = {
+    "throughput": ("contiguous", "free"),
+    "step": ("no contention", "contention"),
+    "placement": ("racks",),
+    "schedule": ("moldable",),
+}
+"""The families of each problem."""
 
-    Bursts: campaigns of like jobs arrive together; sizes are Pareto, speed-ups Amdahl's with a serial part of 1 to 20%,
-    degrees are 1, 2, 3, 5, 8 and 12 GPUs or some of them; half of the goals are mean completion times.
 
-    Moldable, other ranges: loads of 2 to 3 where training had 0.6 to 1.6, nodes of 6 or 16 GPUs instead of 4 or 8, a
-    third of the jobs rigid, half of the jobs with deadlines that may be missed at a price.
+def make_large(problem: str, family: str, seed: int, size: int) -> Any:
+    """Make an instance of `size` nodes or jobs, or of at most so many ops: shapes round off up to half of them.
+
+    Graphs go to 8, 16, 32 or 64 devices in servers of eight, in half of the cases with memory that binds; batches to
+    racks of 8 or 16 nodes at a load of .8 to .95; jobs to pools or nodes of as many GPUs as an eighth of the jobs.
     """
-    rng = np.random.default_rng([*family.encode(), seed])
-    n = int(rng.integers(max(2, jobs // 2), jobs + 1))
-    return _bursts(rng, n) if family == "bursts" else _ranges(rng, n, seed)
+    check_name(LARGE, problem, family, seed, size, 64)
+    rng = np.random.default_rng([*b"large", *problem.encode(), seed])
+    if problem == "placement":
+        return generate("gangs", **_racks(rng, size), seed=seed)
+    if problem == "schedule":
+        return generate("moldable", **_queue(rng, size), seed=seed)
+    return _graph(rng, family, seed, size)
 
 
-def _ranges(rng: np.random.Generator, jobs: int, seed: int) -> ScheduleProblem:
-    tight = bool(rng.integers(2))
-    options: dict[str, Any] = {"fraction": 6.0, "optional": 1.0} if tight else {"optional": 0.15}
-    return moldable(
-        jobs, int(rng.integers(1, 4)), int(rng.choice([6, 16])), float(rng.uniform(2.0, 3.0)), seed,
-        capacity=str(rng.choice(["pool", "nodes"])), rigid=0.33, **options,
-    )  # fmt: skip
+def _graph(rng: np.random.Generator, family: str, seed: int, size: int) -> Problem:
+    kind, training = pick(rng, *GRAPHS), bool(rng.random() < 0.5)
+    options = GRAPHS[kind](rng, size // (2 if training else 1))
+    options["intensity"] = float(np.exp(rng.uniform(log(300), log(10000)))) * (10 if kind == "pipeline" else 1)
+    devices = pick(rng, 8, 16, 32, 64)
+    made: PartitionProblem = generate(
+        kind, training=training, devices=devices, device_type=pick(rng, *GPUS), seed=seed, **options
+    )
+    cluster = tight_cluster(made, float(rng.uniform(1.2, 2.0))) if rng.random() < 0.5 else made.cluster
+    if family in LARGE["throughput"]:
+        return replace(made, cluster=cluster, variant=family)
+    return StepProblem(made.graph, with_servers(cluster, min(8, devices // 2)), contention=family == "contention")
 
 
-def _bursts(rng: np.random.Generator, jobs: int) -> ScheduleProblem:
-    capacity = Pool(int(rng.integers(6, 49))) if rng.random() < 0.5 else NodePool(int(rng.integers(2, 6)), 8)
-    gpus = capacity.gpus if isinstance(capacity, Pool) else capacity.nodes * capacity.gpus
-    made: list[MoldableJob] = []
-    now, goal = 0.0, str(rng.choice(["weighted_completion", "mean_jct"]))
-    while len(made) < jobs:
-        work, serial = 1800.0 * float(rng.pareto(1.5) + 1), float(rng.uniform(0.01, 0.2))
-        burst = min(int(rng.geometric(0.35)), jobs - len(made))
-        menu = [d for d in (1, 2, 3, 5, 8, 12) if d <= gpus and (d in (1, 12) or rng.random() < 0.7)]
-        menu = [d for d in menu if d <= 8 or not isinstance(capacity, NodePool)]
-        for _ in range(burst):
-            mine = min(work, 3e5) * float(rng.uniform(0.8, 1.25))
-            seconds = tuple(max(np.ceil(mine * (serial + (1 - serial) / d) / 60.0), 1.0) * 60.0 for d in menu)
-            weight = float(rng.integers(1, 6)) if goal == "weighted_completion" else 1.0
-            made.append(MoldableJob(f"job{len(made)}", tuple(menu), seconds, np.floor(now / 60.0) * 60.0, weight))
-        now += float(rng.exponential(burst * min(work, 3e5) / gpus))
-    return ScheduleProblem(tuple(made), capacity, goal)
+def _racks(rng: np.random.Generator, nodes: int) -> dict[str, Any]:
+    each = pick(rng, 8, 16)
+    return {
+        "racks": max(1, nodes // each),
+        "nodes": each,
+        "gpus": pick(rng, 4, 8),
+        "jobs": int(nodes * rng.uniform(1.2, 2.2)),
+        "load": float(rng.uniform(0.8, 0.95)),
+        "running": pick(rng, 0.0, 0.4),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+        "down": pick(rng, 0.0, 0.0, 0.05),
+    }
+
+
+def _queue(rng: np.random.Generator, jobs: int) -> dict[str, Any]:
+    return {
+        "jobs": jobs,
+        "nodes": max(2, jobs // 64),
+        "gpus": 8,
+        "load": float(rng.uniform(1.0, 2.5)),
+        "capacity": pick(rng, "pool", "nodes"),
+        "goal": pick(rng, "weighted_completion", "mean_jct", "makespan"),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+    }

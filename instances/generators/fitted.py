@@ -64,9 +64,6 @@ class WorkloadModel:
             jobs: how many.
             seed: of the random choices.
             load: arrivals come this many times as fast.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
         """
         require_number(jobs, "jobs", positive=True, whole=True)
         require_number(load, "load", positive=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -57,59 +57,45 @@ NETWORKS: dict[str, Network] = {
 
 
 def gangs(
-    jobs: int = 16,
-    racks: int = 2,
-    nodes: int = 8,
-    gpus: int = 8,
-    load: float = 0.8,
-    seed: int = 0,
+    jobs: Annotated[int, "how many"] = 16,
+    racks: Annotated[int, "how many"] = 2,
+    nodes: Annotated[int, "of a rack"] = 8,
+    gpus: Annotated[int, "of a node"] = 8,
+    load: Annotated[
+        float,
+        "GPUs that all jobs ask for, as a share of those of the fleet; a fleet of few GPUs a job has a load of at "
+        "least a GPU a job",
+    ] = 0.8,
+    seed: Annotated[int, "of the random choices"] = 0,
     *,
-    gpu_types: str = "A100",
-    collective: str = "mixed",
-    menus: float = 0.0,
-    shares: float = 0.0,
-    selectors: float = 0.0,
-    spread: float = 0.0,
-    apart: float = 0.0,
-    whole_nodes: float = 0.0,
-    optional: float = 0.0,
-    running: float = 0.0,
-    movable: float = 0.5,
-    down: float = 0.0,
-    goal: str = "slowdown",
-    sizes: str = "",
+    gpu_types: Annotated[str, "names of the catalogue, separated by commas; racks take them in turn"] = "A100",
+    collective: Annotated[str, "ring, tree, hierarchical or ps; mixed draws one a job"] = "mixed",
+    menus: Annotated[float, "share of the jobs that may also run with half their workers"] = 0.0,
+    shares: Annotated[float, "share of the jobs of one GPU that need a part of it only"] = 0.0,
+    selectors: Annotated[
+        float, "share of the jobs that need a node with a fast disk, which every second node has"
+    ] = 0.0,
+    spread: Annotated[
+        float, "share of the jobs of several workers that allow half a node's worth of them per node"
+    ] = 0.0,
+    apart: Annotated[float, "share of the jobs that avoid the job before them"] = 0.0,
+    whole_nodes: Annotated[
+        float, "share of the jobs that take nodes for themselves; only those that fill them are asked"
+    ] = 0.0,
+    optional: Annotated[float, "share of the jobs that may be left out"] = 0.0,
+    running: Annotated[float, "share of the jobs that run already"] = 0.0,
+    movable: Annotated[float, "share of those that may be moved"] = 0.5,
+    down: Annotated[float, "share of the nodes that are not usable"] = 0.0,
+    goal: Annotated[str, "of the problem: slowdown, throughput, communication or fragmentation"] = "slowdown",
+    sizes: Annotated[
+        str, "of gangs, with weights, e.g. 1:6,2:2,8:1, instead of those above; the load is then at most the one given"
+    ] = "",
 ) -> PlacementProblem:
     """Make a batch of gang jobs and a cluster of racks of equal nodes, the same for the same arguments.
 
     Gangs are powers of two mostly, many small and few large, as in the traces of Philly and Helios; what is left to
     the demand asked for goes to some of them. Step times follow from the roofline, gradients from the numbers of
     parameters, interference from what the models load: see `speeds`.
-
-    Args:
-        jobs: how many.
-        racks: how many.
-        nodes: of a rack.
-        gpus: of a node.
-        load: GPUs that all jobs ask for, as a share of those of the fleet; a fleet of few GPUs a job has a load of at
-            least a GPU a job.
-        seed: of the random choices.
-        gpu_types: names of the catalogue, separated by commas; racks take them in turn.
-        collective: ring, tree, hierarchical or ps; mixed draws one a job.
-        menus: share of the jobs that may also run with half their workers.
-        shares: share of the jobs of one GPU that need a part of it only.
-        selectors: share of the jobs that need a node with a fast disk, which every second node has.
-        spread: share of the jobs of several workers that allow half a node's worth of them per node.
-        apart: share of the jobs that avoid the job before them.
-        whole_nodes: share of the jobs that take nodes for themselves; only those that fill them are asked.
-        optional: share of the jobs that may be left out.
-        running: share of the jobs that run already.
-        movable: share of those that may be moved.
-        down: share of the nodes that are not usable.
-        goal: of the problem: slowdown, throughput, communication or fragmentation.
-        sizes: of gangs, with weights, e.g. 1:6,2:2,8:1, instead of those above; the load is then at most the one given.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(jobs=jobs, racks=racks, nodes=nodes, gpus=gpus)
     portions = {"menus": menus, "shares": shares, "selectors": selectors, "spread": spread, "apart": apart}

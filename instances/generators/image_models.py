@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from ..arrays import require_counts
+from ..arrays import require_counts, require_flag
 from ..errors import InstanceError
 from .builder import GraphBuilder
 from .language_models import SOFTMAX_FLOPS
@@ -35,12 +36,7 @@ class FeatureMap:
 
 @dataclass(frozen=True, slots=True)
 class ConvNet:
-    """Add layers to a graph; each method returns what the layer makes.
-
-    Attributes:
-        image: pixels on a side of the images, and `batch` of them.
-        builder: collects the ops.
-    """
+    """Add layers to a graph; each method returns what the layer makes."""
 
     image: int
     batch: int
@@ -137,18 +133,14 @@ BLOCKS: dict[int, tuple[int, int, int, int]] = {
 """Blocks of the four stages by depth (table 1); two convolutions a block below 50 layers, three from there on."""
 
 
-def resnet(*, depth: int = 50, image: int = 224, batch: int = 32, classes: int = 1000) -> GraphBuilder:
-    """Build a ResNet for square images; the stride of a bottleneck is in its 3 x 3 convolution, as is usual now.
-
-    Args:
-        depth: 18, 34, 50, 101 or 152.
-        image: pixels on a side.
-        batch: images.
-        classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+def resnet(
+    *,
+    depth: Annotated[int, "18, 34, 50, 101 or 152"] = 50,
+    image: Annotated[int, "pixels on a side"] = 224,
+    batch: Annotated[int, "images"] = 32,
+    classes: Annotated[int, "outputs of the last layer"] = 1000,
+) -> GraphBuilder:
+    """Build a ResNet for square images; the stride of a bottleneck is in its 3 x 3 convolution, as is usual now."""
     require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in BLOCKS:
         raise InstanceError("depth", f"{depth!r} is not one of {', '.join(map(str, BLOCKS))}")
@@ -192,18 +184,14 @@ SIDE = 7
 """Pixels on a side of what the dense layers see; a 224-pixel image arrives at this size, others are averaged to it."""
 
 
-def vgg(*, depth: int = 16, image: int = 224, batch: int = 32, classes: int = 1000) -> GraphBuilder:
-    """Build a VGG without batch normalisation, and its loss; the default is VGG-16, 138,357,544 parameters.
-
-    Args:
-        depth: 11, 13, 16 or 19.
-        image: pixels on a side, at least 32.
-        batch: images.
-        classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+def vgg(
+    *,
+    depth: Annotated[int, "11, 13, 16 or 19"] = 16,
+    image: Annotated[int, "pixels on a side, at least 32"] = 224,
+    batch: Annotated[int, "images"] = 32,
+    classes: Annotated[int, "outputs of the last layer"] = 1000,
+) -> GraphBuilder:
+    """Build a VGG without batch normalisation, and its loss; the default is VGG-16, 138,357,544 parameters."""
     require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in CONVOLUTIONS:
         raise InstanceError("depth", f"{depth!r} is not one of {', '.join(map(str, CONVOLUTIONS))}")
@@ -222,20 +210,15 @@ def vgg(*, depth: int = 16, image: int = 224, batch: int = 32, classes: int = 10
     return net.builder
 
 
-def inception(*, auxiliary: bool = True, image: int = 299, batch: int = 32, classes: int = 1000) -> GraphBuilder:
-    """Build Inception v3 with its loss: 27,161,264 parameters, 23,834,568 without the auxiliary classifier.
-
-    Args:
-        auxiliary: add the classifier that helps training and has no part in inference.
-        image: pixels on a side, at least 299 with the auxiliary classifier and 75 without.
-        batch: images.
-        classes: outputs of the last layer.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
-    if not isinstance(auxiliary, bool):
-        raise InstanceError("auxiliary", f"{auxiliary!r} is not true or false")
+def inception(
+    *,
+    auxiliary: Annotated[bool, "add the classifier that helps training and has no part in inference"] = True,
+    image: Annotated[int, "pixels on a side, at least 299 with the auxiliary classifier and 75 without"] = 299,
+    batch: Annotated[int, "images"] = 32,
+    classes: Annotated[int, "outputs of the last layer"] = 1000,
+) -> GraphBuilder:
+    """Build Inception v3 with its loss: 27,161,264 parameters, 23,834,568 without the auxiliary classifier."""
+    require_flag(auxiliary, "auxiliary")
     require_counts(image=image, batch=batch, classes=classes)
     net = ConvNet(image, batch)
     x = _chain(net, "stem", net.input(), "1:32@3/2 2:32@3! 3:64@3 pool/2 4:80@1 5:192@3!")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,42 +24,39 @@ _HEAVIEST = 10
 
 
 def moldable(
-    jobs: int = 20,
-    nodes: int = 4,
-    gpus: int = 8,
-    load: float = 1.0,
-    seed: int = 0,
+    jobs: Annotated[int, "how many"] = 20,
+    nodes: Annotated[int, "of the cluster"] = 4,
+    gpus: Annotated[int, "of a node"] = 8,
+    load: Annotated[
+        float,
+        "work of a job on one GPU, over what the cluster does between two arrivals; they are Poisson. 0 means "
+        "that all jobs are there at time 0",
+    ] = 1.0,
+    seed: Annotated[int, "of the random choices"] = 0,
     *,
-    capacity: str = "pool",
-    goal: str = "weighted_completion",
-    grain: float = 60.0,
-    fraction: float = 0.0,
-    optional: float = 0.0,
-    rigid: float = 0.0,
+    capacity: Annotated[
+        str,
+        "pool (GPUs are counted), nodes (jobs are consolidated) or ramp (blocks of a RAMP cluster of as many "
+        "communication groups as nodes, two racks and half as many servers per rack as GPUs)",
+    ] = "pool",
+    goal: Annotated[
+        str, "of the problem; the horizon of throughput is when the last job arrives, or half the time that all need"
+    ] = "weighted_completion",
+    grain: Annotated[float, "seconds that all times are multiples of: the scheduler acts at whole rounds"] = 60.0,
+    fraction: Annotated[
+        float,
+        "maximum acceptable completion time as a fraction of the time on one GPU, drawn evenly up to this from "
+        "half of it; 0 means that there are no deadlines",
+    ] = 0.0,
+    optional: Annotated[
+        float, "share of the jobs that may be left out, at about their weight times a tenth of the median job"
+    ] = 0.0,
+    rigid: Annotated[float, "share of the jobs with one degree"] = 0.0,
 ) -> ScheduleProblem:
     """Make moldable jobs and a cluster, the same for the same arguments.
 
     The degrees of a job are the powers of two up to a largest; on d GPUs it runs (1 + c (d - 1)) / d times as long
     as on one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains.
-
-    Args:
-        jobs: how many.
-        nodes: of the cluster.
-        gpus: of a node.
-        load: work of a job on one GPU, over what the cluster does between two arrivals; they are Poisson. 0 means that
-            all jobs are there at time 0.
-        seed: of the random choices.
-        capacity: pool (GPUs are counted), nodes (jobs are consolidated) or ramp (blocks of a RAMP cluster of as many
-            communication groups as nodes, two racks and half as many servers per rack as GPUs).
-        goal: of the problem; the horizon of throughput is when the last job arrives, or half the time that all need.
-        grain: seconds that all times are multiples of: the scheduler acts at whole rounds.
-        fraction: maximum acceptable completion time as a fraction of the time on one GPU, drawn evenly up to this
-            from half of it; 0 means that there are no deadlines.
-        optional: share of the jobs that may be left out, at about their weight times a tenth of the median job.
-        rigid: share of the jobs with one degree.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(jobs=jobs, nodes=nodes, gpus=gpus)
     require_number(grain, "grain", positive=True)
@@ -73,9 +71,18 @@ def moldable(
     gap = work.mean() / (load * most) if load else 0.0
     arrival = np.floor(np.cumsum(rng.exponential(1.0, jobs)) * gap / grain) * grain
     arrival -= arrival[0]
-    made = [
-        _job(rng, i, float(work[i]), float(arrival[i]), cluster, grain, fraction, optional, rigid) for i in range(jobs)
-    ]
+
+    def job(name: str, work: float, release: float) -> MoldableJob:
+        menu = _menu(rng, work, cluster, grain)
+        if rng.random() < rigid:
+            menu = [menu[int(rng.integers(len(menu)))]]
+        weight, patience = float(rng.integers(1, _HEAVIEST + 1)), float(rng.uniform(0.5, 1.0))
+        value = weight * round(_MEDIAN / 10) if rng.random() < optional else None
+        due = release + ceil(patience * fraction * work / grain) * grain if fraction else None
+        degrees, seconds = zip(*menu, strict=True)
+        return MoldableJob(name, degrees, seconds, release, weight, due, value)
+
+    made = [job(f"job{i}", *both) for i, both in enumerate(zip(work.tolist(), arrival.tolist(), strict=True))]
     horizon = None
     if goal == "throughput":
         horizon = float(arrival[-1]) or ceil(work.sum() / most / 2 / grain) * grain
@@ -83,28 +90,16 @@ def moldable(
 
 
 def _capacity(name: str, nodes: int, gpus: int) -> Capacity:
-    if name == "pool":
-        return Pool(nodes * gpus)
-    if name == "nodes":
-        return NodePool(nodes, gpus)
+    require_choice(name, "capacity", ("pool", "nodes", "ramp"))
+    if name == "ramp" and gpus % 2:
+        raise InstanceError("gpus", f"{gpus!r} is odd: a RAMP cluster here has two racks")
     if name == "ramp":
-        if gpus % 2:
-            raise InstanceError("gpus", f"{gpus!r} is odd: a RAMP cluster here has two racks")
         return RampTopology(nodes, 2, gpus // 2)
-    raise InstanceError("capacity", f"{name!r} is not one of pool, nodes, ramp")
+    return Pool(nodes * gpus) if name == "pool" else NodePool(nodes, gpus)
 
 
-def _job(
-    rng: np.random.Generator,
-    i: int,
-    work: float,
-    release: float,
-    cluster: Capacity,
-    grain: float,
-    fraction: float,
-    optional: float,
-    rigid: float,
-) -> MoldableJob:
+def _menu(rng: np.random.Generator, work: float, cluster: Capacity, grain: float) -> list[tuple[int, float]]:
+    """Return degrees, powers of two up to a largest, and the seconds with each, of those that are of use."""
     overhead = float(rng.uniform(*_OVERHEAD))
     largest = int(rng.choice([1, 2, 4, 4, 8, 8, 16, 32]))
     menu: list[tuple[int, float]] = []
@@ -114,54 +109,32 @@ def _job(
         if not menu or seconds < menu[-1][1]:
             menu.append((degree, seconds))
         degree *= 2
-    if rng.random() < rigid:
-        menu = [menu[int(rng.integers(len(menu)))]]
-    weight, patience, may = float(rng.integers(1, _HEAVIEST + 1)), float(rng.uniform(0.5, 1.0)), rng.random() < optional
-    return MoldableJob(
-        f"job{i}",
-        tuple(d for d, _ in menu),
-        tuple(p for _, p in menu),
-        release,
-        weight,
-        release + ceil(patience * fraction * work / grain) * grain if fraction else None,
-        weight * round(_MEDIAN / 10) if may else None,
-    )
+    return menu
 
 
 DAY = 86400.0
 
 
 def arrivals(
-    jobs: int = 1000,
-    rate: float = 0.01,
-    seed: int = 0,
+    jobs: Annotated[int, "how many"] = 1000,
+    rate: Annotated[float, "jobs a second in the long run"] = 0.01,
+    seed: Annotated[int, "of the random choices"] = 0,
     *,
-    process: str = "poisson",
-    burst: float = 8.0,
-    swing: float = 0.8,
-    gpus: str = "1:1",
-    duration: str = "exponential",
-    mean: float = 3600.0,
-    spread: float = 1.5,
+    process: Annotated[
+        str,
+        "``poisson``; ``burst`` (bursts come by a Poisson process, each of a geometric number of jobs at one "
+        "instant); or ``diurnal`` (Poisson, the rate a sine over the day, by thinning: Lewis and Shedler 1979)",
+    ] = "poisson",
+    burst: Annotated[float, "mean number of jobs of a burst"] = 8.0,
+    swing: Annotated[float, "of the diurnal rate, as a share of its mean, up to 1"] = 0.8,
+    gpus: Annotated[str, "numbers of GPUs and their weights: ``1:6,2:2,8:1``"] = "1:1",
+    duration: Annotated[
+        str, "``exponential``, ``fixed``, ``uniform`` (from 0 to twice the mean) or ``lognormal``"
+    ] = "exponential",
+    mean: Annotated[float, "seconds of a job on average"] = 3600.0,
+    spread: Annotated[float, "of the logarithm of log-normal durations"] = 1.5,
 ) -> Workload:
-    """Make a workload, the same for the same arguments.
-
-    Args:
-        jobs: how many.
-        rate: jobs a second in the long run.
-        seed: of the random choices.
-        process: ``poisson``; ``burst`` (bursts come by a Poisson process, each of a geometric number of jobs at one
-            instant); or ``diurnal`` (Poisson, the rate a sine over the day, by thinning: Lewis and Shedler 1979).
-        burst: mean number of jobs of a burst.
-        swing: of the diurnal rate, as a share of its mean, up to 1.
-        gpus: numbers of GPUs and their weights: ``1:6,2:2,8:1``.
-        duration: ``exponential``, ``fixed``, ``uniform`` (from 0 to twice the mean) or ``lognormal``.
-        mean: seconds of a job on average.
-        spread: of the logarithm of log-normal durations.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+    """Make a workload, the same for the same arguments."""
     require_counts(jobs=jobs)
     require_number(seed, "seed", whole=True)
     for field, value in (("rate", rate), ("mean", mean)):
@@ -222,11 +195,7 @@ DURATIONS: dict[str, Callable[[np.random.Generator, int, float, float], FloatArr
 
 
 def sized(text: str, field: str) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the numbers of GPUs and their probabilities that ``1:6,2:2,8:1`` says.
-
-    Raises:
-        InstanceError: naming the field, if it says none.
-    """
+    """Return the numbers of GPUs and their probabilities that ``1:6,2:2,8:1`` says."""
     try:
         pairs = [(int(size), float(weight)) for size, weight in (part.split(":") for part in text.split(","))]
     except ValueError:

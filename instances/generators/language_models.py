@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
+from typing import Annotated
 
 from ..arrays import require_counts, require_number
 from ..errors import InstanceError
@@ -27,26 +28,15 @@ GELU_FLOPS = 8
 
 def bert(
     *,
-    layers: int = 12,
-    hidden: int = 768,
-    heads: int = 12,
-    sequence: int = 128,
-    batch: int = 32,
-    vocabulary: int = 30522,
-    positions: int = 512,
+    layers: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    hidden: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 768,
+    heads: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    sequence: Annotated[int, "tokens in a sample, at most `positions`"] = 128,
+    batch: Annotated[int, "samples"] = 32,
+    vocabulary: Annotated[int, "rows of the token embedding"] = 30522,
+    positions: Annotated[int, "rows of the position embedding"] = 512,
 ) -> GraphBuilder:
-    """Build BERT's encoder with its pooler (Devlin et al., NAACL 2019); the defaults are BERT-base.
-
-    Args:
-        layers, hidden, heads: of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide.
-        sequence: tokens in a sample, at most `positions`.
-        batch: samples.
-        vocabulary: rows of the token embedding.
-        positions: rows of the position embedding.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+    """Build BERT's encoder with its pooler (Devlin et al., NAACL 2019); the defaults are BERT-base."""
     shape = _Shape(layers, hidden, heads, sequence, batch, vocabulary)
     if sequence > positions:
         raise InstanceError("sequence", f"{sequence!r} is more than the {positions!r} positions")
@@ -70,25 +60,16 @@ def bert(
 
 def gpt(
     *,
-    layers: int = 12,
-    hidden: int = 768,
-    heads: int = 12,
-    context: int = 1024,
-    batch: int = 8,
-    vocabulary: int = 50257,
+    layers: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    hidden: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 768,
+    heads: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    context: Annotated[int, "tokens in a sample, and rows of the position embedding"] = 1024,
+    batch: Annotated[int, "samples"] = 8,
+    vocabulary: Annotated[int, "rows of the token embedding, which the output head keeps a copy of"] = 50257,
 ) -> GraphBuilder:
     """Build a GPT-2 (Radford et al., 2019) with its tied output head and loss; the defaults are GPT-2 small.
 
     A layer has 14 forward ops: ``generate("gpt", layers=178)`` has 4,996 ops, backward ones included.
-
-    Args:
-        layers, hidden, heads: of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide.
-        context: tokens in a sample, and rows of the position embedding.
-        batch: samples.
-        vocabulary: rows of the token embedding, which the output head keeps a copy of.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(context=context)
     shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
@@ -169,34 +150,27 @@ def _feed_forward(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
 
 def moe(
     *,
-    layers: int = 12,
-    hidden: int = 768,
-    heads: int = 12,
-    context: int = 1024,
-    batch: int = 8,
-    vocabulary: int = 50257,
-    experts: int = 8,
-    top_k: int = 2,
-    capacity: float = 1.0,
+    layers: Annotated[int, "of the decoder, at least 2; the second, fourth and so on have experts"] = 12,
+    hidden: Annotated[
+        int, "of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide"
+    ] = 768,
+    heads: Annotated[
+        int, "of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide"
+    ] = 12,
+    context: Annotated[int, "tokens in a sample, and rows of the position embedding"] = 1024,
+    batch: Annotated[int, "samples"] = 8,
+    vocabulary: Annotated[int, "rows of the token embedding, which the output head keeps a copy of"] = 50257,
+    experts: Annotated[int, "of each layer that has some"] = 8,
+    top_k: Annotated[int, "experts a token goes to"] = 2,
+    capacity: Annotated[
+        float, "tokens an expert has room for, as a multiple of an even share; rounded up, and filled"
+    ] = 1.0,
 ) -> GraphBuilder:
     """Build a GPT whose every second feed-forward block is a choice among experts, with its tied head and loss.
 
     All experts are ops, so that they can be spread over devices. The default has 322,818,816 parameters, of which a
     token uses 152,811,264: those of 2 of 8 experts in 6 layers, and all others. Every expert has its own dispatch op,
     which reads all tokens, as a mask does, and hands on the expert's share; tokens choose evenly.
-
-    Args:
-        layers: of the decoder, at least 2; the second, fourth and so on have experts.
-        hidden, heads: of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide.
-        context: tokens in a sample, and rows of the position embedding.
-        batch: samples.
-        vocabulary: rows of the token embedding, which the output head keeps a copy of.
-        experts: of each layer that has some.
-        top_k: experts a token goes to.
-        capacity: tokens an expert has room for, as a multiple of an even share; rounded up, and filled.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(context=context, experts=experts, top_k=top_k)
     require_number(capacity, "capacity", positive=True)
@@ -237,26 +211,16 @@ LSTM_FLOPS = 9
 
 def gnmt(
     *,
-    layers: int = 8,
-    hidden: int = 1024,
-    source: int = 25,
-    target: int = 25,
-    batch: int = 128,
-    vocabulary: int = 32320,
+    layers: Annotated[int, "of the encoder, and of the decoder, at least 2"] = 8,
+    hidden: Annotated[int, "width of layers and embeddings"] = 1024,
+    source: Annotated[int, "tokens in a sentence of either language"] = 25,
+    target: Annotated[int, "tokens in a sentence of either language"] = 25,
+    batch: Annotated[int, "sentence pairs"] = 128,
+    vocabulary: Annotated[int, "rows of either embedding, and outputs of the classifier"] = 32320,
 ) -> GraphBuilder:
     """Build GNMT with attention and its loss; the default has 8 layers a side and 277,717,568 parameters.
 
     PipeDream's ``gnmt_large`` is the default, its ``gnmt`` has ``layers=4, source=48, target=47, batch=32``.
-
-    Args:
-        layers: of the encoder, and of the decoder, at least 2.
-        hidden: width of layers and embeddings.
-        source, target: tokens in a sentence of either language.
-        batch: sentence pairs.
-        vocabulary: rows of either embedding, and outputs of the classifier.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     net = _Translator(layers, hidden, source, target, batch, vocabulary)
     memory = _encoder(net)

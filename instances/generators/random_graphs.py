@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from ..arrays import require_counts, require_number, require_share
@@ -14,27 +16,19 @@ from .builder import ELEMENT_BYTES, GraphBuilder
 
 def layered(
     *,
-    ops: int = 100,
-    layers: int = 20,
-    degree: float = 1.5,
-    flops: float = 1e11,
-    intensity: float = 1000.0,
-    seed: int = 0,
+    ops: Annotated[int, "forward ops"] = 100,
+    layers: Annotated[int, "at most `ops`; each has at least one"] = 20,
+    degree: Annotated[
+        float,
+        "edges per op past the first layer, on average, at least 1. Those past the first come from any earlier layer",
+    ] = 1.5,
+    flops: Annotated[float, "median of an op's FLOPs, which are log-normal"] = 1e11,
+    intensity: Annotated[
+        float, "median of FLOPs per byte an op sends, log-normal too: the larger, the cheaper communication"
+    ] = 1000.0,
+    seed: Annotated[int, "of the local random generator"] = 0,
 ) -> GraphBuilder:
-    """Build `ops` forward ops spread over `layers`; an op past the first layer has a predecessor in the layer before.
-
-    Args:
-        ops: forward ops.
-        layers: at most `ops`; each has at least one.
-        degree: edges per op past the first layer, on average, at least 1. Those past the first come from any
-            earlier layer.
-        flops: median of an op's FLOPs, which are log-normal.
-        intensity: median of FLOPs per byte an op sends, log-normal too: the larger, the cheaper communication.
-        seed: of the local random generator.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+    """Build `ops` forward ops spread over `layers`; past the first an op has a predecessor in the layer before."""
     draw = _Draw(flops, intensity, seed)
     require_counts(ops=ops, layers=layers)
     require_number(degree, "degree")
@@ -54,19 +48,15 @@ def layered(
 
 
 def fork_join(
-    *, stages: int = 10, width: int = 4, depth: int = 3, flops: float = 1e11, intensity: float = 1000.0, seed: int = 0
+    *,
+    stages: Annotated[int, "fork-join pairs; a join is the next fork"] = 10,
+    width: Annotated[int, "branches of a stage, from 2 (or `width` if less) up to this many"] = 4,
+    depth: Annotated[int, "ops of a branch, from 1 up to this many"] = 3,
+    flops: Annotated[float, "see `layered`"] = 1e11,
+    intensity: Annotated[float, "see `layered`"] = 1000.0,
+    seed: Annotated[int, "see `layered`"] = 0,
 ) -> GraphBuilder:
-    """Build a chain of `stages`, each a fork, up to `width` branches of up to `depth` forward ops, and a join.
-
-    Args:
-        stages: fork-join pairs; a join is the next fork.
-        width: branches of a stage, from 2 (or `width` if less) up to this many.
-        depth: ops of a branch, from 1 up to this many.
-        flops, intensity, seed: see `layered`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
-    """
+    """Build a chain of `stages`, each a fork, up to `width` branches of up to `depth` forward ops, and a join."""
     draw = _Draw(flops, intensity, seed)
     require_counts(stages=stages, width=width, depth=depth)
     join = draw.op("join0")
@@ -101,21 +91,20 @@ class _Draw:
 
 
 def series_parallel(
-    *, ops: int = 100, series: float = 0.5, flops: float = 1e11, intensity: float = 1000.0, seed: int = 0
+    *,
+    ops: Annotated[int, "forward ops"] = 100,
+    series: Annotated[
+        float, "chance of a step in series, from 0 (every new op has a way around it) to 1 (a chain)"
+    ] = 0.5,
+    flops: Annotated[float, "see `layered`"] = 1e11,
+    intensity: Annotated[float, "see `layered`"] = 1000.0,
+    seed: Annotated[int, "see `layered`"] = 0,
 ) -> GraphBuilder:
     """Grow a series-parallel graph from one edge, an op at a time, until it has `ops` forward ops.
 
     An edge u -> v, each as likely, gets the new op w: in series (u -> w -> v instead) or in parallel (u -> w -> v
     beside). All two-terminal series-parallel graphs without double edges can come out, and no others: they are those
     that the reverse steps take back to one edge (Valdes, Tarjan and Lawler, SIAM J. Comput. 11(2), 1982).
-
-    Args:
-        ops: forward ops.
-        series: chance of a step in series, from 0 (every new op has a way around it) to 1 (a chain).
-        flops, intensity, seed: see `layered`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
     require_counts(ops=ops)
@@ -147,29 +136,20 @@ def series_parallel(
 
 def pipeline(
     *,
-    stages: int = 8,
-    micro_batches: int = 4,
-    flops: float = 1e12,
-    intensity: float = 20000.0,
-    spread: float = 0.3,
-    seed: int = 0,
+    stages: Annotated[int, "forward ops of a micro-batch"] = 8,
+    micro_batches: Annotated[int, "how many there are, all alike"] = 4,
+    flops: Annotated[float, "median of a stage's FLOPs, which are log-normal; backward twice as many"] = 1e12,
+    intensity: Annotated[
+        float, "median of FLOPs per byte a stage sends, log-normal too: the larger, the cheaper communication"
+    ] = 20000.0,
+    spread: Annotated[float, "standard deviation of the logarithm of the FLOPs: 0 makes all stages equal"] = 0.3,
+    seed: Annotated[int, "of the local random generator"] = 0,
 ) -> GraphBuilder:
     """Build a chain of `stages` that `micro_batches` pass one by one, forward and, in training, backward.
 
     All that a stage does to any micro-batch happens on one device, where its weights are (Huang et al., "GPipe",
     NeurIPS 2019). Which stages share a device, and the order of micro-batches there, are left open. The defaults
     are of the size of one layer of a large transformer: 64 ops in training.
-
-    Args:
-        stages: forward ops of a micro-batch.
-        micro_batches: how many there are, all alike.
-        flops: median of a stage's FLOPs, which are log-normal; backward twice as many.
-        intensity: median of FLOPs per byte a stage sends, log-normal too: the larger, the cheaper communication.
-        spread: standard deviation of the logarithm of the FLOPs: 0 makes all stages equal.
-        seed: of the local random generator.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_counts(stages=stages, micro_batches=micro_batches)
     require_number(spread, "spread")

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from .stages import TensorMenu as TensorMenu
     from .stages import megatron as megatron
 else:
-    __getattr__ = exported(
-        __name__, {"..kinds": "Plan", ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron"}
-    )
+    __getattr__ = exported(__name__, __file__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,10 +145,6 @@ class LatencyProblem(GraphProblem):
     An op on a host starts when its inputs are there; a host has as many cores as are asked for. An accelerator runs its
     ops as one call: that starts when all results it needs are on the host, takes the transfers of these, the compute of
     its ops and the transfers of what others need, and then has all its results on the host.
-
-    Attributes:
-        graph: the job, a forward pass.
-        cluster: the devices.
     """
 
     objective: ClassVar[str] = "latency"

@@ -16,12 +16,4 @@ if TYPE_CHECKING:
     from .problem import Running as Running
     from .proximity import Proximity as Proximity
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            ".fleet": "Fleet",
-            ".job": "Demand Expected GangJob SpeedModel Task",
-            ".problem": "PlacementPlan PlacementProblem Running",
-            ".proximity": "Proximity",
-        },
-    )
+    __getattr__ = exported(__name__, __file__)

@@ -155,7 +155,6 @@ def _shares(
 
 
 def _distinct(job: IntArray, member: IntArray, count: int) -> FloatArray:
-    """Return over how many members each job spreads, (count,)."""
     return np.bincount(distinct(job, member)[0][0], minlength=count).astype(float)
 
 
@@ -197,16 +196,7 @@ def best_rate(problem: PlacementProblem) -> FloatArray:
 
 
 def _alone(problem: PlacementProblem, job: GangJob, degree: int, compute: float, *, gpus: int, link: float) -> float:
-    """Return the seconds of a step of a job alone, its workers spread evenly over as few nodes as hold them.
-
-    Args:
-        problem: the problem.
-        job: one of its jobs.
-        degree: how many workers.
-        compute: seconds of a worker on the GPUs that suit it best.
-        gpus: of the largest node.
-        link: the fastest inside a node, bytes/s.
-    """
+    """Return the seconds of a step of a job alone, its workers spread evenly over as few nodes as hold them."""
     k = problem.speeds.models.index(job.model)
     size, overlap = float(problem.speeds.gradient[k]), float(problem.speeds.overlap[k])
     room = int(gpus / job.worker.gpu) if job.worker.gpu else degree

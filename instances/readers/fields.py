@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..arrays import require_number
+from ..arrays import plain, require_number
 from ..errors import InstanceError
 
 MISSING = object()
@@ -78,8 +76,3 @@ class Index:
             return self.position[str(name)]
         except KeyError:
             raise InstanceError(where, f"{name!r} is not an op of the graph") from None
-
-
-def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value it holds."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, require_number
-from ..errors import InstanceError, unknown
+from ..arrays import FloatArray, IntArray, require_choice, require_number
+from ..errors import InstanceError, in_file
 from ..intake import as_float, read_json, read_text
-from .trace_rows import built_rows
+from .trace_rows import built_rows, number, text, whole
 
 _COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
@@ -64,23 +64,12 @@ def looks_like_gavel(line: str) -> bool:
 
 
 def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:
-    """Read a trace.
-
-    Args:
-        path: the file.
-        skip_bad: leave bad lines out and say which, instead of refusing the file.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
-    source = fspath(path)
+    """Read a trace."""
     rows = ((i, line.split("\t")) for i, line in enumerate(read_text(path, gzip=True).splitlines(), 1) if line.strip())
-    try:
+    with in_file(path):
         jobs, skipped = built_rows((_COLUMNS, rows), _job, skip_bad)
-    except InstanceError as error:
-        raise error.of(source) from None
     if not jobs:
-        raise InstanceError("content", f"there is no job; {len(skipped)} bad lines were skipped", source)
+        raise InstanceError("content", f"there is no job; {len(skipped)} bad lines were skipped", fspath(path))
     names, models, gpus, steps, weights, submits = zip(*jobs, strict=True)
     return GavelTrace(
         names,
@@ -94,19 +83,8 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
 
 
 def _job(row: dict[str, str], line: int) -> _Row:
-    if not row["model"].strip():
-        raise InstanceError("model", "is empty")
-    steps, gpus = (_number(row[name], name, whole=True) for name in ("steps", "GPUs"))
-    weight, arrival = _number(row["weight"], "weight"), _number(row["arrival"], "arrival", zero=True)
-    return str(line - 1), row["model"].strip(), int(gpus), int(steps), weight, arrival
-
-
-def _number(cell: str, field: str, *, whole: bool = False, zero: bool = False) -> float:
-    """Return a finite number above 0, or from 0 on."""
-    value = as_float(cell, field, positive=not zero)
-    if whole and (value != int(value) or value >= 2**31):
-        raise InstanceError(field, f"{cell!r} is not a whole number below 2^31")
-    return value
+    weight = as_float(row["weight"], "weight", positive=True)
+    return str(line - 1), text(row, "model"), whole(row, "GPUs"), whole(row, "steps"), weight, number(row, "arrival")
 
 
 _MODEL_GPUS = re.compile(r"\('(.+)', (\d{1,9})\)")
@@ -125,13 +103,8 @@ class Throughputs:
     speed: dict[tuple[str, str, int], float]
 
     def of(self, kind: str, model: str, gpus: int) -> float:
-        """Return the steps a second of a model on `gpus` GPUs of a type.
-
-        Raises:
-            InstanceError: if it was not measured.
-        """
-        if kind not in self.types:
-            raise InstanceError("type", unknown(kind, self.types))
+        """Return the steps a second of a model on `gpus` GPUs of a type."""
+        require_choice(kind, "type", self.types)
         try:
             return self.speed[kind, model, gpus]
         except KeyError:
@@ -139,21 +112,15 @@ class Throughputs:
 
 
 def read_throughputs(path: str | PathLike[str]) -> Throughputs:
-    """Read the table; speeds beside another job and across servers are left to `read_measured`.
-
-    Raises:
-        InstanceError: naming file, place and the value found.
-    """
+    """Read the table; speeds beside another job and across servers are left to `read_measured`."""
     speed: dict[tuple[str, str, int], float] = {}
     types: list[str] = []
-    try:
+    with in_file(path):
         for kind, rows in throughput_tables(read_json(path)).items():
             types.append(kind.lower())
             for place, (model, gpus), row in rows:
                 require_number(row.get("null"), f"{place}.null")
                 speed[kind.lower(), model, gpus] = float(row["null"])
-    except InstanceError as error:
-        raise error.of(fspath(path)) from None
     return Throughputs(tuple(types), speed)
 
 
@@ -162,11 +129,7 @@ Table = list[tuple[str, tuple[str, int], dict[str, Any]]]
 
 
 def throughput_tables(data: Any) -> dict[str, Table]:
-    """Return the rows of ``simulation_throughputs.json`` by GPU type, those across servers left out.
-
-    Raises:
-        InstanceError: naming the place of what is no such row.
-    """
+    """Return the rows of ``simulation_throughputs.json`` by GPU type, those across servers left out."""
     if not isinstance(data, dict) or not data:
         raise InstanceError("content", "is not a table of GPU types")
     found: dict[str, Table] = {}

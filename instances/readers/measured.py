@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, require
-from ..errors import ENTRIES, InstanceError
+from ..errors import ENTRIES, InstanceError, in_file
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
 from .together import Together, looks_like_together, read_together
 from .trace_rows import built_rows
 
+_number = partial(as_float, positive=True)
 _PLACEMENT = re.compile(r"[1-9]+")
 _SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")
 
@@ -87,28 +89,21 @@ class Servers:
 
 
 def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | Together]:
-    """Read a file of one of the formats; Gavel's has pairs of each GPU type.
-
-    Raises:
-        InstanceError: naming file, place and the value found.
-    """
-    source = fspath(path)
-    text = read_text(path)
-    try:
+    """Read a file of one of the formats; Gavel's has pairs of each GPU type."""
+    text, name = read_text(path), Path(path).stem
+    with in_file(path):
         if text.lstrip().startswith("{"):
             return list(_gavel(text))
         rows = [row for _, row in csv_rows(text)]
         if rows and rows[0][:2] == ["placement", "local_bsz"]:
-            return [_pollux(rows, Path(source).stem.removesuffix("-placements"))]
+            return [_pollux(rows, name.removesuffix("-placements"))]
         if rows and rows[0] == list(_SERVERS):
-            return [_servers(rows, Path(source).stem)]
+            return [_servers(rows, name)]
         if rows and looks_like_together(rows[0]):
-            return [read_together(text, Path(source).stem)]
+            return [read_together(text, name)]
         if rows and rows[0][:1] == [""] and len(rows[0]) == len(rows) > 1:
-            return [_matrix(rows, Path(source).stem)]
-    except InstanceError as error:
-        raise error.of(source) from None
-    raise InstanceError("content", f"{text.lstrip()[:60]!r} begins no known format of measured speeds", source)
+            return [_matrix(rows, name)]
+    raise InstanceError("content", f"{text.lstrip()[:60]!r} begins no known format of measured speeds", fspath(path))
 
 
 def _gavel(text: str) -> list[Pairs]:
@@ -179,7 +174,3 @@ def _servers(rows: list[list[str]], name: str) -> Servers:
         seconds = table[:, 5, None] / table[:, :3]
     require(np.isfinite(seconds) & (seconds > 0), seconds, "seconds", "of a step is out of all bounds")
     return Servers(name, tuple(row[0] for row in rows[1:]), table[:, 3], table[:, 4], seconds)
-
-
-def _number(value: object, field: str) -> float:
-    return as_float(value, field, positive=True)

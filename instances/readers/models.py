@@ -13,8 +13,8 @@ from zipfile import is_zipfile
 from ..devices import server
 from ..errors import InstanceError, extra
 from ..generators.builder import GraphBuilder
+from ..graph import OpGraph
 from ..intake import read_bytes
-from ..partition import PartitionProblem
 
 _HINT = "export the model with fixed sizes (torch.onnx.export without dynamic_shapes), or use gangplan profile"
 _UNKNOWN = ("Einsum", "LSTM", "GRU", "RNN", "Attention", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger")
@@ -30,11 +30,7 @@ class Loaded(NamedTuple):
 
 
 def load_onnx(path: str) -> Loaded:
-    """Load a model with the shapes of its tensors; weights in files of their own are not needed.
-
-    Raises:
-        InstanceError: if the package or the file is not there, or the file is no model.
-    """
+    """Load a model with the shapes of its tensors; weights in files of their own are not needed."""
     if find_spec("onnx") is None:
         raise InstanceError("onnx", f"is not installed; {extra('onnx')}")
     onnx, content = import_module("onnx"), read_bytes(path)
@@ -46,11 +42,7 @@ def load_onnx(path: str) -> Loaded:
 
 
 def load_exported(path: str) -> Loaded:
-    """Load a program that `torch.export.save` wrote, to be traced as `gangplan profile` does.
-
-    Raises:
-        InstanceError: if torch or the file is not there, or the file is no such program.
-    """
+    """Load a program that `torch.export.save` wrote, to be traced as `gangplan profile` does."""
     from ..torch_model.load import Model, require_torch
 
     require_torch()
@@ -65,7 +57,8 @@ def load_exported(path: str) -> Loaded:
     try:
         program = export.load(archive)
         args, kwargs = program.example_inputs or ((), {})
-        return Loaded(Model(path, program.module(), args, kwargs), "an exported program", model_problem)
+        model = Model(path, program.module(), args, kwargs)
+        return Loaded(model, "an exported program", model_problem)
     except Exception as error:
         raise InstanceError("content", f"is no exported program: {str(error).splitlines()[0]}") from None
 
@@ -74,27 +67,8 @@ LOADERS = {".onnx": load_onnx, ".pt2": load_exported}
 """By the endings of files: a model has no first bytes that tell."""
 
 
-def from_onnx(
-    graph: Any,
-    *,
-    devices: int = 4,
-    device_type: str = "A100",
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-    training: bool = False,
-) -> PartitionProblem:
-    """Build the problem of a model's graph on a server; numbers count 16 bits, as in generated graphs.
-
-    Args:
-        graph: of ONNX, its shapes inferred.
-        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.
-        variant: of the partition problem.
-        training: add the backward ops.
-
-    Raises:
-        InstanceError: naming the op whose sizes or products are not known.
-    """
+def from_onnx(graph: Any, *, device_type: str = "A100", training: bool = False) -> OpGraph:
+    """Build the graph of an ONNX graph, its shapes inferred; numbers count 16 bits, as in generated graphs."""
     weights = {x.name: tuple(x.dims) for x in graph.initializer}
     sizes = {x.name: _sizes(x) for x in (*graph.input, *graph.value_info, *graph.output)} | weights
     made: dict[str, str] = {}
@@ -110,8 +84,7 @@ def from_onnx(
         sources = dict.fromkeys(made[x] for x in node.input if x in made)
         builder.op(name, *sources, flops=_flops(node, inside, output), output=output, parameters=parameters)
         made |= dict.fromkeys(node.output, name)
-    cluster = server(devices, device_type, memory, bandwidth)
-    return PartitionProblem(builder.graph(cluster.device_types[0], training=training), cluster, variant)
+    return builder.graph(*server(1, device_type).device_types, training=training)
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:

@@ -17,7 +17,6 @@ from ..errors import InstanceError
 from ..graph import OpGraph
 from ..partition import PartitionProblem
 from .fields import Index, classes, flag, label, number, objects
-from .overrides import with_cluster
 
 
 def recognises(data: dict[str, Any]) -> bool:
@@ -29,27 +28,11 @@ def recognises(data: dict[str, Any]) -> bool:
     return isinstance(first, dict) and bool({"fpgaLatency", "cpuLatency", "supportedOnFpga"} & first.keys())
 
 
-def from_msr(
-    data: dict[str, Any],
-    *,
-    devices: int | None = None,
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-) -> PartitionProblem:
+def from_msr(data: dict[str, Any], *, devices: int | None = None) -> PartitionProblem:
     """Build the problem of a parsed file.
 
-    Device types are ``accelerator`` and ``cpu``, a host; devices come in that order.
-
-    Args:
-        data: the parsed file.
-        devices: accelerators, instead of the file's ``maxFPGAs``.
-        memory: bytes of an accelerator, instead of ``maxSizePerFPGA``.
-        bandwidth: transfer costs are divided by this, instead of by 1.
-        variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming the field and the value found.
+    Device types are ``accelerator`` and ``cpu``, a host; devices come in that order. The bandwidth is 1, and
+    `devices` accelerators are instead of the file's.
     """
     accelerators = number(data, "maxFPGAs", whole=True)
     cpus = number(data, "maxCPUs", whole=True)
@@ -62,9 +45,7 @@ def from_msr(
     if not accelerators and not cpus:
         raise InstanceError("maxFPGAs", f"{accelerators!r} accelerators and {cpus!r} CPUs leave no device")
     groups = (DeviceType("accelerator", memory=capacity), accelerators), (DeviceType("cpu", host=True), cpus)
-    cluster = Cluster.flat(*groups, bandwidth=1.0, name="host")
-    problem = PartitionProblem(_graph(data), cluster, variant)
-    return with_cluster(problem, None, memory, bandwidth)
+    return PartitionProblem(_graph(data), Cluster.flat(*groups, bandwidth=1.0, name="host"))
 
 
 def _graph(data: dict[str, Any]) -> OpGraph:

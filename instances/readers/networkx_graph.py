@@ -1,4 +1,4 @@
-"""Read and write networkx graphs, as objects and as the JSON and GraphML that networkx writes.
+"""Read and write networkx graphs, as objects and as the JSON and GraphML that networkx writes; read DOT's digraphs.
 
 Node attributes: ``time`` (seconds: one number, or one per device type, null where a type cannot run the op),
 ``memory``, ``parameter_bytes``, ``activation_bytes`` (bytes), ``colocation`` (whole number or name), ``backward``
@@ -8,17 +8,17 @@ activations together. Edge attribute: ``bytes``, by default its source's ``activ
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, require_number
-from ..devices import server
+from ..arrays import FloatArray, plain, require_number
 from ..errors import ENTRIES, InstanceError
 from ..graph import OpGraph
-from ..partition import PartitionProblem
-from .fields import Index, classes, flag, label, number, objects, plain
+from .fields import Index, classes, flag, label, number, objects
 
 
 def recognises(data: dict[str, Any]) -> bool:
@@ -26,27 +26,8 @@ def recognises(data: dict[str, Any]) -> bool:
     return "elements" in data or ("nodes" in data and bool({"links", "edges", "adjacency", "directed"} & data.keys()))
 
 
-def from_node_link(
-    data: dict[str, Any],
-    *,
-    devices: int = 4,
-    device_type: str | None = None,
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-) -> PartitionProblem:
-    """Build the problem of parsed node-link JSON on a server, for a graph has no cluster.
-
-    Args:
-        data: the parsed file.
-        devices, memory, bandwidth: see `gangplan.instances.devices.server`.
-        device_type: what the server is made of; by default the first type that times are given for, and an
-            A100 where they are plain numbers.
-        variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming the field and the value found.
-    """
+def from_node_link(data: dict[str, Any], *, device_type: str | None = None) -> OpGraph:
+    """Build the graph of parsed node-link JSON; a time that is one number is for `device_type`, an A100 by default."""
     if not flag(data, "directed", "graph", True):
         raise InstanceError("directed", "false means no order among the ops; a DiGraph is wanted")
     data = _flat(data)
@@ -56,9 +37,7 @@ def from_node_link(
         (_label(edge, _SOURCE, f"{key}[{i}]"), _label(edge, _TARGET, f"{key}[{i}]"), edge)
         for i, edge in enumerate(objects(data, key))
     ]
-    graph = _build(nodes, edges, device_type, key)
-    cluster = server(devices, graph.device_types[0] if device_type is None else device_type, memory, bandwidth)
-    return PartitionProblem(graph, cluster, variant)
+    return _build(nodes, edges, device_type, key)
 
 
 _ID, _SOURCE, _TARGET = ("id", "name"), ("source", "from"), ("target", "to")
@@ -95,11 +74,7 @@ def _flat(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def graphml(text: str) -> dict[str, Any]:
-    """Return node-link data of GraphML.
-
-    Raises:
-        InstanceError: if it is none.
-    """
+    """Return node-link data of GraphML."""
     try:
         graph = import_module("networkx").parse_graphml(text)
     except Exception as error:  # of the XML parser, or of networkx
@@ -234,3 +209,57 @@ def _twins(records: list[dict[str, Any]], index: Index) -> list[int]:
                 raise InstanceError(f"nodes[{i}].twin", f"{record['twin']!r} makes two twins of one op")
             twin[a] = b
     return twin
+
+
+_SPACE = r"(?:[\s;]|//[^\n]*|/\*.*?\*/|^\#[^\n]*)*"
+_NAME = r'(?:"(?:[^"\\]|\\.)*"|-?[\w.]+)'
+_END = rf"{_NAME}(?:\s*:\s*{_NAME})*"  # with a port
+_GIVEN = r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]'
+_FLAGS = re.DOTALL | re.MULTILINE
+_BLANK = re.compile(_SPACE, _FLAGS)
+_HEAD = re.compile(rf"{_SPACE}(?:strict\s+)?(di)?graph\b\s*(?:{_NAME})?\s*\{{", _FLAGS | re.IGNORECASE)
+_SILENT = re.compile(
+    rf"{_SPACE}(?:{_NAME}\s*=\s*{_NAME}|(?:node|edge|graph)\s*{_GIVEN}|subgraph\s*(?:{_NAME})?|\{{|\}})", _FLAGS
+)
+_STATEMENT = re.compile(rf"{_SPACE}({_END}(?:\s*->\s*{_END})*)\s*((?:{_GIVEN}\s*)*)", _FLAGS)
+_PAIR = re.compile(rf"({_NAME})\s*=\s*({_NAME})", _FLAGS)
+
+
+def is_dot(text: str) -> bool:
+    """Say whether a text begins as a graph does."""
+    return _HEAD.match(text) is not None
+
+
+def dot_link(text: str) -> dict[str, Any]:
+    """Return node-link data; ports, defaults and the frames of subgraphs say nothing about ops."""
+    head = _HEAD.match(text)
+    at = head.end() if head else 0
+    nodes: dict[str, dict[str, Any]] = {}
+    edges: list[dict[str, Any]] = []
+    while match := _SILENT.match(text, at) or _STATEMENT.match(text, at):
+        at = match.end()
+        if match.re is _SILENT:
+            continue
+        ends = [_word(word) for word in re.findall(rf"({_NAME})(?:\s*:\s*{_NAME})*", match[1], _FLAGS)]
+        given = {_word(key): _value(_word(value)) for key, value in _PAIR.findall(match[2])}
+        for end in ends:
+            nodes.setdefault(end, {"id": end})
+        if len(ends) == 1:
+            nodes[ends[0]].update({key: value for key, value in given.items() if key != "id"})
+        edges += [given | {"source": a, "target": b} for a, b in pairwise(ends)]
+    at = _BLANK.match(text, at).end()  # type: ignore[union-attr] # nothing matches too
+    if at < len(text):
+        line = text.count("\n", 0, at) + 1
+        raise InstanceError(f"line {line}", f"{text[at:].splitlines()[0]!r} is not understood")
+    return {"directed": bool(head and head[1]), "nodes": list(nodes.values()), "edges": edges}
+
+
+def _word(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def _value(word: str) -> float | str:
+    try:
+        return float(word)
+    except ValueError:
+        return word

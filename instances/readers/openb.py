@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ..cluster import Level, TreeTopology
-from ..errors import InstanceError
+from ..errors import InstanceError, in_file
 from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
 from .trace_formats import MEBIBYTE, MILLI
-from .trace_rows import built_rows, table
+from .trace_rows import built_rows, table, text, whole
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")
@@ -34,13 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The pods of a list.
-
-    Attributes:
-        names: of the pods.
-        tasks: what each needs, in the same order.
-        skipped: rows left out because they are wrong; 0 unless that was asked for.
-    """
+    """The pods of a list."""
 
     names: tuple[str, ...]
     tasks: tuple[Task, ...]
@@ -48,19 +42,11 @@ class Pods:
 
 
 def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
-    """Read a node list.
-
-    Args:
-        path: the file.
-        skip_bad: leave rows out that are wrong, instead of raising.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
+    """Read a node list."""
     rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad)
     number = {model: i for i, model in enumerate(dict.fromkeys(node.model for node in rows if node.gpus))}
     amounts = np.array([[node.cpu, node.memory, node.gpus] for node in rows], dtype=np.float64)
-    try:
+    with in_file(path):
         return Fleet(
             names=tuple(node.name for node in rows),
             gpu_types=tuple(number) or ("none",),
@@ -71,20 +57,10 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
             link=np.full(len(rows), LINK),
             topology=TreeTopology.regular((Level("cluster", NIC),), (len(rows),)),
         )
-    except InstanceError as error:
-        raise error.of(str(fspath(path))) from None
 
 
 def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
-    """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model.
-
-    Args:
-        path: the file.
-        skip_bad: leave rows out that are wrong, and count them, instead of raising.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
-    """
+    """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model."""
     rows, skipped = _read(path, POD_COLUMNS, _pod, skip_bad)
     return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), len(skipped))
 
@@ -93,9 +69,9 @@ def _read(
     path: str | PathLike[str], columns: tuple[str, ...], build: Callable[[Row, int], T], skip_bad: bool
 ) -> tuple[list[T], list[str]]:
     """Return what `build` makes of each row, and what is wrong with those left out."""
-    text = read_text(path)
-    try:
-        header, rows = table(text)
+    content = read_text(path)
+    with in_file(path):
+        header, rows = table(content)
         for name in columns:
             if header.count(name) != 1:
                 wrong = "is there twice" if name in header else f"is not one of the columns {', '.join(header)}"
@@ -103,8 +79,6 @@ def _read(
         made, skipped = built_rows((header, rows), build, skip_bad, unique=columns[0])
         if not made:
             raise InstanceError("content", f"has no {'usable ' if skipped else ''}row")
-    except InstanceError as error:
-        raise error.of(str(fspath(path))) from None
     return made, skipped
 
 
@@ -119,39 +93,23 @@ class Node(NamedTuple):
 
 
 def _node(row: Row, line: int) -> Node:
-    gpus, model = _whole(row, "gpu"), _model(row["model"])
+    gpus, model = whole(row, "gpu", 0), _model(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
-    return Node(named(row, "sn"), _whole(row, "cpu_milli"), _whole(row, "memory_mib"), gpus, model)
-
-
-def named(row: Row, key: str) -> str:
-    """Return a name."""
-    name = row[key].strip()
-    if not name:
-        raise InstanceError(key, f"{name!r} is not a name")
-    return name
+    return Node(text(row, "sn"), whole(row, "cpu_milli", 0), whole(row, "memory_mib", 0), gpus, model)
 
 
 def _pod(row: Row, line: int) -> tuple[str, Task]:
-    gpus, milli = _whole(row, "num_gpu"), _whole(row, "gpu_milli")
+    gpus, milli = whole(row, "num_gpu", 0), whole(row, "gpu_milli", 0)
     if gpus and not 0 < milli <= MILLI:
         raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")
     if gpus > 1 and milli < MILLI:
         raise InstanceError("gpu_milli", f"{milli} is a share, of {gpus} GPUs")
-    memory = _whole(row, "memory_mib") * MEBIBYTE if "memory_mib" in row else 0
+    memory = whole(row, "memory_mib", 0) * MEBIBYTE if "memory_mib" in row else 0
     models = [_model(model) for model in row.get("gpu_spec", "").split("|")] if gpus else []
-    demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, _whole(row, "cpu_milli") / MILLI, float(memory))
-    return named(row, "name"), Task(demand, tuple(filter(None, models)))
+    demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, whole(row, "cpu_milli", 0) / MILLI, float(memory))
+    return text(row, "name"), Task(demand, tuple(filter(None, models)))
 
 
-def _model(text: str) -> str:
-    """Return a model's name, or nothing where none is named."""
-    return "" if text.strip().lower() == "nan" else text.strip()
-
-
-def _whole(row: Row, field: str) -> int:
-    text = row[field].strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise InstanceError(field, f"{text!r} is not a whole number from 0 on")
-    return int(text)
+def _model(name: str) -> str:
+    return "" if name.strip().lower() == "nan" else name.strip()

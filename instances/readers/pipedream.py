@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import IntArray
-from ..devices import server
+from ..arrays import IntArray, require_flag
 from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
-from ..partition import PartitionProblem
 from .fields import Index
 
 MILLISECOND = 1e-3
@@ -41,17 +39,9 @@ def recognises(text: str) -> bool:
 
 
 def from_pipedream(
-    text: str,
-    *,
-    training: bool = True,
-    keep_inputs: bool = False,
-    devices: int = 4,
-    device_type: str = "A100",
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-) -> PartitionProblem:
-    """Build the problem of a profile on a server, for a file has no cluster.
+    text: str, *, training: bool = True, keep_inputs: bool = False, device_type: str = "A100"
+) -> OpGraph:
+    """Build the graph of a profile; its times are as measured, whatever the device type.
 
     An op occupies its activations and parameters, and so does its backward twin.
 
@@ -59,17 +49,10 @@ def from_pipedream(
         text: the file's content.
         training: add the backward ops (see `with_backward`); otherwise keep the forward pass alone.
         keep_inputs: keep the ``Input`` ops. Their time is data loading, most of alexnet's.
-        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`. Times are as measured,
-            whatever the device type.
-        variant: of the partition problem.
-
-    Raises:
-        InstanceError: naming line, field and the value found.
+        device_type: what the times are for.
     """
-    for option, value in (("training", training), ("keep_inputs", keep_inputs)):
-        if not isinstance(value, bool):
-            raise InstanceError(option, f"{value!r} is not true or false")
-    cluster = server(devices, device_type, memory, bandwidth)
+    require_flag(training, "training")
+    require_flag(keep_inputs, "keep_inputs")
     ops, edges = _parse(text)
     if not keep_inputs:
         dropped = {op.name for op in ops if op.description.startswith("Input")}
@@ -78,10 +61,9 @@ def from_pipedream(
         if not ops:
             raise InstanceError("nodes", "there are Input ops only")
     graph = _forward(ops, edges, device_type)
-    if training:
-        seconds = np.array([[op.backward * MILLISECOND for op in ops]])
-        graph = with_backward(graph, seconds, graph.memory)
-    return PartitionProblem(graph, cluster, variant)
+    if not training:
+        return graph
+    return with_backward(graph, np.array([[op.backward * MILLISECOND for op in ops]]), graph.memory)
 
 
 def _forward(ops: list[_Op], edges: list[tuple[str, str]], device_type: str) -> OpGraph:
@@ -168,13 +150,6 @@ def listed_order(text: str, graph: OpGraph) -> IntArray:
     """Return the ops of `graph` that `text` lists, in its order, int32.
 
     The reader sorts ops by number, while the files list them in the order of a hash table.
-
-    Args:
-        text: the content of the profile.
-        graph: what was read from it. Ops that were dropped are skipped.
-
-    Raises:
-        InstanceError: if no line of the text lists an op of the graph.
     """
     position = {name: i for i, name in enumerate(graph.names)}
     listed = [line.split(" -- ")[0].strip() for line in text.splitlines() if line.strip() and line[0] != "\t"]

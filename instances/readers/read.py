@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import Parameter, signature
 from math import prod
 from os import PathLike
 from pathlib import PurePath
 from typing import Any
 
-from ..arrays import plain
+from ..arrays import plain, require_number
+from ..devices import server
 from ..documents import from_document
-from ..errors import JSON_BYTES, InstanceError, did_you_mean
+from ..errors import JSON_BYTES, InstanceError, did_you_mean, in_file
+from ..graph import OpGraph
 from ..intake import file_name, parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
-from . import dot, msr, networkx_graph, pipedream
+from . import msr, networkx_graph, pipedream
 from .models import LOADERS, Loaded
 from .overrides import arranged, shape, with_cluster, with_speeds
 
@@ -46,10 +48,8 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     load = LOADERS.get(PurePath(source).suffix.lower())
     text = "" if load else read_text(path, limit=JSON_BYTES)
     given = {name: plain(value) for name, value in options.items()}
-    try:
+    with in_file(source):
         return _problem(text, load(source) if load else _data(text), objective=objective, **given)
-    except InstanceError as error:
-        raise error.of(source) from None
 
 
 def parse(text: str, **options: Any) -> Any:
@@ -61,8 +61,8 @@ def _data(text: str) -> Any:
     """Return what JSON, DOT or GraphML says, None of other text."""
     if text.lstrip().startswith(("{", "[")):
         return parse_json(text)
-    if dot.recognises(text):
-        return dot.node_link(text)
+    if networkx_graph.is_dot(text):
+        return networkx_graph.dot_link(text)
     return networkx_graph.graphml(text) if text.lstrip().startswith("<") else None
 
 
@@ -92,7 +92,7 @@ def _problem(
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
         raise InstanceError("variant", f"{options['variant']!r} does not apply to the objective {objective}")
     own = {name: options.pop(name) for name in OWN_FIELDS if name in options}
-    problem = _clustered(text, data, cluster, bandwidth, options)
+    problem = _clustered(text, data, cluster, bandwidth, **options)
     objective = problem.objective if objective is None else objective
     problem = with_objective(problem, objective)
     if degrees is not None:
@@ -111,28 +111,48 @@ OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "
 
 
 def _clustered(
-    text: str, data: Any, cluster: str | None, bandwidth: float | Sequence[float] | None, options: dict[str, Any]
+    text: str,
+    data: Any,
+    cluster: str | None,
+    bandwidth: float | Sequence[float] | None,
+    *,
+    devices: int | None = None,
+    memory: float | None = None,
+    variant: str | None = None,
+    **options: Any,
 ) -> GraphProblem:
-    """Parse with the cluster that the options describe."""
+    """Parse; put a graph without devices on a server, or change what is said of those that the file has."""
     speeds = (bandwidth,) if isinstance(bandwidth, int | float) else bandwidth
-    if cluster is None:
-        # of several speeds the builders know nothing
-        one = speeds[0] if speeds is not None and len(speeds) == 1 else None
-        problem = _parse(text, data, {**options, "bandwidth": one})
-        return problem if speeds is None or one is not None else with_speeds(problem, speeds)
-    members = shape(cluster)
-    if options.get("devices") is not None:
-        raise InstanceError("devices", f"{options['devices']!r} besides a cluster of {cluster}")
-    built = {"devices": prod(members), "bandwidth": speeds[0] if speeds else None}
-    return arranged(_parse(text, data, {**options, **built}, arranging=True), members, speeds)
+    for i, x in enumerate(speeds or ()):
+        require_number(x, "bandwidth" if len(speeds or ()) == 1 else f"bandwidth[{i}]", positive=True)
+    members = None if cluster is None else shape(cluster)
+    if members and devices is not None:
+        raise InstanceError("devices", f"{devices!r} besides a cluster of {cluster}")
+    # a tree that is arranged anew needs nothing of the cluster but the type of its devices
+    one = speeds[0] if speeds and (members or len(speeds) == 1) else None
+    parts = {"devices": prod(members) if members else devices, "memory": memory, "bandwidth": one, "variant": variant}
+    built = _parse(text, data, {**options, **parts})
+    if isinstance(built, OpGraph):
+        kind = options.get("device_type") or built.device_types[0]
+        machines = server(4 if devices is None else devices, kind, memory, one)
+        problem: GraphProblem = PartitionProblem(built, machines, "contiguous" if variant is None else variant)
+    else:
+        problem = with_cluster(built, devices, memory)
+        if variant is not None:
+            if not isinstance(problem, PartitionProblem):
+                raise InstanceError("variant", f"{variant!r} does not apply to the objective {problem.objective}")
+            problem = replace(problem, variant=variant)
+    if members:
+        return arranged(problem, members, speeds)
+    return problem if speeds is None else with_speeds(problem, speeds)
 
 
-def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
-    """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
+def _parse(text: str, data: Any, options: dict[str, Any]) -> OpGraph | GraphProblem:
+    """Return the graph of a file, or the problem if it has devices."""
     if isinstance(data, Loaded):
         built = data.build(data.model, **_applicable(data.build, data.name, options))
-        problem: GraphProblem = getattr(built, "problem", built)
-        return problem
+        graph: OpGraph | GraphProblem = getattr(built, "problem", built)
+        return graph
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if data is not None:
@@ -140,8 +160,6 @@ def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = F
             raise InstanceError("content", "a JSON list is no known format")
         for recognises, name, build in JSON_FORMATS:
             if recognises(data):
-                if build is from_gangplan and arranging:
-                    options = {**options, "devices": None, "bandwidth": None}
                 return build(data, **_applicable(build, name, options))
         keys = ", ".join(sorted(data)[:8]) or "no field"
         raise InstanceError("content", f"JSON with {keys} is no known format")
@@ -151,39 +169,16 @@ def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = F
     raise InstanceError("content", f"{text.strip().splitlines()[0]!r} begins no known format")
 
 
-def from_gangplan(
-    data: dict[str, Any],
-    *,
-    devices: int | None = None,
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str | None = None,
-) -> GraphProblem:
-    """Build the problem of a parsed gangplan document.
-
-    Args:
-        data: the parsed document.
-        devices: accelerators, instead of the document's; needs one type and one level of links.
-        memory: bytes of every accelerator, instead of the document's.
-        bandwidth: bytes/s of every link, instead of the document's; needs one level of links.
-        variant: instead of the document's; of the objective throughput only.
-
-    Raises:
-        InstanceError: naming the field and the value found.
-    """
+def from_gangplan(data: dict[str, Any]) -> GraphProblem:
+    """Build the problem of a parsed gangplan document."""
     problem = from_document(data)
     if not isinstance(problem, GraphProblem):
         plan = "; a plan is read by gangplan.load" if data["kind"].endswith("_plan") else ""
         raise InstanceError("kind", f"{data['kind']!r} is not a problem{plan}")
-    if variant is not None:
-        if not isinstance(problem, PartitionProblem):
-            raise InstanceError("variant", f"{variant!r} does not apply to the objective {problem.objective}")
-        problem = PartitionProblem(problem.graph, problem.cluster, variant)
-    changed: GraphProblem = with_cluster(problem, devices, memory, bandwidth)
-    return changed
+    return problem
 
 
-Builder = Callable[..., GraphProblem]
+Builder = Callable[..., OpGraph | GraphProblem]
 JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] = (
     (lambda data: "schema_version" in data, "a gangplan document", from_gangplan),
     (msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),
@@ -192,9 +187,11 @@ JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] 
 
 
 def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    known = {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+    """Return the options that are the builder's own; those of clusters are for `_clustered`, others an error."""
+    own = {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+    known = own | {"devices", "memory", "bandwidth", "variant"}
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         if option not in known:
             raise InstanceError(option, f"{value!r} does not apply to {name}{did_you_mean(option, known)}")
-    return given
+    return {option: value for option, value in given.items() if option in own}

@@ -73,11 +73,7 @@ def looks_like_together(header: list[str]) -> bool:
 
 
 def read_together(text: str, name: str) -> Together:
-    """Read the table.
-
-    Raises:
-        InstanceError: naming line, column and the value found.
-    """
+    """Read the table."""
     rows = csv_rows(text)
     header = [cell.strip() for cell in next(rows)[1]]
     places = _places(header)
@@ -112,11 +108,7 @@ def _column(title: str) -> tuple[bool, str]:
 
 
 def _places(header: list[str]) -> dict[tuple[bool, str], str]:
-    """Return the title of the column of each field of the job and of its partner.
-
-    Raises:
-        InstanceError: if a column is there twice, or one that is needed is not.
-    """
+    """Return the title of the column of each field of the job and of its partner."""
     found: dict[tuple[bool, str], str] = {}
     for title in header:
         key = _column(title)
@@ -142,11 +134,7 @@ def _places(header: list[str]) -> dict[tuple[bool, str], str]:
 def _jobs(
     row: dict[str, str], places: dict[tuple[bool, str], str]
 ) -> Iterator[tuple[str, tuple[float, ...], float, str]]:
-    """Yield model, numbers, share kept and group of the job of a row, and of its partner.
-
-    Raises:
-        InstanceError: naming the column and the value found.
-    """
+    """Yield model, numbers, share kept and group of the job of a row, and of its partner."""
 
     def cell(partner: bool, field: str) -> tuple[str, str]:
         title = places[partner, field]

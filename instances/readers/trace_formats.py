@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from ..arrays import require_choice
 from ..errors import InstanceError, did_you_mean, unknown
 from ..intake import parse_json
 from . import philly, swf
@@ -192,15 +193,7 @@ OURS = {"id": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "mo
 
 
 def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str]) -> tuple[Format, Content]:
-    """Return the format of a trace, its columns and its rows.
-
-    Args:
-        text: of the file.
-        seconds, columns: see `read_trace`.
-
-    Raises:
-        InstanceError: if it is none that is known, saying which it is nearest to.
-    """
+    """Return the format of a trace, its columns and its rows."""
     if text.lstrip().startswith(("{", "[")):
         data = parse_json(text)
         if philly.recognises(data) and not columns:
@@ -228,7 +221,6 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
 
 
 def _body(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Return the rows under the header."""
     return table(text, delimiter=delimiter)[1]
 
 
@@ -268,8 +260,7 @@ def _renamed(headers: Mapping[str, tuple[str, ...]], columns: Mapping[str, str])
         raise InstanceError("columns", "give a column two names, or a name to two columns")
     delimiter, header = max(headers.items(), key=lambda item: len(set(item[1]) & set(ours)))
     for theirs in ours:
-        if theirs not in header:
-            raise InstanceError("columns", unknown(theirs, header))
+        require_choice(theirs, "columns", header)
     given = set(ours.values())
     return tuple(ours.get(name, "" if name in given else name) for name in header), delimiter
 

@@ -154,9 +154,6 @@ def built_rows(
         skip_bad: leave rows out that are wrong, instead of raising.
         unique: the field that a name which was there before is an error of; parts of jobs have no name of their own.
         unit: what the number of a row counts.
-
-    Raises:
-        InstanceError: naming line, field and the value found.
     """
     columns, rows = content
     made: list[T] = []

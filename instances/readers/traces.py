@@ -7,11 +7,11 @@ import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike, fspath
+from os import PathLike
 
 import numpy as np
 
-from ..errors import InstanceError
+from ..errors import InstanceError, in_file
 from ..intake import read_text
 from ..workload import Workload
 from .trace_formats import Content, recognise
@@ -51,16 +51,10 @@ def read_trace(
         skip_bad: leave bad rows out and say which, instead of refusing the file.
         seconds: how long an application runs, by name, for Pollux' workloads, which do not say.
         columns: of a plain CSV, what the file calls ours: ``{"id": "job", "gpus": "n"}``.
-
-    Raises:
-        InstanceError: naming file, line, field and the value found.
     """
-    source = fspath(path)
     words = read_text(path, gzip=True)
-    try:
+    with in_file(path):
         return _parse(*recognise(words, seconds or {}, columns or {}), skip_bad)
-    except InstanceError as error:
-        raise error.of(source) from None
 
 
 def _parse(form: Format, content: Content, skip_bad: bool) -> Trace:

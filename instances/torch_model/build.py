@@ -12,22 +12,19 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import torch
-from torch.utils import _pytree
 
-from ..arrays import FloatArray, require_number, sums
+from ..arrays import FloatArray, require_choice, require_number, sums
 from ..cluster import Cluster, DeviceType
 from ..devices import EFFICIENCY, LAUNCH, PEAK_32, roofline, server
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
+from .cost import copy_bandwidth, measure, require_device
 from .load import Model
-from .measure import copy_bandwidth, measure, require_device
-from .ops import Ops, classes, kernels, output_bytes, passed_bytes, tied_ops, weights, whole_modules
-from .pipelining import segments
+from .ops import Ops, classes, kernels, output_bytes, passed_bytes, segments, tied_ops, weights, whole_modules
+from .program import on_tensors
 from .trace import trace
 
 HERE = "here"
@@ -37,12 +34,7 @@ TIED = ("copy", "colocate")
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """A model as a problem, and what it was made from.
-
-    Attributes:
-        problem: the partition problem.
-        ops: the forward ops; those of the graph begin with them, in their order.
-    """
+    """A model as a problem, and what it was made from."""
 
     problem: PartitionProblem
     ops: Ops
@@ -80,12 +72,8 @@ def model_problem(
         tied: what to do with a parameter of several ops: ``copy`` it to each, or ``colocate`` the ops.
         whole: patterns of module names; the ops of a module that matches share a device.
         pipelining: allow only plans that `torch.distributed.pipelining` can split.
-
-    Raises:
-        InstanceError: naming the argument and the value found, or why the model cannot be traced.
     """
-    if tied not in TIED:
-        raise InstanceError("tied", unknown(tied, TIED))
+    require_choice(tied, "tied", TIED)
     require_number(launch, "launch")
     if measured is not None:
         require_device(measured)
@@ -110,11 +98,7 @@ def model_problem(
 
 def _moved(model: Model, device: str) -> Model:
     """Return a copy of a model and its inputs on another device."""
-
-    def moved(x: Any) -> Any:
-        return x.to(device) if isinstance(x, torch.Tensor) else x
-
-    args, kwargs = _pytree.tree_map(moved, (model.args, model.kwargs))
+    args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
     return Model(model.name, copy.deepcopy(model.module).to(device), args, kwargs)
 
 

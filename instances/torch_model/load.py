@@ -41,9 +41,6 @@ def load_model(name: str) -> Model:
         name: ``module:attribute`` or ``file.py:attribute``. The attribute is a callable without arguments that returns
             ``(module, args)``, ``(module, args, kwargs)`` or a module; or it is a module. A module alone says by
             ``example_inputs``, a method or an attribute, what its positional inputs are (a tuple, or one tensor).
-
-    Raises:
-        InstanceError: naming what is not found, not callable, or fails, in one line.
     """
     require_torch()
     with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints is no part of an answer
@@ -51,11 +48,7 @@ def load_model(name: str) -> Model:
 
 
 def find_object(name: str) -> Any:
-    """Import what ``module:attribute`` or ``file.py:attribute`` names.
-
-    Raises:
-        InstanceError: naming what is not found or fails as it is imported.
-    """
+    """Import what ``module:attribute`` or ``file.py:attribute`` names."""
     place, colon, attribute = name.rpartition(":")
     if not colon or not place or not attribute:
         raise InstanceError("model", f"{name!r} is not of the form module:attribute, e.g. my_module:build")

@@ -20,7 +20,6 @@ from torch.utils import _pytree
 
 from ..errors import InstanceError
 from .cost import Profile, profile
-from .inplace import without_inplace
 from .load import Model, said
 from .program import (
     STATE,
@@ -36,6 +35,7 @@ from .program import (
     state_names,
     substitute,
     tensors,
+    without_inplace,
 )
 
 MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
@@ -43,11 +43,7 @@ MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("auto
 
 
 def export(model: Model) -> Program:
-    """Return the program that `torch.export` makes of a model.
-
-    Raises:
-        Exception: whatever torch raises where it cannot.
-    """
+    """Return the program that `torch.export` makes of a model."""
     exported = torch.export.export(model.module, model.args, model.kwargs, strict=False)
     known, own = state_names(model.module)
     signature = exported.graph_signature
@@ -121,11 +117,7 @@ def _plain(value: Any, alias: dict[str, Any]) -> Any:
 
 
 def symbolic(model: Model) -> Program:
-    """Return the program that `torch.fx.symbolic_trace` makes of a model.
-
-    Raises:
-        Exception: whatever torch raises where it cannot.
-    """
+    """Return the program that `torch.fx.symbolic_trace` makes of a model."""
     traced = torch.fx.symbolic_trace(model.module)
     known, own = state_names(model.module)
     bound = inspect.signature(model.module.forward).bind(*model.args, **model.kwargs)
@@ -150,7 +142,7 @@ def symbolic(model: Model) -> Program:
         elif node.op == "output":
             returned = args[0]
         elif node.op == "get_attr":
-            tensor = own.get(node.target, _attribute(traced, node.target))
+            tensor = own.get(node.target, operator.attrgetter(node.target)(traced))
             alias[node.name] = titled(node.target, tensor)
         elif node.op == "call_module":
             part = model.module.get_submodule(node.target)
@@ -179,12 +171,6 @@ def _packed(part: Any, held: dict[str, Any]) -> list[tuple[str, Any]]:
         for i, x in enumerate(found)
         if x.dim()
     ]
-
-
-def _attribute(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
 
 
 HINTS = {"in output, which is": "return tensors in tuples, lists or dicts (transformers: config.use_cache = False)"}

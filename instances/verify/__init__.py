@@ -21,15 +21,7 @@ if TYPE_CHECKING:
     from .verdict import TOLERANCE as TOLERANCE
     from .verdict import Verdict as Verdict
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            "..kinds": "Answer Problem",
-            ".placement": "PlacementVerdict",
-            ".schedule": "ScheduleVerdict clock_cost",
-            ".verdict": "TOLERANCE Verdict",
-        },
-    )
+    __getattr__ = exported(__name__, __file__)
 
 
 @overload

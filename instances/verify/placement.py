@@ -187,7 +187,6 @@ def _grants(problem: PlacementProblem, plan: PlacementPlan) -> tuple[list[str], 
 
 
 def _moved(problem: PlacementProblem, plan: PlacementPlan) -> list[Running]:
-    """Return the running jobs that are not left as they are."""
     if not problem.running:
         return []
     index = {job.name: j for j, job in enumerate(problem.jobs)}

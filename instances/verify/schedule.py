@@ -62,13 +62,7 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
 
 
 def goal(problem: ScheduleProblem, finish: FloatArray, seconds: FloatArray) -> float:
-    """Return what `problem` minimises: see `ScheduleProblem.goal`.
-
-    Args:
-        problem: whose schedule it is.
-        finish: of each job, nan if it is left out, float64 (n,).
-        seconds: that each job runs, float64 (n,).
-    """
+    """Return what `problem` minimises: see `ScheduleProblem.goal`."""
     lost = fsum(problem.price(j) or 0.0 for j in np.flatnonzero(np.isnan(finish)).tolist())
     run = np.flatnonzero(~np.isnan(finish)).tolist()
     jobs, ends = problem.jobs, finish.tolist()

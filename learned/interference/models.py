@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import InstanceError, extra
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 
 from .ensemble import Model, fit_members
 from .samples import Samples
@@ -17,9 +17,9 @@ MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
     "low rank": (low_rank_table, ()),
     "ridge": (ridge, ()),
     "trees": (boosted_trees, ("sklearn",)),
-    "sequence": (later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
-    "graph": (later(f"{__package__}.graph:graph"), ("torch", "torch_geometric")),
-    "pressure": (later(f"{__package__}.pressure:pressure"), ("torch",)),
+    "sequence": (Later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
+    "graph": (Later(f"{__package__}.graph:graph"), ("torch", "torch_geometric")),
+    "pressure": (Later(f"{__package__}.pressure:pressure"), ("torch",)),
 }
 """What fits each, and the packages that it needs; `pressure` is ours."""
 

@@ -1,6 +1,6 @@
 """What all learned policies share: weights with their cards, configuration files, recipes, and their contract."""
 
-from .check import Case, Policy, check_policy
+from .check import Case, LearnedPolicy, check_policy
 from .recipe import RECIPES, Recipe, Trained, recipe, train_policy
 from .settings import read_config
 from .weights import Card, find, load, read_card, save, shipped
@@ -9,7 +9,7 @@ __all__ = [
     "RECIPES",
     "Card",
     "Case",
-    "Policy",
+    "LearnedPolicy",
     "Recipe",
     "Trained",
     "check_policy",

@@ -18,7 +18,7 @@ TOLERANCE = 1e-4
 """By how much scores may change, of their spread, if things are named otherwise: sums have another order then."""
 
 
-class Policy(Protocol):
+class LearnedPolicy(Protocol):
     """What decides one thing at a time among A candidates, A being any number."""
 
     def score(self, observation: Any) -> FloatArray:
@@ -60,7 +60,7 @@ def check_policy(policy: Any, cases: Sequence[Case], *, load: Callable[[Path], A
     runs on decisions larger than it was trained on.
 
     Args:
-        policy: what to check, see `Policy`.
+        policy: what to check, see `LearnedPolicy`.
         cases: decisions; at least one has renamings, and at least one is larger.
         load: returns a policy from what `save` wrote, by default the class method ``load``.
 

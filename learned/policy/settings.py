@@ -31,7 +31,7 @@ def limited(default: Any, **limits: float) -> Any:
     return dataclasses.field(default=default, metadata=limits)
 
 
-class Settings:
+class RecipeSettings:
     """The base of dataclasses that hold settings: every number is within the limits of its field."""
 
     __slots__ = ()
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PpoSettings(Settings):
+class PpoSettings(RecipeSettings):
     """What `gangplan.learned.training.ppo` reads.
 
     Attributes:

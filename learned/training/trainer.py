@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 
 from .checkpoint import Tensors, seeded, under
 from .stages import Stage
@@ -86,7 +86,7 @@ def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, i
         made: list[Trainer[S]] = []
 
         def learner(name: str, before: Tensors | None) -> Learner:
-            made[:] = made or [later(trainer)(settings, seed)]
+            made[:] = made or [Later(trainer)(settings, seed)]
             return made[0].learner(name, before)
 
         return [

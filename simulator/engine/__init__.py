@@ -4,16 +4,16 @@ from .contract import check_policy
 from .failures import Outages
 from .jobs import Long, Rows
 from .policies import POLICIES
-from .policy import DISCIPLINES, Scheduler, View
+from .policy import DISCIPLINES, EngineScheduler, View
 from .simulate import simulate, simulate_named
 
 __all__ = [
     "DISCIPLINES",
     "POLICIES",
+    "EngineScheduler",
     "Long",
     "Outages",
     "Rows",
-    "Scheduler",
     "View",
     "check_policy",
     "simulate",

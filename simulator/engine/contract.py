@@ -15,7 +15,7 @@ from ..options import DegreeOptions
 from ..outcome import Outcome
 from .failures import Outages
 from .jobs import Long
-from .policy import DECISIONS, Scheduler, View
+from .policy import DECISIONS, EngineScheduler, View
 from .simulate import simulate
 
 
@@ -54,7 +54,7 @@ def _run(part: Any, work: Workload, fleet: Fleet, consolidate: bool, outages: Ou
     return simulate(
         work,
         fleet,
-        Scheduler((_Watched(part, where), part), "overtake", consolidate),
+        EngineScheduler((_Watched(part, where), part), "overtake", consolidate),
         options=DegreeOptions.scaling(work, (1, 2, 4)) if hasattr(part, "degree") else None,
         outages=outages,
         preempt_cost=1.5,

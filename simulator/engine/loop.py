@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from ..asking import converted
 from .decide import Decider
 from .failures import Clock, Outages
-from .policy import Scheduler, View
+from .policy import EngineScheduler, View
 from .state import ClusterState
 
 _PATIENCE = 10_000
@@ -29,7 +29,11 @@ class Loop:
     """
 
     def __init__(
-        self, state: ClusterState, scheduler: Scheduler, outages: Outages, progress: Callable[[float], None] | None
+        self,
+        state: ClusterState,
+        scheduler: EngineScheduler,
+        outages: Outages,
+        progress: Callable[[float], None] | None,
     ) -> None:
         self.s, self._progress = state, progress
         self.view = View(state)

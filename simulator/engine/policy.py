@@ -141,7 +141,7 @@ def _closed(array: NDArray[Any]) -> NDArray[Any]:
     return closed
 
 
-class Policy(Protocol):
+class EnginePolicy(Protocol):
     """What a policy may have, some of these or all."""
 
     def select(self, view: View, jobs: Long) -> FloatArray:
@@ -179,11 +179,11 @@ class Policy(Protocol):
 
 
 DECISIONS = ("select", "admit", "degree", "place", "preempt", "wake")
-"""The methods of `Policy`."""
+"""The methods of `EnginePolicy`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduler:
+class EngineScheduler:
     """Decisions put together.
 
     Attributes:

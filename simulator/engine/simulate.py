@@ -22,7 +22,7 @@ from ..trace.simulate import ORDERS, by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
 from .policies import POLICIES
-from .policy import Scheduler
+from .policy import EngineScheduler
 
 if TYPE_CHECKING:
     from .loop import Loop
@@ -35,7 +35,7 @@ _AMPLE = 1e15
 def simulate(
     workload: Workload,
     fleet: Fleet,
-    scheduler: Scheduler,
+    scheduler: EngineScheduler,
     *,
     options: DegreeOptions | None = None,
     speeds: SpeedModel | Proximity | None = None,
@@ -76,7 +76,7 @@ def simulate(
 def prepare(
     workload: Workload,
     fleet: Fleet,
-    scheduler: Scheduler,
+    scheduler: EngineScheduler,
     options: DegreeOptions | None = None,
     speeds: SpeedModel | Proximity | None = None,
     outages: Outages | None = None,
@@ -212,7 +212,7 @@ def simulate_named(
         workload: the jobs.
         nodes, gpus: the cluster, or that of each queue.
         policy: a name of `POLICIES`, or what makes a policy.
-        discipline, consolidate: see `Scheduler`.
+        discipline, consolidate: see `EngineScheduler`.
         preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
         preempt_cost, checkpoint_interval, outages: see `simulate`.
@@ -253,7 +253,7 @@ def simulate_named(
             return simulate(
                 jobs,
                 fleet,
-                Scheduler((make(),), discipline, consolidate, preemptive, shared),
+                EngineScheduler((make(),), discipline, consolidate, preemptive, shared),
                 options=DegreeOptions.scaling(jobs, degrees, overhead) if degrees else None,
                 outages=outages,
                 preempt_cost=preempt_cost,

@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
-from ..engine import Scheduler, View
+from ..engine import EngineScheduler, View
 from ..engine.jobs import Long, Rows
 from ..engine.simulate import conclude, prepare
 from ..options import DegreeOptions
@@ -139,7 +139,7 @@ class Episode:
     """A run of the engine; `state`, `view` and `queue` are the engine's."""
 
     def __init__(
-        self, case: Any, fleet: Fleet, scheduler: Scheduler, speeds: SpeedModel | Proximity | None, reward: Reward
+        self, case: Any, fleet: Fleet, scheduler: EngineScheduler, speeds: SpeedModel | Proximity | None, reward: Reward
     ) -> None:
         if not isinstance(case, Case):
             raise InstanceError("case", f"{case!r} is not a Case")
@@ -189,7 +189,9 @@ class Episode:
         return conclude(self._loop, self.case.options)
 
 
-def plain(scheduler: Scheduler, taken: str, disciplines: tuple[str, ...] = ("head", "overtake")) -> Scheduler:
+def plain(
+    scheduler: EngineScheduler, taken: str, disciplines: tuple[str, ...] = ("head", "overtake")
+) -> EngineScheduler:
     """Return `scheduler` if an environment that makes the decision `taken` itself can go by it for the others.
 
     Raises:

@@ -17,7 +17,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 
-from ..engine import POLICIES, Scheduler
+from ..engine import POLICIES, EngineScheduler
 from ..engine.jobs import Rows
 from ..metrics import summary
 from ..outcome import Outcome
@@ -53,7 +53,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         self,
         fleet: Fleet | None = None,
         cases: Cases | None = None,
-        scheduler: Scheduler | None = None,
+        scheduler: EngineScheduler | None = None,
         *,
         speeds: SpeedModel | Proximity | None = None,
         reward: Reward = completion_time,
@@ -61,7 +61,9 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     ) -> None:
         require_number(horizon, "horizon", positive=True)
         self.fleet = Fleet.regular(2, 4, 4) if fleet is None else fleet
-        self.scheduler = plain(scheduler or Scheduler((POLICIES["fifo"](),), consolidate=self.takes == ""), self.takes)
+        self.scheduler = plain(
+            scheduler or EngineScheduler((POLICIES["fifo"](),), consolidate=self.takes == ""), self.takes
+        )
         self._cases, self._speeds, self._reward = cases or Synthetic(self.fleet.n_gpus), speeds, reward
         self._scene = Scene(self.fleet, speeds, float(horizon))
         self._episode: Episode | None = None
@@ -168,7 +170,7 @@ class SelectEnv(ClusterEnv):
         self,
         fleet: Fleet | None = None,
         cases: Cases | None = None,
-        scheduler: Scheduler | None = None,
+        scheduler: EngineScheduler | None = None,
         *,
         slots: int = 20,
         image: Callable[[Fleet, Any, int], Any] | None = None,
@@ -255,7 +257,7 @@ class PlaceEnv(ClusterEnv):
         self,
         fleet: Fleet | None = None,
         cases: Cases | None = None,
-        scheduler: Scheduler | None = None,
+        scheduler: EngineScheduler | None = None,
         *,
         single: bool = False,
         **arguments: Any,

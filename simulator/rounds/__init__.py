@@ -7,8 +7,8 @@ from gangplan.instances.lazy import exported
 if TYPE_CHECKING:
     from ..metrics.summary import finish_time_fairness as finish_time_fairness
     from ..metrics.summary import summary as summary
-    from .jobs import Cluster as Cluster
     from .jobs import RoundJobs as RoundJobs
+    from .jobs import RoundsCluster as RoundsCluster
     from .jobs import from_gavel as from_gavel
     from .jobs import from_workload as from_workload
     from .jobs import parse_cluster as parse_cluster
@@ -17,13 +17,4 @@ if TYPE_CHECKING:
     from .policies import ROUND_POLICIES as ROUND_POLICIES
     from .simulate import simulate_rounds as simulate_rounds
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            "..metrics.summary": "finish_time_fairness summary",
-            ".jobs": "Cluster RoundJobs from_gavel from_workload parse_cluster",
-            ".outcome": "RoundOutcome check_rounds",
-            ".policies": "ROUND_POLICIES",
-            ".simulate": "simulate_rounds",
-        },
-    )
+    __getattr__ = exported(__name__, __file__)

@@ -30,7 +30,7 @@ STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class RoundsCluster:
     """GPUs by type; each type's GPUs are numbered on from the type before it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Cluster:
         return sum(self.count)
 
 
-def parse_cluster(text: str) -> Cluster:
+def parse_cluster(text: str) -> RoundsCluster:
     """Build a cluster from words like ``8xV100+8xP100+8xK80``.
 
     Raises:
@@ -68,7 +68,7 @@ def parse_cluster(text: str) -> Cluster:
             raise InstanceError("cluster", f"{part!r} of {text!r} is not GPUs x type, like 8xV100")
         types.append(match[2].lower())
         count.append(int(match[1]))
-    return Cluster(tuple(types), tuple(count))
+    return RoundsCluster(tuple(types), tuple(count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +141,7 @@ class RoundsPolicy(Protocol):
         """
 
 
-def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: Cluster) -> RoundJobs:
+def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: RoundsCluster) -> RoundJobs:
     """Look the jobs of Gavel's trace up in measured throughputs.
 
     Raises:
@@ -158,7 +158,7 @@ def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: Cluster) ->
     return RoundJobs(trace.names, trace.gpus, trace.steps, speed, trace.weight, trace.submit)
 
 
-def from_workload(workload: Workload, speeds: Mapping[str, float], cluster: Cluster) -> RoundJobs:
+def from_workload(workload: Workload, speeds: Mapping[str, float], cluster: RoundsCluster) -> RoundJobs:
     """Take a trace that knows durations only: how fast each type is, where 1 is the type they were measured on.
 
     A step is a millisecond of the duration; a job of none has one.

@@ -13,7 +13,7 @@ from gangplan.instances.verify.verdict import time_slack
 from ..check import check
 from ..outcome import Outcome
 from ..spans import spans
-from .jobs import Cluster, RoundJobs
+from .jobs import RoundJobs, RoundsCluster
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -33,7 +33,7 @@ class RoundOutcome(Outcome):
     """
 
     jobs: RoundJobs
-    cluster: Cluster
+    cluster: RoundsCluster
     begins: FloatArray
     allocations: int
     overhead: float
@@ -59,7 +59,7 @@ class RoundOutcome(Outcome):
 
 def outcome_of(
     jobs: RoundJobs,
-    cluster: Cluster,
+    cluster: RoundsCluster,
     begins: FloatArray,
     allocations: int,
     overhead: float,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 
-from .jobs import Cluster, RoundJobs
+from .jobs import RoundJobs, RoundsCluster
 from .outcome import RoundOutcome, check_rounds, outcome_of
 from .policies import ROUND_POLICIES, RoundsPolicy
 from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, Rounds, initial
@@ -20,8 +20,8 @@ from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIE
 
 def simulate_rounds(
     jobs: RoundJobs,
-    cluster: Cluster,
-    policy: str | Callable[[RoundJobs, Cluster, int], RoundsPolicy] = "max_min_fairness_perf",
+    cluster: RoundsCluster,
+    policy: str | Callable[[RoundJobs, RoundsCluster, int], RoundsPolicy] = "max_min_fairness_perf",
     *,
     length: float = 360.0,
     gap: float = 1920.0,
@@ -71,7 +71,7 @@ def _absolute(times: FloatArray, jobs: RoundJobs) -> FloatArray:
     return np.where(there[at] == times, jobs.submit[at], jobs.submit[0] + times)
 
 
-def _ready(jobs: RoundJobs, cluster: Cluster, time: float) -> RoundJobs:
+def _ready(jobs: RoundJobs, cluster: RoundsCluster, time: float) -> RoundJobs:
     """Sort by arrival, and take away speeds where a job does not fit or makes no step within a round."""
     if jobs.speed.shape[1] != len(cluster.types):
         raise InstanceError("speed", f"has {jobs.speed.shape[1]} columns for {len(cluster.types)} types")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2
 
-from .jobs import Cluster, RoundJobs
+from .jobs import RoundJobs, RoundsCluster
 
 NOW, RESET, LENGTH, GAP, OVERHEAD, ENDED = range(6)
 """Places in `Rounds.times`: now, the last allocation (0 lets the next one come at once), a round, the least time
@@ -78,7 +78,9 @@ class Rounds(NamedTuple):
     counts: Ints
 
 
-def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float], strict: bool, chunk: int) -> Rounds:
+def initial(
+    jobs: RoundJobs, cluster: RoundsCluster, times: tuple[float, float, float], strict: bool, chunk: int
+) -> Rounds:
     """Return the state before the first job; `times` are a round, the least gap and the overhead."""
     n, k = jobs.speed.shape
     rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from gangplan.instances.lazy import on_demand
+
 from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
+from ..method import CPSAT, Method, Suite, compiled, plain_methods
 from ..run import Run
 from .bounds import bound, impossible
 from .build import build

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gangplan.instances.lazy import on_demand
+
 from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, on_demand
+from ..method import CPSAT, Method, Suite, compiled
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,83 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.interference.models import MODELS
+from gangplan.simulator.snapshots import Snapshots
 
+from ..interference.baselines import Places
+from ..interference.case import Case
+from ..interference.cases import TRAINING
 from ..interference.environment import Environment
+from ..interference.samples import Log, log, log_samples
 from .observe import RULES, Lane
-from .recipe import Settings
-from .rewards import end_intervals
+from .policy import log_probabilities
+from .recipe import HarmonySettings
+
+MEMBERS = 2
+"""Of the reward model, each fitted to the whole log."""
+_RULES = ("lb", "tetris", "lif")
+_JOBS = 200
+
+
+class Predicted(Environment):
+    """An environment in which the speeds at the beginning of an interval, as given, hold to its end.
+
+    Attributes:
+        given: epochs a second of the running jobs in their order; set before `end_interval`.
+    """
+
+    given: FloatArray
+
+    def _advance(self, now: Snapshots, left: FloatArray, until: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        needs = left / self.given
+        end = np.where(needs <= until - self.now, self.now + needs, np.inf)
+        return np.minimum(left, self.given * (until - self.now)), end, self.given
+
+
+def make_log(settings: HarmonySettings, seed: int) -> Log:
+    """Return what the true cluster reported under the rules, as published and tuned, an equal part under each."""
+    rules = [replace(settings, form=form).rule(score) for form in ("published", "tuned") for score in _RULES]
+    cases = [settings.make(TRAINING + 100 * seed + at, _JOBS) for at in range(len(rules))]
+    return logged(cases, rules, settings.samples, settings.noise, seed)
+
+
+def logged(cases: Sequence[Case], rules: Sequence[Places], samples: int, noise: float, seed: int) -> Log:
+    """Return what was reported in each case under its rule, an equal part of the samples of each."""
+    share, both = -(-samples // len(rules)), enumerate(zip(cases, rules, strict=True), seed * len(rules))
+    return Log.join([log(case, rule, share, noise, at) for at, (case, rule) in both])
+
+
+def reward_model(settings: HarmonySettings, seed: int) -> Model | None:
+    """Return the model that pays, None if the true cluster does."""
+    if settings.reward_model == "off":
+        return None
+    made, case = make_log(settings, seed), settings.make(TRAINING, 1)
+    return fitted(settings.reward_model, case, made, settings.samples, seed)
+
+
+def fitted(name: str, case: Case, made: Log, samples: int, seed: int) -> Model:
+    """Return a model of `MODELS`, fitted to the first samples of a log of the case's cluster."""
+    known = log_samples(case, made).first(samples)
+    members = tuple(MODELS[name][0](known, seed + i) for i in range(MEMBERS))
+    return Model(known.setting, members, floor=0.0, share=1.0)
+
+
+def environment(settings: HarmonySettings, model: Model | None, seed: int, jobs: int | None = None) -> Environment:
+    """Return an environment that runs by the model, or by the true cluster if there is none."""
+    case = settings.make(seed, jobs)
+    return Environment(case) if model is None else Predicted(replace(case, truth=model))
+
+
+def end_intervals(envs: Sequence[Environment], model: Model | None) -> list[float]:
+    """Run each environment to its next interval, speeds predicted for all at once; return the rewards."""
+    busy = [env for env in envs if env.running]
+    if model is not None and busy:
+        speeds = model.speeds(Snapshots.join([env.snapshot() for env in busy]))
+        ends = np.cumsum([len(env.running) for env in busy])[:-1]
+        for env, given in zip(busy, np.split(speeds, ends), strict=True):
+            assert isinstance(env, Predicted)
+            env.given = given
+    return [env.end_interval() for env in envs]
 
 
 class Seen(NamedTuple):
@@ -38,11 +111,6 @@ class Seen(NamedTuple):
     discount: Tensor
 
 
-def log_probabilities(network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
-    """Return the logarithm of the probability of each action, minus infinity where it is not allowed."""
-    return network(rows.float()).masked_fill(~mask, float("-inf")).log_softmax(dim=1)
-
-
 def mixture(probability: FloatArray, explored: Sequence[int], explore: float) -> FloatArray:
     """Return the probabilities of a policy that with probability `explore` takes one of the explored actions."""
     found = (1 - explore) * probability
@@ -52,7 +120,7 @@ def mixture(probability: FloatArray, explored: Sequence[int], explore: float) ->
 
 def play(
     envs: Sequence[Environment],
-    settings: Settings,
+    settings: HarmonySettings,
     network: nn.Module,
     model: Model | None,
     rng: np.random.Generator | None,
@@ -60,9 +128,6 @@ def play(
     """Play environments to their ends.
 
     Args:
-        envs: at their beginning.
-        settings: sizes and exploration.
-        network: scores actions.
         model: predicts the rewards, None if the true cluster pays.
         rng: draws the actions; None to take the best and keep nothing.
     """

@@ -18,11 +18,10 @@ from gangplan.learned.training.trainer import Trainer
 
 from ..interference.case import Case
 from ..interference.cases import TRAINING, VALIDATION
-from .episodes import Seen, log_probabilities, play
-from .network import FeedForward, policy_network
+from .episodes import Predicted, Seen, end_intervals, environment, make_log, play, reward_model
 from .observe import Lane
-from .recipe import Settings
-from .rewards import Predicted, end_intervals, environment, make_log, reward_model
+from .policy import FeedForward, log_probabilities, policy_network
+from .recipe import HarmonySettings
 
 Label = tuple[np.ndarray, np.ndarray, int]
 """What was seen, which actions were allowed, and which one was taken."""
@@ -31,7 +30,7 @@ Label = tuple[np.ndarray, np.ndarray, int]
 class Watched(Predicted):
     """An environment that remembers what was seen before each task was placed, and which action that was."""
 
-    def __init__(self, case: Case, settings: Settings) -> None:
+    def __init__(self, case: Case, settings: HarmonySettings) -> None:
         super().__init__(case)
         self.kept, self._begun, self._lane = list[Label](), 0, Lane(self, settings)
 
@@ -62,7 +61,7 @@ class Watched(Predicted):
         return super().end_interval()
 
 
-def labelled(settings: Settings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def labelled(settings: HarmonySettings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return rows, masks and actions of the teacher in episodes, as many as asked for: see `Seen`."""
     rule, kept, at = settings.rule(settings.teacher), list[Label](), 0
     while len(kept) < settings.labels:
@@ -76,10 +75,10 @@ def labelled(settings: Settings, model: Model | None, seed: int) -> tuple[Tensor
     return rows, masks, actions
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[HarmonySettings]):
     """Imitation of a rule and actor-critic, both paid by one reward model."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: HarmonySettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.model = reward_model(settings, seed)
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 
-from ..interference.baselines import SCORES, in_order
+from ..interference.baselines import SCORES
 from ..interference.environment import SERVER, WORKER, Environment
-from .recipe import Settings
+from .recipe import HarmonySettings
 
 Row = NDArray[np.float32]
 _MOST, _AGE = 4.0, 50.0
@@ -22,18 +22,18 @@ RULES = ("best", "lb")
 """What explores: packing and balancing load."""
 
 
-def widths(settings: Settings) -> tuple[int, int, int]:
+def widths(settings: HarmonySettings) -> tuple[int, int, int]:
     """Return how many numbers a row has of servers (v), of waiting jobs (x, r, w, p), and of running ones (d)."""
     k, m = settings.types, settings.servers
     return m * 3, settings.slots * (k + 6 + 2 * m), settings.running * (k + 2 * m)
 
 
-def width(settings: Settings) -> int:
+def width(settings: HarmonySettings) -> int:
     """Return how many numbers a row has; after those of `widths` come how many more wait, and `FOR_CRITIC`."""
     return sum(widths(settings)) + 1 + FOR_CRITIC
 
 
-def actions(settings: Settings) -> int:
+def actions(settings: HarmonySettings) -> int:
     """Return how many actions there are: (job in sight, worker or parameter server, server), and the interval's end."""
     return settings.slots * 2 * settings.servers + 1
 
@@ -41,15 +41,11 @@ def actions(settings: Settings) -> int:
 class Lane:
     """One environment as the network sees it.
 
-    Args:
-        env: the environment.
-        settings: sizes and form.
-
     Raises:
         InstanceError: if it has other servers or types than the network is for.
     """
 
-    def __init__(self, env: Environment, settings: Settings) -> None:
+    def __init__(self, env: Environment, settings: HarmonySettings) -> None:
         self.env, self._of, jobs = env, settings, env.case.jobs
         found = (len(jobs.types.names), len(env.free))
         if found != (settings.types, settings.servers):
@@ -68,7 +64,7 @@ class Lane:
     def look(self) -> None:
         """Find out which jobs are in sight and which actions are allowed, bool (actions,)."""
         env, m = self.env, self._of.servers
-        self.sight = in_order(env, self._of.waits)[: self._of.slots]
+        self.sight = env.in_order(self._of.waits)[: self._of.slots]
         self.mask: BoolArray = np.zeros(actions(self._of), dtype=np.bool_)
         tasks = self.mask[:-1].reshape(-1, 2, m)
         for at, job in enumerate(self.sight):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -24,7 +24,7 @@ NAME = "harmony"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class HarmonySettings(Limited):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -93,8 +93,7 @@ class Settings(Limited):
         Limited.__post_init__(self)
         known = {"case": [*CASES, *DATA_CASES], "reward_model": ["off", *MODELS], "teacher": list(SCORES)}
         for name, names in known.items():
-            if getattr(self, name) not in names:
-                raise InstanceError(name, f"{getattr(self, name)!r} is not one of {', '.join(names)}")
+            require_choice(getattr(self, name), name, names)
         if self.case in DATA_CASES and not self.data:
             raise InstanceError("data", f"is empty, and {self.case} needs it")
         if not (self.imitation_updates or self.rl_updates):
@@ -109,18 +108,14 @@ class Settings(Limited):
 
     def make(self, seed: int, jobs: int | None = None) -> Case:
         """Return the case of a seed, with the true cluster."""
-        from ..interference.cases import CASES, DATA_CASES
+        from ..interference.cases import maker
 
         words: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
-        if self.case in CASES:
-            return CASES[self.case](seed, **words)
-        path, made = DATA_CASES[self.case]
-        return made(str(Path(self.data) / path), seed, **words)
+        return maker(self.case, self.data, **words)(seed)
 
     def rule(self, score: str) -> Rule:
         """Return a rule in the same form as the policy."""
-        from ..interference.baselines import Rule
-        from ..interference.rivals import tuned
+        from ..interference.baselines import Rule, tuned
 
         return tuned(score, near=True) if self.waits else Rule(score)
 
@@ -129,11 +124,9 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
-        case: see `Settings`, by default the one that it was trained on.
-        data: folder of cases that need data.
+        case: see `HarmonySettings`, by default the one that it was trained on.
     """
-    from ..interference.rivals import baselines
+    from ..interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case, data=data or policy.settings.data)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
@@ -142,7 +135,7 @@ def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interfer
 RECIPE = Recipe(
     name=NAME,
     about="which task of which waiting job goes to which server, where jobs slow one another down",
-    config=Settings,
+    config=HarmonySettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
@@ -150,7 +143,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:HarmonyPolicy.load"),
+    load=Later(f"{__package__}.policy:HarmonyPolicy.load"),
     judge=judge,
     data="drawn cases of gangplan.systems.interference.cases, under speeds predicted by a model fitted to a log",
 )

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import require_choice
+from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.errors import InstanceError
 
-from .baselines import Policy
-from .case import Case
-from .centres import owners
-from .environment import Environment
+from .baselines import Places, Rule
+from .case import Case, owners
+from .environment import SERVER, WORKER, Environment
 
 JOB, BID, AWARD = 64, 16, 8
 """Bytes of messages: a job described, a number about a job, a job's number."""
@@ -52,7 +52,6 @@ class Team:
     """Agents that place what they can by a policy of their own, and pass on, once, what does not fit.
 
     Args:
-        case: what is simulated.
         local: makes the policy of an agent from the case of its racks.
         forward: to whom: ``nowhere``, at ``random``, or to the ``emptiest``, which all agents announce at an interval.
         racks: of each agent.
@@ -71,7 +70,7 @@ class Team:
     def __init__(
         self,
         case: Case,
-        local: Callable[[Case], Policy],
+        local: Callable[[Case], Places],
         forward: str = "nowhere",
         *,
         racks: int = 1,
@@ -84,7 +83,7 @@ class Team:
         ends = np.flatnonzero(np.diff(of, append=-1)) + 1
         self.servers = [slice(a, b) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
         self.cases = [case.at(part) for part in self.servers]
-        self._agents: list[Policy] = [local(part) for part in self.cases]
+        self._agents: list[Places] = [local(part) for part in self.cases]
         self._forward, self._rng, self._fails = forward, np.random.default_rng([seed, 22]), dict(fails or {})
         self._late = dict(late or {})
         self.holds = np.stack([part.fewest <= part.fleet.n_nodes for part in self.cases], axis=1)
@@ -160,3 +159,81 @@ class Team:
             begin = self.servers[k].start
             for job in waiting.intersection(part.running):
                 env.place_whole(job, {begin + s: row for s, row in part.rows(job).items()})
+
+
+class Ask(NamedTuple):
+    """What one agent decides next: where a task of a job goes, to whom the job is passed on, or that it waits.
+
+    Attributes:
+        agent, job, kind: whose decision, about a worker (0) or parameter server (1) of which job.
+        part: what the agent sees.
+        mask: what is allowed: its groups of GPUs, then agents, then to wait, bool (groups + agents + 1,).
+    """
+
+    agent: int
+    job: int
+    kind: int
+    part: Environment
+    mask: BoolArray
+
+
+class Table(Team):
+    """Agents that each take their jobs, the shortest first, and decide at the same time, task by task.
+
+    A job is passed on, once, before any of its tasks is placed; once one is, the others are, since what is allowed
+    leaves room for the rest. On idle racks no job that fits may wait, so that whatever decides comes to an end.
+    """
+
+    def __init__(self, case: Case, seed: int = 0, fails: Mapping[int, float] | None = None) -> None:
+        super().__init__(case, lambda part: Rule("first"), seed=seed, fails=fails)
+        self.case = case
+
+    @property
+    def passed_on(self) -> BoolArray:
+        """Which jobs were passed on, bool (n,)."""
+        return self._passed_on
+
+    def begin(self, env: Environment) -> None:
+        """Begin an interval."""
+        self.env, agents = env, self.alive(env)
+        self.views = self.parts(env, agents)
+        self.queue = {k: part.in_order(True) for k, part in self.views.items()}
+
+    def asks(self) -> list[Ask]:
+        """Return what there is to decide now, of each agent one at most; nothing: the interval is over."""
+        return [found for k in self.views if (found := self._ask(k)) is not None]
+
+    def _ask(self, k: int) -> Ask | None:
+        part, queue = self.views[k], self.queue[k]
+        while queue:
+            job, tasks = queue[0], part.mask(queue[0])
+            kind = WORKER if tasks[WORKER].any() else SERVER
+            to = np.zeros(len(self.servers), dtype=np.bool_)
+            if not self._passed_on[job] and part.current < 0:
+                to[[x for x in self.views if x != k and self.holds[job, x]]] = True
+            if to.any() or tasks[kind].any():
+                may_wait = part.current < 0 and (bool(part.running) or not tasks[kind].any())
+                return Ask(k, job, kind, part, np.concatenate([tasks[kind], to, [may_wait]]))
+            queue.pop(0)
+        return None
+
+    def take(self, ask: Ask, action: int) -> None:
+        """Do what an agent decided."""
+        k, job, groups = ask.agent, ask.job, len(ask.part.free)
+        if action < groups:
+            ask.part.place(job, ask.kind, action)
+            if ask.part.current < 0:
+                self.queue[k].pop(0)
+            return
+        self.queue[k].pop(0)
+        if action < len(ask.mask) - 1:
+            to = action - groups
+            self._passed_on[job] = True
+            self.hand(self.env, job, to)
+            ask.part.waiting.remove(job)
+            self.views[to].waiting.append(job)
+            self.queue[to].append(job)
+
+    def end(self) -> None:
+        """Do in the whole cluster what was decided."""
+        self.start(self.env, self.views)

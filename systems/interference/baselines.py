@@ -9,18 +9,19 @@ from typing import Protocol
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
-from gangplan.instances.errors import unknown
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.snapshots import Truth
 
 from .case import Case
 from .environment import SERVER, WORKER, Environment
+from .greedy import Greedy
+from .truths import HiddenTruth
 
 Score = Callable[[Environment, int, int], FloatArray]
 """Of each server for a task of a job, (environment, job, kind), float64 (m,): the least is taken, ties to the first."""
 
 
-class Policy(Protocol):
+class Places(Protocol):
     """Places what waits, with `Environment.place`; what it leaves waits for the next interval."""
 
     def place(self, env: Environment) -> None:
@@ -79,9 +80,6 @@ class Rule:
             before others, then one where tasks of it are, then what is nearest.
         patience: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
         near: whether a job that is begun goes on where it is nearest, before what holds all that is left of it.
-
-    Raises:
-        InstanceError: if a name is unknown.
     """
 
     def __init__(
@@ -93,17 +91,16 @@ class Rule:
         patience: float = 0.0,
         near: bool = False,
     ) -> None:
-        if isinstance(score, str) and score not in SCORES:
-            raise InstanceError("score", unknown(score, SCORES))
-        if order not in ORDERS:
-            raise InstanceError("order", unknown(order, ORDERS))
+        if isinstance(score, str):
+            require_choice(score, "score", SCORES)
+        require_choice(order, "order", ORDERS)
         self._score = SCORES[score] if isinstance(score, str) else score
         self._shortest, self._together, self._patience = order == "shortest", together, patience
         self._near = near
 
     def place(self, env: Environment) -> None:
         """Place every job that fits."""
-        for job in in_order(env, self._shortest):
+        for job in env.in_order(self._shortest):
             insists = env.now - env.case.jobs.submit[job] < self._patience * env.case.interval
             while (mask := env.mask(job)).any():
                 kind = WORKER if mask[WORKER].any() else SERVER
@@ -132,17 +129,10 @@ class Rule:
         return int(np.lexsort((scores, *keys, ~mask))[0])
 
 
-def in_order(env: Environment, shortest: bool) -> list[int]:
-    """Return the waiting jobs by arrival, or those first that are shortest by what is profiled."""
-    return sorted(env.waiting, key=env.profiled.__getitem__) if shortest else list(env.waiting)
-
-
-def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -> Environment:
+def run(case: Case, policy: Places, change: tuple[float, Truth] | None = None) -> Environment:
     """Let a policy decide to the end; return the environment.
 
     Args:
-        case: what is simulated.
-        policy: decides.
         change: another truth and since when, as of the first interval that begins then; that is in ``env.case``.
     """
     env = Environment(case)
@@ -152,3 +142,36 @@ def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -
         policy.place(env)
         env.end_interval()
     return env
+
+
+CONSOLIDATE, PATIENCE = 50.0, 2.0
+"""Intervals that a tuned rule lets a job wait for few servers, and an oracle for a fast place: the best on validation
+seeds, as are the shortest first, and together."""
+Maker = Callable[[Case], Places]
+"""Makes a policy for a case, of which it may look at all but the truth."""
+
+
+def baselines() -> dict[str, Maker]:
+    """Return by name the classic rules, tuned and as published (spread, by arrival, none waits), and two oracles.
+
+    One lets a job wait for a place that is fast, the other for few servers, as the tuned rules do; the better of both
+    is what to compare with. ``alone`` is the latter with the speeds that jobs have alone: what it lacks is what there
+    is to learn about interference.
+    """
+    makers: dict[str, Maker] = {x: lambda case, x=x: tuned(x) for x in ("lif", "tetris", "lb", "best", "first")}  # type: ignore[misc]
+    makers |= {f"{x}-published": lambda case, x=x: Rule(x) for x in ("lif", "tetris", "lb")}  # type: ignore[misc]
+    makers["alone"] = lambda case: Greedy(alone(case.truth), consolidate=CONSOLIDATE)
+    makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
+    return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
+
+
+def alone(truth: Truth) -> HiddenTruth:
+    """Return a truth without interference, see `HiddenTruth.alone`."""
+    if not isinstance(truth, HiddenTruth):
+        raise InstanceError("truth", "is not compiled: how fast jobs are alone is not known of it")
+    return truth.alone()
+
+
+def tuned(score: str, *, near: bool = False) -> Rule:
+    """Return a rule that takes the shortest first, together; near: that goes on where a job began."""
+    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=near)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from multiprocessing.connection import Connection, Pipe, wait
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
+from weakref import finalize
 
 import numpy as np
 
 from gangplan.instances.arrays import require_number
+from gangplan.instances.errors import InstanceError, extra
+from gangplan.solvers.processes import Child
 
 from .case import Case
 from .environment import Environment
@@ -103,12 +108,7 @@ def sound(answer: Any, jobs: Iterable[int], servers: int) -> Bids:
 
 
 class Agent:
-    """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages.
-
-    Args:
-        case: of its racks.
-        local: see `Local`.
-    """
+    """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages."""
 
     def __init__(self, case: Case, local: Local) -> None:
         self._part, self._bidder = Environment(case), local(case)
@@ -131,7 +131,6 @@ class Remote(ABC):
     """Agents elsewhere. One that owes an answer is asked nothing more until it comes; too late, it is thrown away.
 
     Args:
-        agents: how many.
         deadline: seconds that an answer may take.
 
     Attributes:
@@ -205,3 +204,90 @@ class Remote(ABC):
             return None
         self.wire += len(answer)
         return pickle.loads(answer)
+
+
+DEADLINE = 10.0
+"""Seconds that an answer may take."""
+
+
+class Processes(Remote):
+    """Agents that are forks of this process; they end with it.
+
+    Args:
+        deadline: seconds that an answer may take.
+
+    Attributes:
+        pids: of the processes.
+    """
+
+    def __init__(self, cases: Sequence[Case], local: Local, deadline: float = DEADLINE) -> None:
+        self._pipes, children = list[Connection](), list[Child]()
+        for case in cases:
+            here, there = Pipe()
+            children.append(Child(partial(_serve, case, local, there)))
+            there.close()
+            self._pipes.append(here)
+        self.pids = [child.pid for child in children]
+        finalize(self, _end, children, self._pipes)
+        super().__init__(len(cases), deadline)
+
+    def _send(self, k: int, message: bytes) -> None:
+        self._pipes[k].send_bytes(message)
+
+    def _ready(self, agents: Iterable[int], seconds: float | None) -> list[int]:
+        pipes = {self._pipes[k]: k for k in agents}
+        return [pipes[pipe] for pipe in wait(list(pipes), seconds) if isinstance(pipe, Connection)]
+
+    def _receive(self, k: int) -> bytes:
+        return self._pipes[k].recv_bytes()
+
+
+def _serve(case: Case, local: Local, pipe: Connection) -> None:
+    agent = Agent(case, local)
+    while True:
+        pipe.send_bytes(agent.answer(pipe.recv_bytes()))
+
+
+def _end(children: Sequence[Child], pipes: Sequence[Connection]) -> None:
+    for child, pipe in zip(children, pipes, strict=True):
+        child.kill()
+        pipe.close()
+        child.join(1.0)
+
+
+class Actors(Remote):
+    """Agents that are actors of a Ray cluster, spread over its nodes; one is begun here if there is none.
+
+    Args:
+        cases, local, deadline: as of `Processes`; what `local` makes must be importable on the nodes.
+
+    Raises:
+        InstanceError: if Ray is not installed.
+    """
+
+    def __init__(self, cases: Sequence[Case], local: Local, deadline: float = DEADLINE) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise InstanceError("policy", f"agents on Ray need it; {extra('ray')}") from None
+        self._ray: Any = ray
+        if not ray.is_initialized():
+            ray.init(num_cpus=len(cases), include_dashboard=False, log_to_driver=False)
+        made = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(Agent)
+        self._agents = [made.remote(case, local) for case in cases]
+        self._answers = dict[int, Any]()
+        super().__init__(len(cases), deadline)
+
+    def _send(self, k: int, message: bytes) -> None:
+        self._answers[k] = self._agents[k].answer.remote(message)
+
+    def _ready(self, agents: Iterable[int], seconds: float | None) -> list[int]:
+        answers = {self._answers[k]: k for k in agents}
+        done, _ = self._ray.wait(list(answers), num_returns=1, timeout=seconds)
+        return [answers[answer] for answer in done]
+
+    def _receive(self, k: int) -> bytes:
+        try:
+            return bytes(self._ray.get(self._answers.pop(k)))
+        except self._ray.exceptions.RayActorError as error:
+            raise EOFError from error

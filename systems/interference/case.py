@@ -1,21 +1,30 @@
-"""One case: servers, the jobs that arrive, and the truth about how they slow one another down."""
+"""One case: servers, the jobs that arrive, and the truth about how they slow one another down.
+
+The servers of a data centre, for many schedulers that own racks, hold several groups of GPUs. The leaves of such a
+fleet, what policies call servers, are groups of two GPUs behind a PCIe switch or an NVLink island; above them are
+sockets, servers, racks and the network. Whatever places tasks on servers places them on groups.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require, require_choice, require_number
+from gangplan.instances.cluster import Level, TreeTopology
+from gangplan.instances.errors import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.simulator.snapshots import Truth
 
-from .job_types import Jobs
-from .room import servers_for
-from .truths import HiddenTruth
+from .speeds import servers_for
+from .truths import HiddenTruth, Jobs, contention
 
 INTERVAL = 1200.0
 """Seconds between decisions: 20 minutes, as published."""
@@ -93,3 +102,115 @@ def harmony_fleet(servers: int = 6, *, rack: int = 8, gpus: int = 2) -> Fleet:
     if servers % inside:
         raise InstanceError("servers", f"{servers!r} do not fill racks of {rack}")
     return Fleet.regular(servers // inside, inside, gpus, gpu_type="testbed", cpu=16.0, memory=48e9, nic=125e6)
+
+
+GPUS, NIC = 2, 125e6
+"""GPUs of a group; bytes/s between servers at which the synchronisation of the testbed was measured."""
+RACK = 8
+"""Servers of a rack."""
+_GROUP, _SOCKET = 16 * NIC, 12 * NIC
+"""Bytes/s of a group's link to its socket, and of a socket's to the other."""
+_NETWORKS: dict[str, tuple[tuple[str, float], ...]] = {
+    "fat-tree": (("rack", 1.0), ("aggregation", RACK / 2), ("core", RACK)),
+    "leaf-spine": (("rack", 1.0), ("spine", RACK / 4)),
+    "flat": (("rack", 1.0), ("core", RACK)),
+}
+"""Of each level above the server, what joins its members, over a NIC. An aggregation has four racks; flat, as RAMP is,
+nothing binds above the servers."""
+
+
+def centre(network: str, servers: int = 64, gpus: int = 4) -> Fleet:
+    """Return a data centre.
+
+    Args:
+        network: ``fat-tree`` (racks, aggregations of four racks, core), ``leaf-spine`` or ``flat``.
+        servers: how many, in racks of eight.
+        gpus: of each server, 4 or 8, in groups of two, on two sockets.
+    """
+    require_choice(network, "network", tuple(_NETWORKS))
+    require_number(servers, "servers", positive=True, whole=True)
+    pod = 4 * RACK if network == "fat-tree" else RACK
+    if servers % pod:
+        raise InstanceError("servers", f"{servers!r} do not fill {'aggregations' if pod > RACK else 'racks'} of {pod}")
+    if gpus not in (4, 8):
+        raise InstanceError("gpus", f"{gpus!r} is neither 4 nor 8")
+    sizes = [gpus // (2 * GPUS), 2, RACK, *([4, servers // pod] if network == "fat-tree" else [servers // RACK])]
+    above = [Level(name, NIC * share) for name, share in _NETWORKS[network]]
+    levels = (Level("socket", _GROUP), Level("server", _SOCKET), *above)
+    m = prod(sizes)
+    return Fleet(
+        names=tuple(f"group{i}" for i in range(m)),
+        gpu_types=("testbed",),
+        gpu_type=np.zeros(m, dtype=np.int32),
+        gpus=np.full(m, GPUS, dtype=np.int32),
+        cpu=np.full(m, 16.0),
+        memory=np.full(m, 48e9),
+        link=np.full(m, _GROUP),
+        topology=TreeTopology.regular(levels, tuple(sizes)),
+    )
+
+
+def owners(fleet: Fleet, racks: int = 1) -> IntArray:
+    """Return which agent owns each leaf if each owns so many racks, the last perhaps fewer, int32 (m,)."""
+    names = [level.name for level in fleet.topology.levels]
+    if "rack" not in names:
+        raise InstanceError("fleet", "has no level called rack")
+    return np.asarray(fleet.topology.group[names.index("rack")] // racks, dtype=np.int32)
+
+
+def centre_truth(fleet: Fleet, seed: int) -> HiddenTruth:
+    """Draw a truth as `contention` does, with links as fast as their level, give or take a quarter."""
+    found, rng = contention(fleet, seed), np.random.default_rng([seed, 22])
+    rows, levels = found.hidden.link, fleet.topology.levels
+    quality = np.empty(len(found.hidden.quality))
+    for row, level in zip(rows, levels, strict=True):
+        quality[row] = level.bandwidth / NIC
+    quality *= np.exp(rng.uniform(-0.22, 0.22, len(quality)))
+    return HiddenTruth(found.hidden._replace(quality=quality))
+
+
+def moved(
+    make: Callable[..., Case],
+    network: str,
+    seed: int,
+    jobs: int,
+    servers: int,
+    gpus: int = 4,
+    *,
+    wide: int = 1,
+    **words: Any,
+) -> Case:
+    """Return a case of the testbed in a data centre.
+
+    Args:
+        make: `cases.poisson` or another that takes `jobs`, `servers` and `cluster`.
+        network, servers, gpus: see `centre`.
+        wide: by which the tasks and the epochs of jobs of four workers or more are multiplied, at the same load.
+        seed, jobs, words: of `make`; ``interval`` is that of the case.
+    """
+    require_number(wide, "wide", positive=True, whole=True)
+    interval, cluster = words.pop("interval", None), words.get("cluster", 0)
+    fleet = centre(network, servers, gpus)
+    case = make(seed, jobs, fleet.n_nodes, **words)
+    work, times = case.jobs.profiled * case.jobs.workers, np.where(case.jobs.workers >= 4, wide, 1).astype(np.int32)
+    longer = float((work * times).sum() / work.sum())
+    many = replace(
+        case.jobs,
+        submit=case.jobs.submit * longer,
+        workers=case.jobs.workers * times,
+        servers=case.jobs.servers * times,
+        epochs=case.jobs.epochs * times,
+    )
+    found = replace(case, fleet=fleet, jobs=many, truth=centre_truth(fleet, cluster))
+    return found if interval is None else replace(found, interval=interval)
+
+
+def centres(make: Callable[..., Case]) -> dict[str, Callable[..., Case]]:
+    """Return cases by name, of the arrivals of `make`: 64 servers, 256, and 64 with jobs of up to 16 workers."""
+    found: dict[str, Callable[..., Case]] = {}
+    for name in _NETWORKS:
+        at = partial(moved, make, name, load=1.5)
+        found[name] = partial(at, jobs=400, servers=64)
+        found[f"{name}-256"] = partial(at, jobs=1600, servers=256)
+        found[f"{name}-wide"] = partial(at, jobs=400, servers=64, wide=4)
+    return found

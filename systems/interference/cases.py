@@ -6,28 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import (
-    FloatArray,
-    IntArray,
-    require_choice,
-    require_counts,
-    require_number,
-    require_share,
-)
+from gangplan.instances.arrays import FloatArray, IntArray, require_choice, require_number, require_share
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
-from .case import Case, harmony_fleet
-from .centres import centres, moved
-from .job_types import MEASURED, TESTBED, Jobs, JobTypes
-from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
-from .truths import HiddenTruth, contention
+from .case import Case, centres, harmony_fleet, moved
+from .truths import EPOCH, MEASURED, TESTBED, HiddenTruth, Jobs, JobTypes, contention, gangs_of, gpu_pairs, link_pairs
 
 DATA = "../shared/data"
 """Where published data is, unless said otherwise."""
@@ -48,14 +38,6 @@ _GAVEL_TYPES = {  # by what a model does: the type of the testbed that is neares
 }
 
 
-class Words(TypedDict, total=False):
-    """Arguments of `poisson` that other cases on the testbed take too, see there."""
-
-    kind: str
-    load: float
-    cluster: int
-
-
 def poisson(
     seed: int,
     jobs: int = 100,
@@ -70,15 +52,11 @@ def poisson(
 
     Args:
         seed: of the jobs; see `VALIDATION`.
-        jobs: how many.
         servers: how many, in racks of up to eight.
         kind: jobs with parameter servers (``ps``), with a ring all-reduce (``ring``), or half of each (``mixed``).
         load: GPU seconds that arrive a second, over the GPUs, if every job ran as it does mixed and alone.
         share: of a GPU that a worker needs.
         cluster: seed of the truth.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng = _generator(seed, jobs)
     types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
@@ -91,15 +69,12 @@ def poisson(
     return case if share == 1.0 else replace(case, jobs=replace(case.jobs, worker=worker))
 
 
-def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
+def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
     """Return jobs drawn from a trace of Gavel, each as the type of the testbed that is nearest to its model.
 
     Args:
         path: the trace; its models and its numbers of GPUs are drawn, up to eight.
         seed, jobs, servers, words: as of `poisson`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_gavel_trace(path)
     drawn, types = rng.integers(len(trace.model), size=jobs), np.empty(jobs, dtype=np.int32)
@@ -113,7 +88,7 @@ def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: 
     return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, **words)
 
 
-def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
+def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
     """Return a stretch of Philly's trace: its gaps, its numbers of GPUs and its durations, with types drawn evenly.
 
     Gaps are shortened or lengthened alike to the load; a job has at most eight workers, and runs 5 minutes to 12 hours.
@@ -121,9 +96,6 @@ def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unp
     Args:
         path: the trace, or any other that `read_trace` knows.
         seed, jobs, servers, words: as of `poisson`; the seed draws where the stretch begins.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_trace(path).workload
     if trace.n_jobs < jobs:
@@ -148,9 +120,6 @@ def gavel_pairs(
         servers: of one GPU each.
         gpu: its type.
         load: GPU seconds that arrive a second, alone on GPUs of their own, over the GPUs.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, trace = _generator(seed, jobs), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
     table, fleet = Path(folder) / "simulation_throughputs.json", harmony_fleet(servers, rack=servers, gpus=1)
@@ -166,9 +135,6 @@ def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load
     Args:
         folder: with ``shared_thp_ratio.csv`` and ``isolated_thp.csv``.
         seed, jobs, servers, load: as of `gavel_pairs`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     rng, fleet = _generator(seed, jobs), harmony_fleet(servers, gpus=4)
     types, truth = link_pairs(folder, fleet)
@@ -179,7 +145,7 @@ def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load
 
 def _generator(seed: int, jobs: int) -> np.random.Generator:
     require_number(seed, "seed", whole=True)
-    require_counts(jobs=jobs)
+    require_number(jobs, "jobs", positive=True, whole=True)
     return np.random.default_rng([seed, 2021])
 
 
@@ -277,7 +243,6 @@ def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], C
 
     Args:
         name: one of `CASES` or `DATA_CASES`.
-        data: folder of published data.
         words: other arguments of the case, e.g. ``jobs``.
 
     Raises:

@@ -14,43 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.simulator.snapshots import Long, Snapshots
+from gangplan.simulator.snapshots import Snapshots, Truth
 
 from .case import Case
-from .outcome import InterferenceOutcome
-from .room import advance, servers_for, task_mask
-from .speeds import Where
+from .speeds import Where, advance, servers_for, task_mask
 from .truths import HiddenTruth
 
 WORKER, SERVER = range(2)
 """Kinds of task."""
-
-
-class View(NamedTuple):
-    """Harmony's state: A waiting jobs, B that run or are begun, K types, m servers.
-
-    Attributes:
-        x: type, one-hot, (A, K).
-        r: workers, GPUs of each, parameter servers, cores of each, (A, 4).
-        w, p: workers and parameter servers placed so far, (A, m).
-        v: free resources, as shares of the largest server's, (m, 3).
-        d: workers and parameter servers of the others, (B, m, 2).
-        running: types of these, one-hot, (B, K).
-    """
-
-    x: FloatArray
-    r: FloatArray
-    w: Long
-    p: Long
-    v: FloatArray
-    d: Long
-    running: FloatArray
 
 
 class Environment:
@@ -198,14 +176,15 @@ class Environment:
             self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
             self.tasks[server, self._kind[job]] -= w + p
 
+    def in_order(self, shortest: bool) -> list[int]:
+        """Return the waiting jobs by arrival, or those first that are shortest by what is profiled."""
+        return sorted(self.waiting, key=self.profiled.__getitem__) if shortest else list(self.waiting)
+
     def snapshot(self, jobs: Sequence[int] | None = None) -> Snapshots:
         """Return who is where: the running jobs, or others that are begun, in their order."""
-        return self._where(self.running if jobs is None else jobs)
-
-    def _where(self, jobs: Sequence[int]) -> Snapshots:
-        return Snapshots.of_rows(
-            self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows.get(j, {}) for j in jobs]
-        )
+        some = self.running if jobs is None else jobs
+        kind = self.case.jobs.kind[np.array(some, dtype=np.int64)]
+        return Snapshots.of_rows(kind, [self._rows.get(j, {}) for j in some])
 
     def end_interval(self) -> float:
         """Run to the next interval; return the reward.
@@ -262,18 +241,105 @@ class Environment:
             index = index[kept]
         return done, end, opening
 
-    def view(self) -> View:
-        """Return Harmony's state."""
-        jobs, m = self.case.jobs, len(self.free)
-        one_hot = np.eye(len(jobs.types.names))
-        wait = np.array(self.waiting, dtype=np.int64)
-        d, begun = (self._where(some).dense(len(some), m)[0] for some in (self.running, self.waiting))
-        r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
-        v = self.free / self.size
-        return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
-
     def outcome(self) -> InterferenceOutcome:
         """Return what came of all jobs, once it is done."""
         return InterferenceOutcome(
-            self.case, self.start.copy(), self.finish.copy(), self._where(range(len(self.start)))
+            self.case, self.start.copy(), self.finish.copy(), self.snapshot(range(len(self.start)))
         )
+
+
+_TOLERANCE = 1e-6
+"""Of epochs, as a share of all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InterferenceOutcome:
+    """When n jobs ran, and where, each from its start to its end.
+
+    Attributes:
+        case: what was simulated.
+        start, finish: seconds, float64 (n,).
+        where: all jobs, in one snapshot.
+    """
+
+    case: Case
+    start: FloatArray
+    finish: FloatArray
+    where: Snapshots
+
+    @property
+    def jct(self) -> FloatArray:
+        """Seconds from submission to end, float64 (n,)."""
+        return np.asarray(self.finish - self.case.jobs.submit)
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first submission to the last end."""
+        return float(self.finish.max() - self.case.jobs.submit[0])
+
+
+def check(outcome: InterferenceOutcome, before: tuple[float, Truth] | None = None) -> list[str]:
+    """Return what is wrong with an outcome, nothing if all is well.
+
+    Every job is of its type and has the tasks it asked for, on one set of rows from start to end, which says that it
+    was never moved; it starts with an interval and after its submission; no server holds more than it has; and the
+    epochs that the truth gives to who is where, from event to event, add up to those of the job.
+
+    Args:
+        before: when an interval began with which the truth became that of the case, and what it was before.
+    """
+    case, jobs = outcome.case, outcome.case.jobs
+    if faults := _shape(outcome):
+        return faults
+    where = outcome.where
+    for name, tasks, asked in (("workers", where.workers, jobs.workers), ("ps", where.ps, jobs.servers)):
+        wrong = np.flatnonzero(where.total(tasks) != asked)
+        faults += [f"job {j} does not have the {name} it asked for" for j in wrong[:3].tolist()]
+    beat = outcome.start / case.interval
+    faults += [f"job {j} starts amid an interval" for j in np.flatnonzero(np.abs(beat - np.round(beat)) > 1e-9)[:3]]
+    faults += [f"job {j} starts before it is there" for j in np.flatnonzero(outcome.start < jobs.submit)[:3]]
+    return faults or _capacity(outcome) + _progress(outcome, before)
+
+
+def _shape(outcome: InterferenceOutcome) -> list[str]:
+    """Return what keeps the rows and times from being those of the jobs of the case."""
+    where, jobs, m = outcome.where, outcome.case.jobs, outcome.case.fleet.n_nodes
+    if len(where) != 1 or {len(x) for x in (where.kind, outcome.start, outcome.finish)} != {len(jobs)}:
+        return [f"the outcome is not of the {len(jobs)} jobs of the case"]
+    if not (np.isfinite(outcome.finish).all() and np.isfinite(outcome.start).all()):
+        return ["a job did not run to its end"]
+    bad = (where.server < 0) | (where.server >= m) | (np.minimum(where.workers, where.ps) < 0)
+    bad |= where.workers + where.ps < 1
+    faults = [f"job {j} is of another type" for j in np.flatnonzero(where.kind != jobs.kind)[:3].tolist()]
+    faults += [f"job {j} has a row that is no server with tasks" for j in np.unique(where.job[bad])[:3].tolist()]
+    twice = len(np.unique(where.job * m + where.server)) < len(where.server)
+    return faults + ["a job has a server twice"] * (twice and not faults)
+
+
+def _capacity(outcome: InterferenceOutcome) -> list[str]:
+    where, jobs, case = outcome.where, outcome.case.jobs, outcome.case
+    job = where.job
+    need = where.workers[:, None] * jobs.worker[job] + where.ps[:, None] * jobs.server[job]
+    faults = []
+    for time in np.unique(outcome.start):
+        there = (outcome.start[job] <= time) & (outcome.finish[job] > time)
+        used = np.stack([np.bincount(where.server[there], need[there, x], case.fleet.n_nodes) for x in range(3)])
+        over = (case.capacity < used.T / (1 + 1e-9)).any(axis=1)
+        faults += [f"server {s} holds more than it has at {time:g} s" for s in np.flatnonzero(over)[:1].tolist()]
+    return faults[:3]
+
+
+def _progress(outcome: InterferenceOutcome, before: tuple[float, Truth] | None) -> list[str]:
+    """Add up the epochs under the truth between all events."""
+    until, early = (0.0, outcome.case.truth) if before is None else before
+    jobs = outcome.case.jobs
+    done = np.zeros(len(jobs))
+    times = np.unique(np.concatenate([outcome.start, outcome.finish, [until]]))
+    for begin, end in pairwise(times.tolist()):
+        there = np.flatnonzero((outcome.start <= begin) & (outcome.finish > begin))
+        if len(there):
+            done[there] += (end - begin) * (early if begin < until else outcome.case.truth).speeds(
+                outcome.where.keep(there)[0]
+            )
+    wrong = np.flatnonzero(np.abs(done / jobs.epochs - 1) > _TOLERANCE)
+    return [f"job {j} did {done[j]:g} of {jobs.epochs[j]:g} epochs" for j in wrong[:3].tolist()]

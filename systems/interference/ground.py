@@ -80,8 +80,8 @@ class Interference(Ground):
     @classmethod
     def policies(cls) -> str:
         """See `Ground`."""
+        from .baselines import baselines
         from .policies import OTHERS
-        from .rivals import baselines
 
         names = ", ".join(name for name in (*baselines(), *OTHERS) if not name.endswith("-2-racks"))
         return f"{names}; market and agents also as NAME-2-racks; or weights"
@@ -101,7 +101,7 @@ class Interference(Ground):
         """See `Ground`."""
         from .agents import Team, Traffic
         from .baselines import run
-        from .outcome import check
+        from .environment import check
 
         begin = process_time()
         env = run(drawn, policy)
@@ -138,17 +138,13 @@ class InterferencePick:
 
     def place(self, env: Environment) -> None:
         """Place the jobs that it picks."""
+        from .baselines import CONSOLIDATE, alone
         from .greedy import Greedy
-        from .rivals import CONSOLIDATE, alone
 
         rule = Greedy(alone(env.case.truth), consolidate=CONSOLIDATE)
         while jobs := list(env.waiting):
             workers = env.case.jobs.workers[jobs].astype(np.float64)
-            columns = {
-                "gpus": workers,
-                "seconds": env.profiled[jobs],
-                "waited": env.now - env.case.jobs.submit[jobs],
-            }
+            columns = {"gpus": workers, "seconds": env.profiled[jobs], "waited": env.now - env.case.jobs.submit[jobs]}
             fits = np.array([bool(rule.offer(env, job)[0]) for job in jobs], dtype=bool)
             idle = int(np.maximum(env.free[:, 0], 0).sum())
             at = ask(self._policy, Scene(env.now, idle, env.case.fleet.n_gpus, columns, fits))

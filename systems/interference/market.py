@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -35,12 +36,11 @@ class Market(Team):
     that does not hold the job is asked no more.
 
     Args:
-        case: what is simulated.
         local: makes the bidder of an agent from the case of its racks.
-        racks, seed, fails, late: as of `Team`.
         ask: agents that are told of a job at an interval besides its own, drawn anew; all of them by default.
         defer: seconds, see above.
         bidders: how agents are reached: `Here`, `Processes` or `Actors`.
+        words: others of `Team`.
 
     Attributes:
         bidders: made of that.
@@ -51,15 +51,12 @@ class Market(Team):
         case: Case,
         local: Local,
         *,
-        racks: int = 1,
-        seed: int = 0,
-        fails: Mapping[int, float] | None = None,
-        late: Mapping[int, tuple[float, float]] | None = None,
         ask: int | None = None,
         defer: float = 0.0,
         bidders: Callable[[Sequence[Case], Local], Bidders] = Here,
+        **words: Any,
     ) -> None:
-        super().__init__(case, lambda part: Rule("first"), racks=racks, seed=seed, fails=fails, late=late)
+        super().__init__(case, lambda part: Rule("first"), **words)
         require_number(defer, "defer")
         self.bidders = bidders(self.cases, local)
         self._ask, self._defer = len(self.servers) if ask is None else ask, defer

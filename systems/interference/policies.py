@@ -11,17 +11,14 @@ from gangplan.instances import InstanceError
 from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
 
-from ..harmony.colocate.joint import Joint
 from ..harmony.colocate.kernel import Fitted
-from ..harmony.colocate.policy import Slowdowns
+from ..harmony.colocate.policy import Joint, Slowdowns
 from .agents import Team
-from .baselines import Policy
-from .bidders import Local
+from .baselines import CONSOLIDATE, PATIENCE, Maker, Places, alone, baselines, tuned
+from .bidders import Actors, Local, Processes
 from .case import Case
 from .greedy import Greedy, Packing
 from .market import Market
-from .remote import Actors, Processes
-from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines, tuned
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""
@@ -37,21 +34,16 @@ def _near(score: str) -> Maker:
     return lambda case: tuned(score, near=True)
 
 
-def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
+def _agents(local: Maker, forward: str) -> Callable[..., Places]:
     return lambda case, **words: Team(case, local, forward, **words)
 
 
-def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Policy]:
+def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Places]:
     return lambda case, **words: Market(case, bidder, **given, **words)
 
 
-def packing_bidder(case: Case) -> Greedy:
-    """Return what bids for places that break up least, by the speeds that jobs have alone."""
-    return Packing(alone(case.truth), consolidate=CONSOLIDATE)
-
-
 def learned_bidder(case: Case) -> Greedy:
-    """Return what bids for such places by learned speeds.
+    """Return what bids, by learned speeds, for places that break up least.
 
     Raises:
         InstanceError: if torch is not installed.
@@ -65,9 +57,9 @@ def _fitted() -> Fitted:
     return fitted
 
 
-_TEAMS: dict[str, Callable[..., Policy]] = {
+_TEAMS: dict[str, Callable[..., Places]] = {
     "market": _market(),
-    "market-packed": _market(packing_bidder),
+    "market-packed": _market(lambda case: Packing(alone(case.truth), consolidate=CONSOLIDATE)),
     "market-learned": _market(learned_bidder),
     "market-ask-1": _market(ask=1),
     "market-ask-2": _market(ask=2),
@@ -101,7 +93,6 @@ def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
     Args:
         name: one of `baselines` or `OTHERS`, or weights: a file, or the name of one in `folder`.
         case: name of the case: weights called ``NAME-CASE`` are preferred.
-        folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.

@@ -25,11 +25,10 @@ from gangplan.instances.readers.together import Together
 from gangplan.learned.interference.samples import Samples, Setting, named_features, type_features
 from gangplan.simulator.snapshots import Long, Snapshots
 
-from .baselines import Policy
+from .baselines import Places
 from .case import Case
 from .environment import Environment
-from .job_types import JobTypes
-from .truths import links
+from .truths import JobTypes, links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,18 +50,11 @@ class Log:
         return cls(Snapshots.join([x.now for x in parts]), np.concatenate([x.speed for x in parts]))
 
 
-def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
+def log(case: Case, policy: Places, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
     """Return the samples of a case under a policy, no more than `limit` but for the last snapshot.
 
     Args:
-        case: what is simulated; its seed should be one for training.
-        policy: decides.
-        limit: samples.
         noise: deviation of the logarithm of what is reported.
-        seed: of the noise.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(limit, "limit", positive=True, whole=True)
     require_number(noise, "noise")

@@ -1,4 +1,4 @@
-"""The speed of every job of a snapshot under a hidden truth, compiled.
+"""The speed of every job of a snapshot under a hidden truth, where tasks fit, and how far jobs get; compiled.
 
 A step takes the compute of the slowest worker plus the synchronisation through the busiest link. Whoever is on the
 same server adds to the compute; whoever crosses the same link adds to the synchronisation. These are the formulas of
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, inner, kernel
+from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, inner, kernel
 
 CONTENTION, PAIRS, LINKS = range(3)
 """How jobs slow one another down: by contention; by a table of pairs on a server; by a table of pairs on a link."""
@@ -96,23 +96,30 @@ def scratch(hidden: Hidden) -> Scratch:
 
 
 @inner
-def crossed(hidden: Hidden, where: Where, job: int, use: Scratch) -> int:
-    """Write the links that a job crosses, level by level, and what of it is behind each; return how many these are."""
-    begin = 0
-    for level in range(len(hidden.link)):
-        found = begin
+def crossed(link: Ints2, where: Where, job: int, begin: int, links: Ints, behind: Ints2) -> int:
+    """Write the links that a job crosses, level by level, and its tasks behind each, and return the end.
+
+    Args:
+        link: by which link a server's traffic leaves its group of each level, (L, m).
+        where, job: the job.
+        begin: of what is written.
+        links: that it crosses, (X,).
+        behind: its workers and parameter servers behind each of them, (X, 2).
+    """
+    for level in range(len(link)):
+        end = begin
         for row in range(where.rows[job], where.rows[job + 1]):
-            link, at = hidden.link[level, where.server[row]], begin
-            while at < found and use.links[at] != link:
+            own, at = link[level, where.server[row]], begin
+            while at < end and links[at] != own:
                 at += 1
-            if at == found:
-                found += 1
-                use.links[at], use.behind[at, 0], use.behind[at, 1] = link, 0, 0
-            use.behind[at, 0] += where.workers[row]
-            use.behind[at, 1] += where.ps[row]
-        if found < begin + 2:
+            if at == end:
+                end += 1
+                links[at], behind[at, 0], behind[at, 1] = own, 0, 0
+            behind[at, 0] += where.workers[row]
+            behind[at, 1] += where.ps[row]
+        if end < begin + 2:
             break
-        begin = found
+        begin = end
     return begin
 
 
@@ -125,7 +132,7 @@ def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign
         for row in range(where.rows[job], where.rows[job + 1]):
             use.tasks[where.server[row], kind] += sign * where.workers[row]
             use.tasks[where.server[row], types + kind] += sign * where.ps[row]
-        for at in range(crossed(hidden, where, job, use)):
+        for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
             use.load[use.links[at]] += sign * hidden.duty[kind]
 
 
@@ -152,7 +159,7 @@ def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
     for row in range(where.rows[job], where.rows[job + 1]):
         workers += where.workers[row]
         servers += where.ps[row]
-    for at in range(crossed(hidden, where, job, use)):
+    for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
         here, beside = use.behind[at, 0], use.behind[at, 1]
         times = 2.0 * (workers - 1) / workers
         if servers > 0:
@@ -195,11 +202,11 @@ def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: 
     """Return the seconds of a step by the table of pairs on links: each job that shares one takes its share."""
     mine = hidden.row[where.kind[job], spread(where, job)]
     seconds = hidden.alone[mine]
-    for at in range(crossed(hidden, where, job, use)):
+    for at in range(crossed(hidden.link, where, job, 0, use.links, use.behind)):
         use.marked[use.links[at]] = True
     for other in range(begin, end):
         meet = False
-        for at in range(crossed(hidden, where, other, use)):
+        for at in range(crossed(hidden.link, where, other, 0, use.links, use.behind)):
             meet = meet or use.marked[use.links[at]]
         if other != job and meet:
             seconds /= hidden.kept[mine, hidden.row[where.kind[other], spread(where, other)]]
@@ -235,3 +242,121 @@ def all_speeds(hidden: Hidden, where: Where) -> Floats:
     for at in range(len(where.first) - 1):
         write_speeds(hidden, where, where.first[at], where.first[at + 1], use, out)
     return out
+
+
+_SLACK = 1e-9
+"""Of demands that add up to what there is."""
+
+
+@inner
+def room_for(free: Floats, need: Floats, most: int) -> int:
+    """Return how many tasks of a demand fit into what a server has free, up to `most`."""
+    fits = float(most)
+    for x in range(len(need)):
+        if need[x] > 0.0:
+            fits = min(fits, np.floor(free[x] / need[x] * (1.0 + _SLACK) + _SLACK))
+    return int(max(fits, 0.0))
+
+
+@inner
+def reach(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, extra: int, need: Floats) -> int:
+    """Return how many servers, from the first on, hold all tasks when server `extra` has `need` less; m + 1 if none do.
+
+    Server by server, `best[w]` is the most parameter servers that find a place besides w workers.
+    """
+    if workers + servers == 0:
+        return 0
+    best, beside = np.full(workers + 1, -1), np.empty(workers + 1, dtype=np.int64)
+    best[0] = 0
+    rest = np.empty(free.shape[1])
+    for s in range(len(free)):
+        for x in range(len(rest)):
+            rest[x] = free[s, x] - (need[x] if s == extra else 0.0)
+        most = room_for(rest, worker, workers)
+        for here in range(most + 1):
+            beside[here] = room_for(rest, ps, servers)
+            for x in range(len(rest)):
+                rest[x] -= worker[x]
+        for w in range(workers, -1, -1):
+            found = -1
+            for here in range(min(most, w) + 1):
+                if best[w - here] >= 0:
+                    found = max(found, min(servers, best[w - here] + beside[here]))
+            best[w] = found
+        if best[workers] >= servers:
+            return s + 1
+    return len(free) + 1
+
+
+@kernel
+def servers_for(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> int:
+    """Return how many servers, from the first on, hold all tasks of a job in what is free, (m, 3); m + 1 if none do."""
+    return reach(free, worker, ps, workers, servers, -1, worker)
+
+
+@inner
+def mask_row(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, need: Floats, row: Bools) -> None:
+    """Mark where a task of some need may go so that these other tasks still fit."""
+    enough = reach(free, worker, ps, workers, servers, -1, worker)
+    for s in range(len(free) if enough <= len(free) else 0):
+        if room_for(free[s], need, 1) == 1:  # beyond those that are enough for the others, one is as good as any
+            row[s] = s >= enough or reach(free, worker, ps, workers, servers, s, need) <= len(free)
+
+
+@kernel
+def task_mask(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> Bools2:
+    """Return where a worker and a parameter server may go so that all other tasks still fit, (2, m)."""
+    mask = np.zeros((2, len(free)), dtype=np.bool_)
+    if workers > 0:
+        mask_row(free, worker, ps, workers - 1, servers, worker, mask[0])
+    if servers > 0:
+        mask_row(free, worker, ps, workers, servers - 1, ps, mask[1])
+    return mask
+
+
+@kernel
+def advance(hidden: Hidden, where: Where, left: Floats, now: float, until: float) -> tuple[Floats, Floats, Floats]:
+    """Run jobs up to a time; whoever ends leaves, and speeds are known anew.
+
+    Args:
+        hidden: the truth.
+        where: one snapshot of n jobs.
+        left: epochs that each has to do, (n,).
+        now, until: seconds.
+
+    Returns:
+        Of each job the epochs it did, when it ended, infinite if it did not, and its speed at the beginning.
+    """
+    n = len(left)
+    kind, rows, speed = where.kind.copy(), where.rows.copy(), np.zeros(n)
+    server, workers, ps = where.server.copy(), where.workers.copy(), where.ps.copy()
+    done, end, opening = np.zeros(n), np.full(n, np.inf), np.zeros(n)
+    here, use, index = Where(where.first, kind, rows, server, workers, ps), scratch(hidden), np.arange(n)
+    count, begun = n, False
+    while count > 0:
+        write_speeds(hidden, here, 0, count, use, speed)
+        if not begun:
+            opening[:], begun = speed, True
+        step = until - now
+        for at in range(count):
+            step = min(step, (left[index[at]] - done[index[at]]) / speed[at])
+        kept, used = 0, 0
+        for at in range(count):
+            job = index[at]
+            done[job] += speed[at] * step
+            if now + (left[job] - done[job]) / speed[at] <= now + 1e-6:
+                done[job], end[job] = left[job], now + step
+                continue
+            index[kept], kind[kept] = job, kind[at]
+            begin, stop = rows[at], rows[at + 1]
+            rows[kept] = used
+            for row in range(begin, stop):
+                server[used], workers[used], ps[used] = server[row], workers[row], ps[row]
+                used += 1
+            kept += 1
+        rows[kept] = used
+        now += step
+        if now >= until:
+            break
+        count = kept
+    return done, end, opening

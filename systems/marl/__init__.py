@@ -1,4 +1,1 @@
-"""MARL: many schedulers that learn to place and to pass on, over a hierarchy of graphs (Zhao and Wu, TNSM 2022).
-
-See docs/interference.md.
-"""
+"""MARL: many schedulers that learn to place and to pass on, over a hierarchy of graphs (Zhao and Wu, TNSM 2022)."""

@@ -19,11 +19,10 @@ except ImportError as error:
 
 from gangplan.simulator.envs.single import Observation
 
+from ..interference.agents import Ask, Table
 from ..interference.case import Case
 from ..interference.cases import CENTRES, TRAINING
-from ..interference.environment import Environment
-from ..interference.outcome import InterferenceOutcome
-from ..interference.table import Ask, Table
+from ..interference.environment import Environment, InterferenceOutcome
 
 JOB = ("there", "type", "workers", "servers", "gpus", "cores", "seconds", "waited")
 """Columns of a job: whether there is one; index of its type; workers and parameter servers left to place; GPUs of a
@@ -118,11 +117,7 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         return seen, {agent: {"action_mask": seen[agent]["action_mask"].copy()} for agent in self.agents}
 
     def step(self, actions: dict[str, np.int64]) -> tuple[Any, Any, Any, Any, Any]:
-        """Act, all agents at once, and go on to the next decision of any of them.
-
-        Args:
-            actions: of every agent.
-        """
+        """Act, all agents at once, and go on to the next decision of any of them."""
         env, agents = self._env, self.agents
         if env is None or not agents:
             raise ResetNeeded("the episode is over, or has not begun: call reset")
@@ -136,7 +131,10 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         over = not wrong and self._seek(env, go_on=True)
         if over or wrong:
             self.agents, self._asks = [], {}
-        seen, metrics = self._observe(env), self._metrics(env) if over else {}
+        seen, metrics = self._observe(env), dict[str, Any]()
+        if over:
+            mean_jct = float(env.outcome().jct.mean())
+            metrics = {"metrics": {"mean_jct": mean_jct, "makespan": float(env.finish.max())}}
         for agent in agents:
             infos[agent] |= {"action_mask": seen[agent]["action_mask"].copy(), **metrics}
         now = float(np.maximum(np.minimum(env.finish, env.now) - env.case.jobs.submit, 0).sum())
@@ -177,10 +175,6 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
         for k, ask in self._asks.items():
             found[k] = ask.mask
         return found
-
-    def _metrics(self, env: Environment) -> dict[str, Any]:
-        jct = env.outcome().jct
-        return {"metrics": {"mean_jct": float(jct.mean()), "makespan": float(env.finish.max())}}
 
     def _known(self, agent: str, action: Any) -> int:
         if not self.action_spaces[agent].contains(action):

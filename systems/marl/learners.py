@@ -17,18 +17,18 @@ from gangplan.learned.training.ppo import CLIP, advantages
 from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer
 
-from ..harmony.rewards import Predicted, fitted, logged
+from ..harmony.episodes import Predicted, fitted, logged
+from ..interference.agents import Table
+from ..interference.baselines import baselines
 from ..interference.cases import TRAINING, VALIDATION
-from ..interference.rivals import baselines
-from ..interference.table import Table
-from .episodes import Interval, Lane, Step, batch, play
 from .network import Actor, Critic, racks_of
-from .recipe import Settings
+from .policy import Interval, Lane, Step, batch, play
+from .recipe import MarlSettings
 
 _RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
 
 
-def reward_models(settings: Settings, seed: int) -> dict[str, Model]:
+def reward_models(settings: MarlSettings, seed: int) -> dict[str, Model]:
     """Return the model that pays in each case, fitted to what its true cluster reported under the rules."""
     found = dict[str, Model]()
     for name in settings.cases:
@@ -40,7 +40,7 @@ def reward_models(settings: Settings, seed: int) -> dict[str, Model]:
 
 
 def episodes(
-    settings: Settings, models: Mapping[str, Model], seeds: Sequence[int], *, teach: bool = False
+    settings: MarlSettings, models: Mapping[str, Model], seeds: Sequence[int], *, teach: bool = False
 ) -> tuple[list[Lane], list[Model]]:
     """Return lanes that run by a model, the cases in turn, and the models."""
     names = [settings.cases[i % len(settings.cases)] for i in range(len(seeds))]
@@ -57,10 +57,10 @@ PAY = 0.1
 """Value of a reward of 1."""
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[MarlSettings]):
     """Rounds of imitation and PPO, paid by one reward model a case."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: MarlSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.models = reward_models(settings, seed)
 

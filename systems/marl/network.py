@@ -17,7 +17,7 @@ from torch_geometric.nn import SAGEConv
 from gangplan.learned.training.ragged import segment_log_softmax
 
 from .observe import EXTRAS, STATE, Decision, Plan, widths
-from .recipe import Settings
+from .recipe import MarlSettings
 
 
 class Racks(NamedTuple):
@@ -65,7 +65,6 @@ def racks_of(graph: str, shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups
     """Return racks as one graph.
 
     Args:
-        graph: see `Settings`.
         shapes: of each rack, see `Plan.inside`.
         groups: of all racks, (G, F).
     """
@@ -83,9 +82,6 @@ def asked_of(graph: str, plans: Sequence[Plan], seen: Sequence[Decision], first:
     """Return decisions as one batch.
 
     Args:
-        graph: see `Settings`.
-        plans: of the cluster of each decision.
-        seen: the decisions.
         first: number of the first rack of each one's cluster in what is told.
     """
     racks = racks_of(graph, [p.inside[x.agent] for p, x in zip(plans, seen, strict=True)],
@@ -116,13 +112,9 @@ def _edges(up: Tensor) -> Tensor:
 
 
 class Hierarchy(nn.Module):
-    """Vectors of groups, sockets, servers and racks, and of the network above.
+    """Vectors of groups, sockets, servers and racks, and of the network above."""
 
-    Args:
-        settings: the sizes.
-    """
-
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide, (groups, job) = settings.width, widths(settings.types)
         self.graph, depth = settings.graph, {"hierarchical": 3, "outer": 2, "flat": 1}[settings.graph]
@@ -168,13 +160,9 @@ class Hierarchy(nn.Module):
 
 
 class Actor(nn.Module):
-    """Scores actions; all agents share its weights.
+    """Scores actions; all agents share its weights."""
 
-    Args:
-        settings: the sizes.
-    """
-
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide = settings.width
         self.body, self.state = Hierarchy(settings), nn.Linear(STATE, wide)
@@ -204,13 +192,9 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Values of all agents from all racks: central, for training alone.
+    """Values of all agents from all racks: central, for training alone."""
 
-    Args:
-        settings: the sizes.
-    """
-
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide = settings.width
         self.body, self.extras = Hierarchy(settings), nn.Linear(EXTRAS, wide)

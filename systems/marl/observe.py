@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 
+from ..interference.agents import Ask, Table
 from ..interference.baselines import least_interference
-from ..interference.centres import NIC, owners
+from ..interference.case import NIC, owners
 from ..interference.environment import Environment
-from ..interference.room import servers_for
-from ..interference.table import Ask, Table
+from ..interference.speeds import servers_for
 
 Row = NDArray[np.float32]
 EXTRAS, STATE = 6, 2
@@ -78,10 +78,6 @@ class Decision(NamedTuple):
 
 class Sight:
     """One environment and its table, as the networks see them.
-
-    Args:
-        env: the environment.
-        types: the networks are for.
 
     Raises:
         InstanceError: if it has other types.

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -22,7 +23,7 @@ NAME = "marl"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class MarlSettings(Limited):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -76,10 +77,9 @@ class Settings(Limited):
         from ..interference.cases import CENTRES
 
         Limited.__post_init__(self)
-        known = [("reward_model", self.reward_model, list(MODELS))]
-        for name, found, names in known + [("cases", x, list(CENTRES)) for x in self.cases]:
-            if found not in names:
-                raise InstanceError(name, f"{found!r} is not one of {', '.join(names)}")
+        require_choice(self.reward_model, "reward_model", MODELS)
+        for name in self.cases:
+            require_choice(name, "cases", CENTRES)
         if not self.cases:
             raise InstanceError("cases", "is empty")
         if not (self.rounds or self.rl_updates):
@@ -96,7 +96,6 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
     """Compare a policy with blind agents and single schedulers in the true cluster.
 
     Args:
-        policy: the learned one.
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
     from ..interference.cases import CENTRES
@@ -109,7 +108,7 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
 RECIPE = Recipe(
     name=NAME,
     about="where agents that own racks place tasks, and to whom they pass jobs on",
-    config=Settings,
+    config=MarlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
@@ -117,7 +116,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:MarlPolicy.load"),
+    load=Later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,
     data="small data centres of gangplan.systems.interference, under speeds predicted by models fitted to logs",
 )

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice, require_number
 
-from .blocks import Blocks
-from .jobs import JobType
+from .jobs import Blocks, JobType
 from .step import OP_SECONDS, Units
 
 INTERVAL = 1.0
@@ -153,13 +152,9 @@ def arrivals(
     Args:
         types: what arrives, e.g. from `gangplan.systems.pacml.jobs.read_types`.
         fractions: a distribution of beta, or the name of a published one.
-        seed: of the generator.
         n: how many jobs.
         load: sequential work offered a second and server, as a multiple of the published (94% of capacity).
         poisson: exponential gaps of the same mean instead of equal ones.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     types = tuple(types)
     _same(types)
@@ -167,8 +162,7 @@ def arrivals(
     require_number(load, "load", positive=True)
     require_number(seed, "seed", whole=True)
     if isinstance(fractions, str):
-        if fractions not in DISTRIBUTIONS:
-            raise InstanceError("distribution", f"{fractions!r} is not one of {', '.join(DISTRIBUTIONS)}")
+        require_choice(fractions, "distribution", DISTRIBUTIONS)
         fractions = DISTRIBUTIONS[fractions]
     rng = np.random.default_rng(seed)
     model = rng.permutation(np.arange(n) % len(types))

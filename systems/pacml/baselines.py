@@ -9,11 +9,11 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from .simulate import Choice, Policy, State
+from .simulate import Choice, Decides, RampState
 
-Rule = Callable[[State], int | None]
+Rule = Callable[[RampState], int | None]
 """From the state to the index of a degree, or None to reject."""
-Kept = Callable[[State, list[int]], int | None]
+Kept = Callable[[RampState, list[int]], int | None]
 """The same, given the degrees that have acceptable blocks, for one of these."""
 
 
@@ -23,7 +23,7 @@ class Published:
 
     rule: Rule
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Choose the degree of the rule."""
         degree = self.rule(state)
         return None if degree is None else Choice(degree)
@@ -41,7 +41,7 @@ class InOneBlock:
     rule: Kept
     best: bool = False
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Choose the degree of the rule and its first or best block."""
         found = np.flatnonzero(state.acceptable)
         degree = self.rule(state, np.unique(state.blocks.degree[found]).tolist()) if len(found) else None
@@ -52,26 +52,16 @@ class InOneBlock:
         return Choice(degree, int(found[int(np.argmin(lost))]))
 
 
-def _valid(state: State) -> list[int]:
+def _valid(state: RampState) -> list[int]:
     """Return the degrees of no more servers than are free."""
     return [i for i, degree in enumerate(state.blocks.degrees) if degree <= state.free.sum()]
-
-
-def _para_max(state: State) -> int | None:
-    """Return the largest degree of no more servers than are free."""
-    return max(_valid(state), default=None)
-
-
-def _para_min(state: State) -> int | None:
-    """Return the smallest degree of at least 1 / beta: in time if speed-ups were linear."""
-    return next((i for i, d in enumerate(state.blocks.degrees) if d >= 1 / state.fraction - 1e-9), None)
 
 
 def _random(seed: int) -> Rule:
     """Return what draws a degree of no more servers than are free, each as likely."""
     rng = np.random.default_rng(seed)
 
-    def draw(state: State) -> int | None:
+    def draw(state: RampState) -> int | None:
         valid = _valid(state)
         return valid[int(rng.integers(len(valid)))] if valid else None
 
@@ -79,27 +69,12 @@ def _random(seed: int) -> Rule:
 
 
 def _constant(degree: int) -> Rule:
-    def always(state: State) -> int | None:
+    def always(state: RampState) -> int | None:
         if degree not in state.blocks.degrees:
             raise InstanceError("policy", f"constant-{degree}: {degree} is not one of the degrees")
         return state.blocks.degrees.index(degree)
 
     return always
-
-
-def _among(rule: Rule) -> Kept:
-    """Return the rule for jobs kept in one block: reject unless its degree has an acceptable block."""
-    return lambda state, found: degree if (degree := rule(state)) in found else None
-
-
-def _from(least: int, *, else_below: bool) -> Kept:
-    """Return the smallest acceptable degree of at least `least` servers, or else the largest below or none."""
-
-    def chosen(state: State, found: list[int]) -> int | None:
-        large = (i for i in found if state.blocks.degrees[i] >= least)
-        return next(large, found[-1] if else_below else None)
-
-    return chosen
 
 
 PUBLISHED_POLICIES = ("para-max", "para-min", "random", *(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16)))
@@ -113,7 +88,7 @@ RAMP_POLICIES = (*PUBLISHED_POLICIES, *(f"{rule}+{block}" for rule in BLOCK_RULE
 """Names that `make_policy` knows; instead of these degrees it takes any of the case."""
 
 
-def make_policy(name: str, seed: int = 0) -> Policy:
+def make_policy(name: str, seed: int = 0) -> Decides:
     """Return the policy of a name: a rule for the degree, and how a block is chosen.
 
     ``RULE`` alone takes published first fit. ``RULE+first`` and ``RULE+best`` keep the job in one block that is free
@@ -121,22 +96,32 @@ def make_policy(name: str, seed: int = 0) -> Policy:
     ``constant-D``; with a block also ``smallest`` (acceptable degree), ``from-D`` (the smallest acceptable degree from
     D on) and ``about-D`` (the same, or else the largest acceptable below D). With a block ``para-max`` takes the
     largest acceptable degree.
-
-    Raises:
-        InstanceError: naming the policy.
     """
     stem, plus, block = name.partition("+")
     kind, _, number = stem.rpartition("-")
     degree = int(number) if number.isascii() and number.isdigit() and 0 < len(number) < 6 else 0
-    alone: dict[str, Rule] = {"para-max": _para_max, "para-min": _para_min, "random": _random(seed)}
+    alone: dict[str, Rule] = {
+        "para-max": lambda state: max(_valid(state), default=None),
+        # in time if speed-ups were linear
+        "para-min": lambda state: next(
+            (i for i, d in enumerate(state.blocks.degrees) if d >= 1 / state.fraction - 1e-9), None
+        ),
+        "random": _random(seed),
+    }
     if kind == "constant" and degree:
         alone[stem] = _constant(degree)
     if not plus and stem in alone:
         return Published(alone[stem])
-    kept = {rule: _among(made) for rule, made in alone.items()}
+    kept: dict[str, Kept] = {
+        rule: lambda state, found, made=made: degree if (degree := made(state)) in found else None  # type: ignore[misc]
+        for rule, made in alone.items()
+    }
     kept |= {"smallest": lambda state, found: found[0], "para-max": lambda state, found: found[-1]}
     if degree and kind in ("from", "about"):
-        kept[stem] = _from(degree, else_below=kind == "about")
+        below = kind == "about"
+        kept[stem] = lambda state, found: next(
+            (i for i in found if state.blocks.degrees[i] >= degree), found[-1] if below else None
+        )
     if block in ("first", "best") and stem in kept:
         return InOneBlock(kept[stem], block == "best")
     rules = "para-max, para-min, random, constant-D; with +first or +best also smallest, from-D, about-D"

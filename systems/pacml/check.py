@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from math import isclose
 from typing import Any
@@ -13,8 +14,7 @@ from gangplan.instances.ramp import coordinates, span
 from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.verify.verdict import time_slack
 
-from .jobs import JobType
-from .placement import first_fit
+from .jobs import JobType, first_fit
 from .simulate import Outcome
 from .step import OP_SECONDS, training_step
 
@@ -66,14 +66,12 @@ class Checker:
         self, kind: JobType, degree: int, block: int, servers: IntArray, free: BoolArray
     ) -> tuple[float | None, str]:
         """Return the completion time on these servers, or what is wrong with them."""
-        topology = kind.blocks.topology
-        if block >= 0:
-            if servers.tobytes() not in _known(topology, kind.blocks.degrees[degree]):
-                return None, f"holds servers {servers.tolist()}, which are no block of its degree"
-            return self._inside(kind, degree, servers), ""
-        if self._first_fit(kind, degree, free) != servers.tobytes():
-            return None, f"holds servers {servers.tolist()}, which first fit would not give it"
-        return self._inside(kind, degree, servers), ""
+        held, wrong = servers.tobytes(), ""
+        if block >= 0 and held not in _known(kind.blocks.topology, kind.blocks.degrees[degree]):
+            wrong = f"holds servers {servers.tolist()}, which are no block of its degree"
+        if block < 0 and held != self._first_fit(kind, degree, free):
+            wrong = f"holds servers {servers.tolist()}, which first fit would not give it"
+        return (None if wrong else self._inside(kind, degree, servers)), wrong
 
     def _first_fit(self, kind: JobType, degree: int, free: BoolArray) -> bytes | None:
         """Return the servers of first fit; what it finds depends on the first free block of each size only."""
@@ -118,13 +116,9 @@ def check(outcome: Outcome) -> list[str]:
     return Checker().check(outcome)
 
 
+@cache
 def _known(topology: Any, degree: int) -> set[bytes]:
-    if (topology, degree) not in _BLOCKS:
-        _BLOCKS[topology, degree] = {row.tobytes() for row in ramp_blocks(topology, degree)}
-    return _BLOCKS[topology, degree]
-
-
-_BLOCKS: dict[tuple[Any, int], set[bytes]] = {}
+    return {row.tobytes() for row in ramp_blocks(topology, degree)}
 
 
 def _named(bad: BoolArray, problem: str) -> list[str]:

@@ -135,8 +135,7 @@ class Pacml(Ground):
 
 @cache
 def _types(profiles: str, models: str, cluster: str, units: Any) -> tuple[JobType, ...]:
-    from .blocks import Blocks
-    from .jobs import MODELS, read_types
+    from .jobs import MODELS, Blocks, read_types
 
     blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
     names = tuple(dict.fromkeys(x.strip() for x in models.split(",") if x.strip())) or MODELS

@@ -8,15 +8,15 @@ acceptable block and by rejection.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import Case
-from .blocks import Blocks, Long
-from .simulate import Choice, Outcome, State, simulate
+from .jobs import Long
+from .simulate import Choice, Outcome, RampState, simulate
 
 PRICE = 0.005
 """Of a held server at an arrival, in jobs: 8 servers over five arrivals weigh a fifth of a job."""
@@ -37,35 +37,25 @@ class Plan:
     block: IntArray
     accepted: int
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Give the job its block, as a policy of the case that was planned."""
         block = int(self.block[state.index])
         return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
 
 
-def search(
-    case: Case,
-    *,
-    width: int = 200,
-    by_horizon: bool = False,
-    seed: int = 0,
-) -> Plan:
+def search(case: Case, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> Plan:
     """Plan a case.
 
     Args:
-        case: n jobs, each kept in one block of the b there are.
         width: partial schedules kept. Time and memory grow with width times b.
         by_horizon: count only jobs that end by the horizon.
-        seed: of the generator that breaks ties.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
     require_number(width, "width", positive=True, whole=True)
     blocks, n = case.blocks, case.n_jobs
     submit, limit = case.submit, case.limit
     jct = np.array([kind.jct for kind in case.types])[:, blocks.shape]
-    inside = _incidence(blocks)
+    inside = np.zeros((blocks.n_blocks, blocks.n_servers), dtype=np.float32)  # which servers each block holds
+    inside[np.repeat(np.arange(blocks.n_blocks), blocks.size), blocks.servers[blocks.servers >= 0]] = 1
     rng = np.random.default_rng(seed)
     mark = rng.integers(1, 2**40, blocks.n_servers)
     # the arrival at which each server is free
@@ -109,14 +99,6 @@ def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
     return row, column
 
 
-def _incidence(blocks: Blocks) -> NDArray[np.float32]:
-    """Return which servers each block holds, float32 (b, servers)."""
-    inside = np.zeros((blocks.n_blocks, blocks.n_servers), dtype=np.float32)
-    held = blocks.servers >= 0
-    inside[np.nonzero(held)[0], blocks.servers[held]] = 1
-    return inside
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Clairvoyant:
     """What is known of the least blocking rate of a case.
@@ -132,8 +114,7 @@ class Clairvoyant:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Runs:
+class _Runs(NamedTuple):
     """Ways to run a job, one a row: which job, at what degree, on how many servers, held until which arrival."""
 
     job: Long
@@ -151,7 +132,6 @@ def clairvoyant(case: Case, *, time_limit: float = 60.0, width: int = 200, by_ho
     block gives, are not covered.
 
     Args:
-        case: n jobs.
         time_limit: seconds of branch and bound; 0 for the LP alone.
         width: of the beam search.
         by_horizon: count only jobs that end by the horizon, as the published rate does.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.simulator.asking import asking, converted
 
 from .arrivals import Case
-from .blocks import Blocks, Long
-from .jobs import JobType, Placed
+from .jobs import Blocks, JobType, Long, Placed
 
 PUBLISHED = -1
 """Instead of a block: published first fit on all free servers."""
@@ -31,7 +30,7 @@ class Choice(NamedTuple):
     block: int = PUBLISHED
 
 
-class State:
+class RampState:
     """What a policy may look at when a job arrives.
 
     Attributes:
@@ -74,10 +73,10 @@ class State:
         return self.job.published(degree, self.free)
 
 
-class Policy(Protocol):
+class Decides(Protocol):
     """Decides on each job when it arrives."""
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return what to do with the job, or None to reject it.
 
         A job that then finds no place, or would take longer than its user accepts, is blocked.
@@ -132,7 +131,7 @@ class Outcome:
         return 1 - float((self.finish <= self.case.horizon).mean())
 
 
-def simulate(case: Case, policy: Policy) -> Outcome:
+def simulate(case: Case, policy: Decides) -> Outcome:
     """Let the jobs arrive one by one; each is accepted at once or lost.
 
     Raises:
@@ -147,13 +146,14 @@ def simulate(case: Case, policy: Policy) -> Outcome:
     start, finish = np.full(n, np.nan), np.full(n, np.nan)
     rows: list[Long | IntArray] = []
     for i in range(n):
-        state = State(case, i, limit[i], seen, accepted[:i])
+        state = RampState(case, i, limit[i], seen, accepted[:i])
         with asking():
             choice = policy.decide(state)
         if choice is None:
             reason[i] = 1
             continue
-        placed = _place(state, converted(choice, _choice, f"decisions[{i}]"), blocks)
+        choice = converted(choice, lambda answer: Choice(*map(int, Choice(*answer))), f"decisions[{i}]")
+        placed = _place(state, choice, blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
             continue
@@ -167,12 +167,7 @@ def simulate(case: Case, policy: Policy) -> Outcome:
     return Outcome(case, reason, degree, block, start, finish, row_job, row_server)
 
 
-def _choice(answer: Any) -> Choice:
-    choice = Choice(*answer)
-    return Choice(*(int(part) for part in choice))
-
-
-def _place(state: State, choice: Choice, blocks: Blocks) -> Placed | None:
+def _place(state: RampState, choice: Choice, blocks: Blocks) -> Placed | None:
     if not 0 <= choice.degree < len(blocks.degrees):
         raise InstanceError(f"decisions[{state.index}].degree", f"{choice.degree!r} is not the index of a degree")
     if choice.block == PUBLISHED:

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from gangplan.instances import InstanceError, RampTopology
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require
+from gangplan.instances import RampTopology
+from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice
 from gangplan.instances.ramp import collective_cost, collective_seconds, coordinates
 from gangplan.instances.splitting import SplitGraph
 
@@ -46,14 +46,9 @@ def training_step(split: SplitGraph, servers: IntArray, topology: RampTopology, 
     Args:
         split: the job, its times in seconds.
         servers: the server of each sub-op, int32 (split.n_sub_ops,), e.g. from `gangplan.simulator.first_fit`.
-        topology: the cluster.
         units: ``"as-published"`` reproduces PAC-ML's figures with their error, see `OP_SECONDS`.
-
-    Raises:
-        InstanceError: naming the argument and the value found.
     """
-    if units not in OP_SECONDS:
-        raise InstanceError("units", f"{units!r} is not one of {', '.join(OP_SECONDS)}")
+    require_choice(units, "units", OP_SECONDS)
     servers = frozen(servers, np.int32, "servers", (split.n_sub_ops,))
     known = (servers >= 0) & (servers < topology.n_devices)
     require(known, servers, "servers", f"is not one of the {topology.n_devices} servers")

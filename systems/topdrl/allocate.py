@@ -6,10 +6,17 @@ idle GPUs in the order of their distance from a seed. `CLOSEST` is ours, see `so
 
 from __future__ import annotations
 
+import numpy as np
+
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.simulator.engine import View
+from gangplan.simulator.engine.jobs import Rows
 from gangplan.solvers.compiled.kernel import Ints, lean, lean_kernel
 from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
 
-from .arrays import Cluster
+from .arrays import Cluster, cluster_of
 
 NEAREST, SIZED, CENTRE, CLOSEST = range(4)
 ALLOCATORS = ("nearest", "sized", "centre", "closest")
@@ -21,8 +28,6 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
 
     Args:
         rule: one of `ALLOCATORS`, by its place.
-        need: GPUs of the job.
-        cluster: the nodes.
         free: idle GPUs of each node, int64 (m,).
         take: the answer, int64 (m,).
     """
@@ -36,7 +41,9 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
         closest(need, cluster.begin, free, take)
     else:
         if rule == NEAREST:
-            seed = _first_idle(free)
+            seed = 0
+            while free[seed] == 0:
+                seed += 1
         elif rule == SIZED:
             seed = _seed_by_size(need, cluster, free)
         else:
@@ -56,14 +63,6 @@ def _around(seed: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> N
     for node in range(len(free)):
         if cluster.rack[node] != rack:
             left -= take_idle(node, left, free, take)
-
-
-@lean
-def _first_idle(free: Ints) -> int:
-    node = 0
-    while free[node] == 0:
-        node += 1
-    return node
 
 
 @lean
@@ -116,3 +115,24 @@ def _centre(cluster: Cluster, free: Ints) -> int:
 def allocate(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bool:
     """Do what `choose` does, for Python."""
     return choose(rule, need, cluster, free, take)
+
+
+class Close:
+    """Place a job on the GPUs that an allocator gives it, of each node the first idle ones, told apart."""
+
+    def __init__(self, allocator: str = "closest") -> None:
+        require_choice(allocator, "allocator", ALLOCATORS)
+        self._rule = ALLOCATORS.index(allocator)
+        self._of: Fleet | None = None
+        self._cluster: Cluster
+
+    def place(self, job: int, degree: int, view: View) -> Rows | None:
+        """Return where a job starts now, None if it does not fit."""
+        if self._of is not view.fleet:
+            self._of, self._cluster = view.fleet, cluster_of(view.fleet, Proximity())
+        first, take = self._cluster.first, np.zeros(view.fleet.n_nodes, dtype=np.int64)
+        if not allocate(self._rule, degree, self._cluster, view.free, take):
+            return None
+        nodes = np.flatnonzero(take).tolist()
+        chosen = [np.flatnonzero(view.idle[first[k] : first[k + 1]])[: take[k]] for k in nodes]
+        return Rows(np.repeat(np.arange(len(take)), take), np.ones(degree, dtype=np.int64), np.concatenate(chosen))

@@ -1,4 +1,4 @@
-"""Jobs, cluster and state as arrays, for compiled code: gangs on GPUs that are told apart and never shared."""
+"""Jobs, cluster and state as arrays, for compiled code: gangs on GPUs that are never shared."""
 
 from __future__ import annotations
 
@@ -89,12 +89,21 @@ def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.argsort(np.asarray(workload.submit), kind="stable")
 
 
+def intensity_of(workload: Workload, proximity: Proximity) -> FloatArray:
+    """Return how intense the communication of each job is, float64 (n,)."""
+    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+
+
+def first_jobs(jobs: Jobs, n: int) -> Jobs:
+    """Return the first n jobs."""
+    return Jobs(*(x[: n + (x is jobs.first)] for x in jobs))
+
+
 def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | None = None) -> Jobs:
     """Return the jobs of a workload.
 
     Args:
-        workload: the jobs.
-        proximity: says how intense the communication of each is.
+        workload, proximity: the jobs, and how intense the communication of each is.
         expected: the durations that policies are told, float64 (n,), by default the true ones.
 
     Raises:
@@ -104,7 +113,7 @@ def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | Non
     require(share == 1, share, "share", "is not 1: GPUs are not shared here")
     order = order_of(workload)
     gpus = workload.gpus.astype(np.int64)[order]
-    intensity = np.array([proximity.intensity.get(workload.model[i], 1.0) for i in order.tolist()])
+    intensity = intensity_of(workload, proximity)[order]
     told = workload.duration if expected is None else expected
     return Jobs(
         np.array(workload.submit[order]), np.array(workload.duration[order]), np.array(told[order], dtype=np.float64),

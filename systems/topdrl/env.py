@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import POLICIES, Scheduler
+from gangplan.simulator.engine import POLICIES, EngineScheduler
 from gangplan.simulator.engine.apart import ApartRates
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.engine.state import ClusterState
@@ -20,10 +20,10 @@ from gangplan.simulator.envs.episode import Case, Reward, Throughput
 from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
 
+from .allocate import Close
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
+from .batch import alone
 from .image import draw, require_frame
-from .place import Close
-from .rows import JobRows, StateRows
 from .suites import TRAINING, Suite, suite
 
 
@@ -34,7 +34,6 @@ class Picture:
         spaces: the bounds of `cluster`, `queue` and `scalars`, see `Image`.
 
     Args:
-        fleet: the nodes.
         speeds: how much gangs pay for being apart.
         slots: jobs of the queue in sight.
         rows, width, step, backlog: as of `gangplan.systems.topdrl.image`.
@@ -63,8 +62,7 @@ class Picture:
         """Return the image of a state with that queue, after so many arrivals."""
         if self._of is not state:
             jobs = jobs_of(state.workload, self._proximity)
-            self._of, self._jobs = state, JobRows(*(x[None] for x in jobs))
-            self._state = StateRows(*(x[None] for x in begin(jobs, self._cluster)))
+            self._of, (self._jobs, self._state, self._size) = state, alone(jobs, begin(jobs, self._cluster))
         assert isinstance(state.rates, ApartRates)
         now, order = self._state, state.order
         now.clock[0, NOW] = state.now
@@ -78,7 +76,7 @@ class Picture:
             now.holder[0, self._cluster.first[rows.node] + rows.gpu] = state.rank[job]
         now.start[0], now.cost[0] = state.since[order], state.rates.cost[order]
         made = {name: np.zeros((1, *space.shape), dtype=np.float32) for name, space in self.spaces.items()}
-        draw(self._jobs, now, np.array([len(order)]), self._step, self._backlog, *made.values())
+        draw(self._jobs, now, self._size, self._step, self._backlog, *made.values())
         return {name: np.minimum(made[name][0], space.high) for name, space in self.spaces.items()}
 
 
@@ -102,7 +100,7 @@ def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward
     def cases(rng: np.random.Generator) -> Case:
         return Case(of.draw(TRAINING + int(rng.integers(2**31)))[0])
 
-    scheduler = Scheduler((POLICIES["fifo"](), Close(allocator)))
+    scheduler = EngineScheduler((POLICIES["fifo"](), Close(allocator)))
     image = partial(Picture, width=of.width, step=of.step, backlog=of.backlog)
     paid = reward or Throughput()
     return SelectEnv(of.fleet, cases, scheduler, slots=of.slots, image=image, speeds=of.proximity, reward=paid)

@@ -154,7 +154,7 @@ class Topdrl(Ground):
 
         A scheduler of the engine, which may stop jobs, is always told how long they take.
         """
-        from gangplan.simulator.engine import Scheduler, simulate
+        from gangplan.simulator.engine import EngineScheduler, simulate
 
         from .arrays import begin, cluster_of, jobs_of
         from .simulate import outcome_of
@@ -162,7 +162,7 @@ class Topdrl(Ground):
         (work, expected), on = drawn, self.on
         jobs, cluster = jobs_of(work, on.proximity, expected), cluster_of(on.fleet, on.proximity)
         begun = process_time()
-        if isinstance(policy, Scheduler):
+        if isinstance(policy, EngineScheduler):
             outcome = simulate(work, on.fleet, policy, speeds=on.proximity)
             return outcome, _last_cost(outcome, on), process_time() - begun
         state = begin(jobs, cluster)

@@ -11,8 +11,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.solvers.compiled.kernel import Ints, Singles2, Singles3, Singles4, by_reference, lean, lean_kernel
 
 from .arrays import ARRIVED, WAITING
-from .batch import Batch
-from .rows import JobRows, StateRows, jobs_at, state_at
+from .batch import Batch, JobRows, StateRows, jobs_at, state_at
 from .step import remaining
 
 BEHIND, FREE, BUSY, WANTED, WORK, ARRIVING = range(6)
@@ -42,7 +41,6 @@ def image(batch: Batch, *, rows: int = 30, width: int = 8, step: float = 1.0, ba
     """Return the images of all episodes of a batch, as they are now.
 
     Args:
-        batch: of B episodes.
         rows: steps from now on.
         width: GPUs of the widest block; wider jobs are shown as this.
         step: seconds of a row; a part of a step counts as a whole one.
@@ -71,15 +69,9 @@ def require_frame(rows: int, width: int, step: float, backlog: int) -> None:
 
 @lean_kernel
 def draw(
-    jobs: JobRows,
-    state: StateRows,
-    size: Ints,
-    step: float,
-    backlog: int,
-    cluster: Singles3,
-    queue: Singles4,
+    jobs: JobRows, state: StateRows, size: Ints, step: float, backlog: int, cluster: Singles3, queue: Singles4,
     scalars: Singles2,
-) -> None:
+) -> None:  # fmt: skip
     """Draw each episode, see `Image`, on arrays of 0."""
     for b in range(len(size)):
         of, now = by_reference(jobs_at(jobs, size[b], b)), by_reference(state_at(state, size[b], b))

@@ -11,27 +11,16 @@ from math import log
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.solvers.compiled.kernel import Floats, Floats2, by_reference, kernel, lean
+from gangplan.solvers.compiled.kernel import Floats2, by_reference, kernel
 from gangplan.solvers.compiled.routines import below, sow, uniform
 
 from .allocate import ALLOCATORS
-from .arrays import NOW, Cluster, Jobs, State, copy
-from .decode import Listing, decode, is_list, listing, restore, run_list, sort_in
-from .patient import Patient
-from .rules import DISCIPLINES, SCORES, Rule, rule
-from .simulate import Policy
-from .step import least_cost
+from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs
+from .rules import DISCIPLINES, SCORES, Listing, Patient, Rule, decode, restore, rule, run_list, sort_in
+from .simulate import Finishes
+from .step import least_cost, total_jct
 
 RULES = len(ALLOCATORS)
-
-
-@lean
-def total(jobs: Jobs, finish: Floats) -> float:
-    """Return the sum of the JCTs of the first jobs, all of `jobs`, seconds."""
-    found = 0.0
-    for job in range(len(jobs.submit)):
-        found += finish[job] - jobs.submit[job]
-    return found
 
 
 @kernel
@@ -42,16 +31,12 @@ def anneal(
     """Change what a list says of jobs `low` to `high`, and leave the best list in `best`; return its sum of JCTs.
 
     Args:
-        jobs: those that are played, the first ones of all.
-        cluster: the nodes.
         state: before job `low` arrives.
-        scratch: overwritten.
         of, best: the list, twice; keys are places, so that 1 is the step from one to the next.
         costs: communication costs worth waiting for, by GPUs, float64 (GPUs + 1, k).
         low, high: the jobs whose entries change, by their places in `jobs`.
         turns: lists that are tried.
         hot, cold: temperatures at the begin and the end, seconds of summed JCT.
-        seed: of the random numbers.
     """
     sow(seed)
     table, on, now, plan = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)
@@ -79,7 +64,7 @@ def anneal(
         restore(now, first)
         sort_in(now, of.key, 0)
         decode(table, on, now, plan, take, np.inf)
-        value = total(table, now.finish)
+        value = total_jct(table, now.finish)
         heat = hot * np.exp(fade * turn / max(1, turns))
         if value < current - heat * log(1 - uniform()):
             current = value
@@ -123,7 +108,7 @@ class Oracle:
 
     turns: int = 1500
     seconds: float = 60.0
-    policies: Sequence[Policy] = ()
+    policies: Sequence[Finishes] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -136,30 +121,28 @@ class Oracle:
         known, n = jobs._replace(expected=jobs.work), len(jobs.submit)
         ends, lists = [], [_closest(np.arange(float(n)))]
         for policy in self.policies or (*grid(), Patient()):
-            ends.append(_end(policy, known, cluster, state))
-            if isinstance(policy, Patient):
-                lists.append(policy.listing(known, cluster))
-            elif is_list(policy):
-                lists.append(listing(policy, known, cluster))
+            ends.append(copy(state))
+            policy.finish(known, cluster, ends[-1])
+            if isinstance(policy, Rule | Patient) and (plan := policy.listing(known, cluster)) is not None:
+                lists.append(plan)
         lists += [_closest(end.start) for end in ends]
-        plan = min(lists, key=lambda of: total(jobs, _decoded(jobs, cluster, state, of).finish))
+        plan = min(lists, key=lambda of: total_jct(jobs, _decoded(jobs, cluster, state, of).finish))
         ends.append(_decoded(jobs, cluster, state, plan))
         self._improve(jobs, cluster, state, plan, deadline)
         ends.append(_decoded(jobs, cluster, state, plan))
-        restore(state, min(ends, key=lambda end: total(jobs, end.finish)))
+        restore(state, min(ends, key=lambda end: total_jct(jobs, end.finish)))
 
     def _improve(self, jobs: Jobs, cluster: Cluster, state: State, plan: Listing, deadline: float) -> None:
         """Anneal a window after the other."""
         n, rng = len(jobs.submit), np.random.default_rng(self.seed)
         plan.key[:] = np.argsort(np.argsort(plan.key, kind="stable"), kind="stable")
         before, scratch, costs = copy(state), copy(state), _worth(cluster)
-        heat = total(jobs, _decoded(jobs, cluster, state, plan).finish) / n
-        lows = range(0, n, STEP)
-        for low in lows:
+        heat = total_jct(jobs, _decoded(jobs, cluster, state, plan).finish) / n
+        for low in range(0, n, STEP):
             if time.perf_counter() > deadline:
                 break
             high, end = min(n, low + WINDOW), min(n, low + WINDOW + TAIL)
-            some = _first(jobs, end)
+            some = first_jobs(jobs, end)
             if jobs.submit[low] > before.clock[NOW]:
                 run_list(some, cluster, before, plan, float(jobs.submit[low]))
             trial = Listing(*(x.copy() for x in plan))
@@ -167,18 +150,6 @@ class Oracle:
                 some, cluster, before, scratch, trial, plan, costs, low, high, self.turns * STEP,
                 HOT * heat, COLD * heat, int(rng.integers(1 << 31)),
             )  # fmt: skip
-
-
-def _first(jobs: Jobs, n: int) -> Jobs:
-    return Jobs(
-        jobs.submit[:n], jobs.work[:n], jobs.expected[:n], jobs.gpus[:n], jobs.intensity[:n], jobs.first[: n + 1]
-    )  # fmt: skip
-
-
-def _end(policy: Policy, jobs: Jobs, cluster: Cluster, state: State) -> State:
-    done = copy(state)
-    policy.finish(jobs, cluster, done)
-    return done
 
 
 def _decoded(jobs: Jobs, cluster: Cluster, state: State, of: Listing) -> State:

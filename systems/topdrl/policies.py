@@ -8,41 +8,39 @@ from pathlib import Path
 from gangplan.instances import InstanceError
 from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
-from gangplan.simulator.engine import Scheduler
+from gangplan.simulator.engine import EngineScheduler
 from gangplan.simulator.engine.policies import POLICIES
 
-from .allocate import ALLOCATORS
+from .allocate import ALLOCATORS, Close
 from .oracle import Oracle
-from .patient import Patient
-from .place import Close
 from .rollout import Rollout
-from .rules import DISCIPLINES, SCORES, rule
-from .simulate import Policy
+from .rules import DISCIPLINES, SCORES, Patient, rule
+from .simulate import Finishes
 from .suites import Suite
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
 UNGUARDED = "-unguarded"
-OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
+OTHERS: dict[str, Callable[[int], Finishes | EngineScheduler]] = {
     "oracle": lambda seed: Oracle(seed=seed),
     "patient": lambda seed: Patient(),
     "rollout": lambda seed: Rollout(seed=seed),
-    "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
+    "srtf": lambda seed: EngineScheduler((POLICIES["srtf"](), Close()), "overtake"),
 }
 """What is no rule, by name: what makes each from a seed. SRTF stops jobs, for the one with the least time left; the
 oracle knows all arrivals."""
 
 
-def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER) -> Policy | Scheduler:
+def make_policy(
+    name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER
+) -> Finishes | EngineScheduler:
     """Return the policy of a name: ``RULE[+DISCIPLINE][+ALLOCATOR]``, one of `OTHERS`, or weights.
 
     Args:
         name: rules are those of `SCORES`, by default with the discipline that suits them and ``closest``; weights are
             a file, or the name of one in `folder`; ``-unguarded`` behind it leaves out the guard, ``+ALLOCATOR``
             changes the allocator.
-        seed: of a policy that draws.
         suite: what is to be decided on: weights called like it are preferred, and times are told in its steps.
-        folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.
@@ -68,7 +66,7 @@ def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> 
     return named(name.removesuffix(UNGUARDED).partition("+")[0], suite.name if suite else "", folder)
 
 
-def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
+def _learned(name: str, path: Path, suite: Suite | None) -> Finishes:
     found = load_policy(name, path, "finish")
     if suite is not None and hasattr(found, "step"):
         found.step = suite.step
@@ -81,5 +79,5 @@ def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
         if allocator not in ALLOCATORS or not hasattr(found, "allocator"):
             raise InstanceError("policy", f"{name!r}: {allocator!r} is no allocator that it could have")
         found.allocator = ALLOCATORS.index(allocator)
-    policy: Policy = found
+    policy: Finishes = found
     return policy

@@ -12,8 +12,7 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, 
 
 from .allocate import ALLOCATORS, allocate
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
-from .decode import Listing, decode, restore, sort_in
-from .patient import Patient
+from .rules import Listing, Patient, decode, restore, sort_in
 from .step import advance, begin_job, pass_time, start, total_jct
 
 
@@ -24,13 +23,14 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
 
     Args:
         jobs: all jobs; of the present ones the expected durations count.
-        state: now.
-        rng: draws the future.
         ahead: how many jobs arrive, a stretch of those that have arrived.
     """
     now, waiting, running = float(state.clock[NOW]), state.count[WAITING], state.count[RUNNING]
     present = np.sort(np.concatenate([state.queue[:waiting], state.running[:running]]))
-    gap, come = _stretch(jobs, int(state.count[ARRIVED]), ahead, rng)
+    n = int(state.count[ARRIVED])
+    come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
+    gaps = np.diff(jobs.submit[:n])
+    gap = np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come]
     expected = np.concatenate([jobs.expected[present], jobs.expected[come]])
     gpus = np.concatenate([jobs.gpus[present], jobs.gpus[come]])
     intensity = np.concatenate([jobs.intensity[present], jobs.intensity[come]])
@@ -39,13 +39,6 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
     runs = np.isfinite(state.start[present])
     table = Jobs(submit, expected, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     return table, _state(table, state, present, runs, slower), present
-
-
-def _stretch(history: Jobs, n: int, ahead: int, rng: np.random.Generator) -> tuple[FloatArray, Ints]:
-    """Return the seconds between arrivals, and which of the n jobs arrive, from a random one on and around."""
-    come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
-    gaps = np.diff(history.submit[:n])
-    return np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come], come
 
 
 def _state(table: Jobs, state: State, present: Ints, runs: BoolArray, slower: FloatArray) -> State:
@@ -191,7 +184,14 @@ class Rollout:
 
 @kernel
 def _play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
+    jobs: Jobs,
+    cluster: Cluster,
+    state: State,
+    scratch: State,
+    of: Listing,
+    job: Ints,
+    take: Ints2,
+    value: Floats,
 ) -> None:
     """Write the value of each candidate (a job that starts on `take`, `WAIT`, or `AS_THE_RULE`), then by the list."""
     table, on, now, rest = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)

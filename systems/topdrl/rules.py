@@ -1,19 +1,20 @@
-"""Rules that pick the next job by a linear score of what is known of it, run to the end in compiled code."""
+"""Rules, run to the end in compiled code: who goes first by a linear score, or a list that says who waits for what."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
+from gangplan.solvers.placement.online.patient import Patient as Waiting
 
-from .allocate import ALLOCATORS, choose
-from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, communication, pass_time, remaining
+from .allocate import ALLOCATORS, CLOSEST, choose
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .step import begin_job, communication, least_cost, pass_time, remaining
 
 HEAD, OVERTAKE, EASY = range(3)
 DISCIPLINES = ("head", "overtake", "easy")
@@ -43,13 +44,10 @@ class Rule:
 
     def __post_init__(self) -> None:
         for name, value in self.weights:
-            if name not in FEATURES:
-                raise InstanceError("weights", f"{name!r} is not one of {', '.join(FEATURES)}")
+            require_choice(name, "weights", FEATURES)
             require_number(abs(value), f"weights[{name}]")
-        if self.discipline not in DISCIPLINES:
-            raise InstanceError("discipline", f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}")
-        if self.allocator not in ALLOCATORS:
-            raise InstanceError("allocator", f"{self.allocator!r} is not one of {', '.join(ALLOCATORS)}")
+        require_choice(self.discipline, "discipline", DISCIPLINES)
+        require_choice(self.allocator, "allocator", ALLOCATORS)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
@@ -66,6 +64,15 @@ class Rule:
     def noise(self, n: int) -> FloatArray:
         """Return the random numbers of n jobs."""
         return np.random.default_rng(self.seed).random(n)
+
+    def listing(self, jobs: Jobs, cluster: Cluster) -> Listing | None:
+        """Return the list that decodes to what it does; None if it backfills, or its score depends on the place."""
+        weights, n = self.vector(), len(jobs.submit)
+        if self.discipline == "easy" or weights[LOG_SLOWDOWN] != 0:
+            return None
+        key, allocator = np.empty(n), np.full(n, ALLOCATORS.index(self.allocator))
+        _keys(jobs, cluster, weights, self.noise(n), key)
+        return Listing(key, allocator, np.full(n, np.inf), np.full(n, int(self.discipline == "head")))
 
 
 SCORES: dict[str, tuple[tuple[str, float], ...]] = {
@@ -89,13 +96,8 @@ TUNED = {"least_work": "head", "linear": "head"}
 
 
 def rule(name: str, discipline: str = "", allocator: str = "closest", seed: int = 0) -> Rule:
-    """Return the rule of a name of `SCORES`, by default with the discipline that suits it best.
-
-    Raises:
-        InstanceError: if there is none of that name.
-    """
-    if name not in SCORES:
-        raise InstanceError("rule", f"{name!r} is not one of {', '.join(SCORES)}")
+    """Return the rule of a name of `SCORES`, by default with the discipline that suits it best."""
+    require_choice(name, "rule", SCORES)
     return Rule(SCORES[name], discipline or TUNED.get(name, "overtake"), allocator, seed)
 
 
@@ -112,7 +114,13 @@ def score(jobs: Jobs, cluster: Cluster, job: int, weights: Floats, noise: Floats
 
 @kernel
 def run(
-    jobs: Jobs, cluster: Cluster, state: State, weights: Floats, noise: Floats, discipline: int, allocator: int
+    jobs: Jobs,
+    cluster: Cluster,
+    state: State,
+    weights: Floats,
+    noise: Floats,
+    discipline: int,
+    allocator: int,
 ) -> int:
     """Run from `state` to the end, see `Rule`; return how many jobs were started."""
     of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
@@ -185,3 +193,128 @@ def reserve(jobs: Jobs, state: State, left: Ints, need: int) -> tuple[float, int
         size -= 1
         left[soonest] = left[size]
     return np.inf, 0
+
+
+class Listing(NamedTuple):
+    """What a plan says of each of n jobs.
+
+    Attributes:
+        key: who has the least goes first, float64 (n,).
+        allocator: one of `ALLOCATORS`, by its place, int64 (n,).
+        most: the communication cost above which a job waits, unless nothing runs, float64 (n,).
+        blocks: 1 if those behind a job that waits wait too, else 0, int64 (n,).
+    """
+
+    key: Floats
+    allocator: Ints
+    most: Floats
+    blocks: Ints
+
+
+@lean
+def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: float) -> None:
+    """Run from `state`, whose queue is in the order of the keys, to the last instant before `until`.
+
+    At each instant the list is gone through once: whoever fits starts, whoever does not waits, and if it `blocks` so
+    do those behind it. Nothing that was passed over fits once others have started.
+    """
+    while True:
+        at, idle = 0, 0
+        for node in range(len(take)):
+            idle += state.free[node]
+        while at < state.count[WAITING] and idle > 0:
+            job = state.queue[at]
+            need = jobs.gpus[job]
+            if (
+                need <= idle
+                and choose(of.allocator[job], need, cluster, state.free, take)
+                and (communication(cluster, take) <= of.most[job] or state.count[RUNNING] == 0)
+            ):
+                begin_job(jobs, cluster, state, at, take)
+                idle -= need
+            elif of.blocks[job]:
+                break
+            else:
+                at += 1
+        arrived, known = state.count[ARRIVED], state.count[WAITING]
+        soon = jobs.submit[arrived] if arrived < len(jobs.submit) else np.inf
+        if state.count[RUNNING] > 0:
+            soon = min(soon, state.finish[state.running[0]])
+        if soon >= until:
+            return
+        pass_time(jobs, cluster, state)
+        sort_in(state, of.key, known)
+
+
+@lean
+def sort_in(state: State, key: Floats, known: int) -> None:
+    """Put those that joined the queue behind the first `known`, which are in order, to their places."""
+    for i in range(known, state.count[WAITING]):
+        job, at = state.queue[i], i
+        while at > 0 and key[state.queue[at - 1]] > key[job]:
+            state.queue[at] = state.queue[at - 1]
+            at -= 1
+        state.queue[at] = job
+
+
+@lean
+def restore(to: State, of: State) -> None:
+    """Copy a state over another one."""
+    n = len(of.start)
+    _copy(to.clock, of.clock, 1)
+    _copy(to.start, of.start, n)
+    _copy(to.finish, of.finish, n)
+    _copy(to.urgency, of.urgency, n)
+    _copy(to.cost, of.cost, n)
+    _recopy(to.count, of.count, len(of.count))
+    _recopy(to.queue, of.queue, of.count[WAITING])
+    _recopy(to.running, of.running, of.count[RUNNING])
+    _recopy(to.free, of.free, len(of.free))
+    _recopy(to.holder, of.holder, len(of.holder))
+    _recopy(to.held, of.held, len(of.held))
+
+
+@lean
+def _copy(to: Floats, of: Floats, n: int) -> None:
+    for i in range(n):
+        to[i] = of[i]
+
+
+@lean
+def _recopy(to: Ints, of: Ints, n: int) -> None:
+    for i in range(n):
+        to[i] = of[i]
+
+
+@kernel
+def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing, until: float) -> None:
+    """Run from a state by a list, to the last instant before `until`, to the end if that is infinite."""
+    now, take = by_reference(state), np.zeros_like(state.free)
+    sort_in(now, of.key, 0)
+    decode(by_reference(jobs), by_reference(cluster), now, by_reference(of), take, until)
+
+
+@kernel
+def _keys(jobs: Jobs, cluster: Cluster, weights: Floats, noise: Floats, key: Floats) -> None:
+    none = np.zeros(0, dtype=np.int64)
+    for job in range(len(key)):
+        key[job] = score(by_reference(jobs), by_reference(cluster), job, weights, noise, none, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Patient(Waiting):
+    """The rule that waits for close GPUs, on TopDRL's ground: a job gets the closest ones."""
+
+    allocator: ClassVar[str] = "closest"
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+        run_list(jobs, cluster, state, self.listing(jobs, cluster), np.inf)
+
+    def listing(self, jobs: Jobs, cluster: Cluster) -> Listing:
+        """Return the rule as a list of these jobs."""
+        least = 1 + jobs.intensity * least_cost(cluster)[jobs.gpus]
+        key = np.log(np.maximum(jobs.expected, 1e-9)) + self.gpus * np.log(jobs.gpus) + self.slowdown * np.log(least)
+        with np.errstate(divide="ignore"):
+            most = (self.most(least) - 1) / jobs.intensity
+        return Listing(key, np.full(len(key), CLOSEST), most, np.zeros(len(key), dtype=np.int64))

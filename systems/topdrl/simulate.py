@@ -16,7 +16,7 @@ from gangplan.simulator.outcome import Outcome
 from .arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
 
 
-class Policy(Protocol):
+class Finishes(Protocol):
     """Decides from a state on."""
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
@@ -26,7 +26,7 @@ class Policy(Protocol):
 def simulate(
     workload: Workload,
     fleet: Fleet,
-    policy: Policy,
+    policy: Finishes,
     proximity: Proximity | None = None,
     *,
     expected: FloatArray | None = None,
@@ -36,9 +36,6 @@ def simulate(
     Of one instant, jobs that are done leave first, then jobs arrive; then the policy decides.
 
     Args:
-        workload: the jobs.
-        fleet: the nodes; only their GPUs count.
-        policy: decides who starts, and where.
         proximity: how much GPUs pay for being apart.
         expected: the durations that the policy is told, float64 (n,), by default the true ones.
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.workload import Workload
 from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
 from gangplan.solvers.compiled.routines import pop, push
 
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, cluster_of, intensity_of
+
+
+def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
+    """Return the jobs with the least durations that they can have on an empty cluster."""
+    cost = least_cost(cluster_of(fleet, proximity))[workload.gpus]
+    return replace(workload, duration=workload.duration * (1 + intensity_of(workload, proximity) * cost))
 
 
 @lean
@@ -134,9 +145,9 @@ def advance(jobs: Jobs, cluster: Cluster, state: State) -> bool:
 
 @lean
 def total_jct(jobs: Jobs, finish: Floats) -> float:
-    """Return the sum of finish minus submission over jobs that have started, seconds."""
+    """Return the sum of finish minus submission over those of the jobs that have started, seconds."""
     total = 0.0
-    for job in range(len(finish)):
+    for job in range(len(jobs.submit)):
         if finish[job] < np.inf:
             total += finish[job] - jobs.submit[job]
     return total

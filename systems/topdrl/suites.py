@@ -10,17 +10,77 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_number, require_share
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 
-from .allocate import CLOSEST, allocate
-from .arrays import cluster_of
-from .step import communication
-from .workloads import CUTS, LARGE, SMALL, Mix
+from .step import at_best
+
+SHARES = (0.5, 0.1, 0.2, 0.2)
+"""Of the jobs, in each of the four ranges."""
+CUTS = (0.0, 0.3, 0.4, 0.8, 1.0)
+"""Ends of the ranges, as shares of the longest and of the largest job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Jobs of up to `length` steps on up to `gpus` GPUs (Ayadi et al., JPDC 204, 2025).
+
+    Attributes:
+        jobs: how many.
+        arrival: the probability that a job arrives in a step.
+        length: of the longest, steps.
+        gpus: of the largest.
+        step: seconds.
+        rush: so many times as fast the middle third of the jobs arrives.
+    """
+
+    jobs: int = 150
+    arrival: float = 0.6
+    length: int = 30
+    gpus: int = 8
+    step: float = 1.0
+    rush: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "length", "gpus"):
+            require_number(getattr(self, name), name, positive=True, whole=True)
+        for name in ("step", "rush"):
+            require_number(getattr(self, name), name, positive=True)
+        require_share(self.arrival, "arrival")
+        if not self.arrival:
+            raise InstanceError("arrival", "is 0: no job ever arrives")
+
+    def draw(self, seed: int) -> Workload:
+        """Return the workload of a seed."""
+        rng = np.random.default_rng(seed)
+        n = self.jobs
+        length, gpus = _sizes(rng, n, self.length), _sizes(rng, n, self.gpus)
+        gaps = rng.geometric(self.arrival, n).astype(np.float64)
+        gaps[n // 3 : 2 * n // 3] /= self.rush
+        return Workload(
+            names=tuple(map(str, range(n))),
+            submit=(np.cumsum(gaps) - 1) * self.step,
+            gpus=gpus.astype(np.int32),
+            duration=length * self.step,
+        )
+
+
+SMALL, LARGE = Mix(), Mix(jobs=1000)
+"""The published sizes: 150 jobs with 20 of the queue in sight and a backlog of 5, and 1,000 with 100 and 10."""
+
+
+def _sizes(rng: np.random.Generator, n: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return n whole numbers from 1 to `most`, each range's share of them uniform in it."""
+    kind = rng.choice(len(SHARES), n, p=SHARES)
+    cuts = np.array(CUTS) * most
+    low, high = np.maximum(np.ceil(cuts[kind]), 1.0), np.maximum(np.ceil(cuts[kind + 1]) - 1, 1.0)
+    high = np.where(kind == len(SHARES) - 1, most, high)
+    return np.asarray(rng.integers(low, np.maximum(high, low) + 1).astype(np.float64))
+
 
 TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
 """The first seeds to test on, to choose by, and to learn from."""
@@ -94,19 +154,8 @@ def _there(data: str | PathLike[str], name: str) -> Path:
 def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
     """Return the GPU seconds that jobs take at their fastest, over those of the cluster until the last is submitted."""
     span = float(workload.submit.max() - workload.submit.min())
-    work = float(fastest(workload, fleet, proximity) @ workload.gpus)
+    work = float(at_best(workload, fleet, proximity).duration @ workload.gpus)
     return work / (fleet.n_gpus * span) if span > 0 else float("inf")
-
-
-def fastest(workload: Workload, fleet: Fleet, proximity: Proximity) -> FloatArray:
-    """Return the seconds that each job takes alone on an empty cluster, on the closest GPUs, float64 (n,)."""
-    cluster, take = cluster_of(fleet, proximity), np.zeros(fleet.n_nodes, dtype=np.int64)
-    cost = np.zeros(fleet.n_gpus + 1)
-    for gpus in np.unique(workload.gpus).tolist():
-        allocate(CLOSEST, gpus, cluster, np.diff(cluster.first), take)
-        cost[gpus] = communication(cluster, take)
-    intensity = np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
-    return np.asarray(workload.duration * (1 + intensity * cost[workload.gpus]))
 
 
 def fit(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
@@ -207,13 +256,9 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
     mix, proximity = MIXES[name], Proximity()
     if name == "expensive":
         proximity = Proximity(intensity={"": 4.0})
-    draw = told_means(mix) if name == "uncertain" else _told_all(mix)
+    draw = told_means(mix) if name == "uncertain" else lambda seed: (mix.draw(seed), None)
     slots, backlog = (100, 10) if name == "large" else (20, 5)
     return Suite(name, fleet, proximity, draw, slots, backlog, mix.gpus, mix.step)
-
-
-def _told_all(mix: Mix) -> Callable[[int], tuple[Workload, None]]:
-    return lambda seed: (mix.draw(seed), None)
 
 
 def told_means(mix: Mix) -> Callable[[int], tuple[Workload, FloatArray]]:

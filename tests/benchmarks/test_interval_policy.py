@@ -8,7 +8,7 @@ from benchmarks.interval_policy import IntervalScheduler
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.outcome import check
+from gangplan.systems.interference.environment import check
 
 
 def test_every_job_is_done_and_reports_pay() -> None:

@@ -14,7 +14,7 @@ from gangplan.instances.generators import generate
 from gangplan.instances.graph import with_backward
 from gangplan.instances.readers import parse, read
 from gangplan.instances.readers.pipedream import listed_order
-from gangplan.instances.splitting import SplitGraph, expand, split, split_copies, sync_edges
+from gangplan.instances.splitting import SplitGraph, expand, split, split_copies
 
 PROFILE = """\
 node3 -- Linear -- forward_compute_time=4.0, backward_compute_time=8.0, activation_size=300.0, parameter_size=100.0
@@ -133,20 +133,14 @@ def test_expansion_is_the_same_job(graph: OpGraph, degree: int) -> None:
 
 
 def test_expansion_by_hand() -> None:
-    """Two ops in two parts each: four edges between them, in order, and one exchange each way between siblings."""
+    """Two ops in two parts each: four edges between them, in order, and the bytes that siblings exchange."""
     s = split(profile(), 2)
     full = expand(s)
     assert full.names[:5] == ("node1", "node2/0", "node2/1", "node3/0", "node3/1")
     ends = list(zip(full.source.tolist(), full.target.tolist(), strict=True))
     assert ends[:6] == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 3), (2, 4)]
-    a, b, size = sync_edges(s)
-    assert list(zip(a.tolist(), b.tolist(), size.tolist(), strict=True)) == [
-        (5, 6, 200.0),
-        (6, 5, 200.0),
-        (7, 8, 120.0),
-        (8, 7, 120.0),
-    ]
-    assert sync_edges(split(profile(), 1))[0].tolist() == []
+    assert s.sync_bytes[s.sync_bytes > 0].tolist() == [200.0, 120.0]
+    assert not split(profile(), 1).sync_bytes.any()
 
 
 def test_degree_one_changes_nothing() -> None:

@@ -27,8 +27,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.generators import generate
 from gangplan.instances.partition import Links
-from gangplan.instances.timeline import Timeline, timeline
-from gangplan.instances.timeline.bars import critical_chain
+from gangplan.instances.timeline import Timeline, critical_chain, timeline
 from gangplan.instances.verify.verdict import needed
 
 GPU, CPU = DeviceType("A100", memory=80e9), DeviceType("cpu", host=True)

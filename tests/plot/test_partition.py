@@ -10,8 +10,7 @@ import pytest
 
 from gangplan.instances import PartitionPlan, PartitionProblem, verify
 from gangplan.instances.generators import generate
-from gangplan.plot.graph import BETWEEN, INSIDE, columns, rows
-from gangplan.plot.partition import partition_scene
+from gangplan.plot.partition import BETWEEN, INSIDE, columns, partition_scene, rows
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene
 
 

@@ -15,7 +15,7 @@ from gangplan.instances.workload import Workload
 from gangplan.plot.lanes import lanes
 from gangplan.plot.scene import Boxes, Heat, Lines, Panel, Words
 from gangplan.plot.simulation import MOST_NODES, SPANS, classify, distribution, simulation_scene, ticks, words
-from gangplan.simulator.engine import Outages, Scheduler
+from gangplan.simulator.engine import EngineScheduler, Outages
 from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import Steps, held_gpus, means_of_groups, waiting_jobs
 from gangplan.simulator.trace import Outcome, check, simulate
@@ -52,7 +52,7 @@ def drawn(seed: int, n: int = 40, most: int = 8, span: float = 60) -> Workload:
 def stopped(seed: int) -> Outcome:
     """Make a schedule with preemption and failures."""
     how: dict[str, Any] = {"outages": Outages(mtbf=40.0, mttr=5.0, seed=seed), "preempt_cost": 1.0}
-    return run_engine(drawn(seed), Fleet.regular(1, 3, 4), Scheduler((Shortest(),), "overtake", True), **how)
+    return run_engine(drawn(seed), Fleet.regular(1, 3, 4), EngineScheduler((Shortest(),), "overtake", True), **how)
 
 
 def shared(seed: int) -> Outcome:
@@ -63,7 +63,7 @@ def shared(seed: int) -> Outcome:
     work = dataclasses.replace(work, share=share, model=("m",) * work.n_jobs)
     one = np.ones((1, 1))
     speeds = SpeedModel(("m",), ("A100",), one, np.ones(1), np.zeros(1), one * 0.1, one * 0.3)
-    return run_engine(work, Fleet.regular(1, 2, 2), Scheduler((Everyone(),), shared=True), speeds=speeds)
+    return run_engine(work, Fleet.regular(1, 2, 2), EngineScheduler((Everyone(),), shared=True), speeds=speeds)
 
 
 class Everyone:
@@ -254,7 +254,7 @@ def test_kinds_of_schedules(case: str) -> None:
     outcomes = {
         "shared": lambda: shared(0),
         "counted": lambda: simulate(work, 3, 4),
-        "rejected": lambda: run_engine(work, Fleet.regular(1, 3, 4), Scheduler((Nobody(),))),
+        "rejected": lambda: run_engine(work, Fleet.regular(1, 3, 4), EngineScheduler((Nobody(),))),
         "moment": lambda: simulate(Workload(("x",), np.zeros(1), [1], np.zeros(1)), 1, 1, consolidate=True),
     }
     picture = simulation_scene({"<i>p": outcomes[case](), "q": outcomes[case]()}, "<b>t")

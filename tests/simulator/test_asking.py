@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import Scheduler, simulate
+from gangplan.simulator.engine import EngineScheduler, simulate
 
 JOBS = Workload(("a", "b"), np.array([0.0, 1.0]), np.array([1, 1]), np.array([5.0, 5.0]))
 FLEET = Fleet.regular(1, 1, 2)
@@ -42,7 +42,7 @@ def press(*_: Any) -> Any:
 def test_ends_no_program(decision: str, act: Callable[..., Any], error: type[BaseException]) -> None:
     """A policy that would end the program has failed; Ctrl-C is for the caller."""
     with pytest.raises(error):
-        simulate(JOBS, FLEET, Scheduler(part(decision, act)))
+        simulate(JOBS, FLEET, EngineScheduler(part(decision, act)))
 
 
 @pytest.mark.parametrize("answer", ["x", {}, [[1], [2, 3]], object()])
@@ -50,5 +50,5 @@ def test_ends_no_program(decision: str, act: Callable[..., Any], error: type[Bas
 def test_garbage(decision: str, answer: Any) -> None:
     """An answer that is none is refused with the name of the decision."""
     with pytest.raises(InstanceError) as caught:
-        simulate(JOBS, FLEET, Scheduler(part(decision, lambda *_: answer)))
+        simulate(JOBS, FLEET, EngineScheduler(part(decision, lambda *_: answer)))
     assert caught.value.field == decision

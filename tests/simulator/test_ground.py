@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.hybrid.bench.grounds import Queue
+from gangplan.hybrid.bench.makers import Queue
 from gangplan.instances.workload import Workload
 from gangplan.simulator.ground import Ground, check_ground
 from gangplan.systems import SYSTEMS, ground_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan import Scheduler
-from gangplan.hybrid.bench.grounds import Queue
+from gangplan.hybrid.bench.makers import Queue
 from gangplan.hybrid.online.picking import SchedulerPick
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob

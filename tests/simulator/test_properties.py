@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.jobs import DAY, arrivals
 from gangplan.instances.placement import Fleet
-from gangplan.simulator.engine import POLICIES, Outages, Scheduler, simulate
+from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, simulate
 from gangplan.simulator.trace import Outcome
 from gangplan.simulator.trace import simulate as simulate_fast
 
@@ -78,7 +78,7 @@ def test_little(seed: int, policy: str, discipline: str, consolidate: bool, cost
     whole = {"submit": np.floor(drawn.submit), "duration": np.ceil(drawn.duration)}
     work = type(drawn)(drawn.names, gpus=drawn.gpus, **whole)
     outages = Outages(((1, down, down + 7), (1, down + 30, down + 40)))
-    scheduler = Scheduler((POLICIES[policy](),), discipline, consolidate)
+    scheduler = EngineScheduler((POLICIES[policy](),), discipline, consolidate)
     done = simulate(work, Fleet.regular(1, 3, 4), scheduler, preempt_cost=cost, outages=outages, checkpoint_interval=5)
     area, stays = area_and_stays(done)
     assert area == stays

@@ -14,8 +14,13 @@ from torch import nn  # noqa: E402
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify  # noqa: E402
 from gangplan.instances.torch_model.build import model_problem  # noqa: E402
 from gangplan.instances.torch_model.load import Model  # noqa: E402
-from gangplan.torch_split.equal_layers import equal_layers, levels, rivals, units  # noqa: E402
-from gangplan.torch_split.reasons import reasons  # noqa: E402
+from gangplan.torch_split.equal_layers import (  # noqa: E402
+    equal_layers,
+    levels,
+    reasons,
+    rivals,
+    units,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -19,12 +19,15 @@ from gangplan import solve, verify  # noqa: E402
 from gangplan.instances import InstanceError, LatencyPlan, PartitionPlan, PartitionProblem, StagesPlan  # noqa: E402
 from gangplan.instances.torch_model.build import Modelled, model_problem  # noqa: E402
 from gangplan.instances.torch_model.program import tensors  # noqa: E402
-from gangplan.torch_split.compare import differences  # noqa: E402
-from gangplan.torch_split.launch import run_split  # noqa: E402
+from gangplan.torch_split.launch import (  # noqa: E402
+    pack,
+    run_split,
+    unpack,
+)
 from gangplan.torch_split.mapping import cuts, places, split_points  # noqa: E402
 from gangplan.torch_split.pieces import forward_part, pieces, stage_devices  # noqa: E402
+from gangplan.torch_split.reference import differences  # noqa: E402
 from gangplan.torch_split.spread import spread  # noqa: E402
-from gangplan.torch_split.worker import pack, unpack  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -17,10 +17,13 @@ from gangplan.instances.torch_model.load import Model, load_model  # noqa: E402
 from gangplan.instances.torch_model.ops import Ops  # noqa: E402
 from gangplan.instances.torch_model.program import tensors  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
-from gangplan.torch_split.compare import differences  # noqa: E402
 from gangplan.torch_split.launch import run_split  # noqa: E402
 from gangplan.torch_split.pieces import pieces  # noqa: E402
-from gangplan.torch_split.reference import Reference, reference  # noqa: E402
+from gangplan.torch_split.reference import (  # noqa: E402
+    Reference,
+    differences,
+    reference,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 X = torch.linspace(-1, 1, 24).reshape(4, 6)

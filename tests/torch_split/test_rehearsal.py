@@ -12,8 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from gangplan.instances.torch_model.load import Model  # noqa: E402
-from gangplan.instances.torch_model.ops import Ops  # noqa: E402
-from gangplan.instances.torch_model.pipelining import boundaries  # noqa: E402
+from gangplan.instances.torch_model.ops import Ops, boundaries  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
 from gangplan.torch_split.rehearsal import rehearse  # noqa: E402
 

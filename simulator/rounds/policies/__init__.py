@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..jobs import Cluster, RoundJobs, RoundsPolicy
+from ..jobs import RoundJobs, RoundsCluster, RoundsPolicy
 from .fifo import Fifo, FifoPerf, FifoRandom
 from .shares import FinishTimeFairness, MaxMinFairness, MaxMinFairnessPerf, MaxSumThroughput, MinTotalDuration
 
-ROUND_POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], RoundsPolicy]] = {
+ROUND_POLICIES: dict[str, Callable[[RoundJobs, RoundsCluster, int], RoundsPolicy]] = {
     "fifo": Fifo,
     "fifo_random": FifoRandom,
     "fifo_perf": FifoPerf,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..jobs import Cluster, Index, RoundJobs
+from ..jobs import Index, RoundJobs, RoundsCluster
 
 
 class Fifo:
@@ -24,7 +24,7 @@ class Fifo:
     in_order = False
     strict = True
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         self.gpus, self.speed, self.cluster = jobs.gpus.tolist(), jobs.speed, cluster
         self.by_name = sorted(range(len(cluster.types)), key=lambda j: cluster.types[j])
         self.random = random.Random(seed)
@@ -72,7 +72,7 @@ class FifoRandom:
     in_order = False
     strict = True
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         self.jobs, self.cluster = jobs, cluster
         self.random = random.Random(seed)
         self.kind: dict[int, int] = {}
@@ -104,7 +104,7 @@ class FifoPerf:
     in_order = True
     strict = True
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         self.jobs, self.cluster = jobs, cluster
         self.by_name = np.argsort(np.array(cluster.types))  # of two equally fast types, the first by name
 

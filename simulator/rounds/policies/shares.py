@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..jobs import Cluster, Index, RoundJobs
+from ..jobs import Index, RoundJobs, RoundsCluster
 
 _KEPT = 4096  # allocations: a cluster in a steady state sees the same mix again
 _PASSES = 20
@@ -35,7 +35,7 @@ class ByLP:
     in_order = True
     strict = False
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         self.jobs, self.gpus = jobs, jobs.gpus.astype(np.float64)
         self.room = np.array(cluster.count, dtype=np.float64)
         self.lp = AllocationLP()
@@ -80,7 +80,7 @@ class MaxMinFairnessPerf(ByLP):
     one speed, size and weight are one row; the shares of a mix of jobs are found once.
     """
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         super().__init__(jobs, cluster, seed)
         equal = jobs.speed @ (self.room / self.room.sum())
         gain = jobs.speed / equal[:, None] * (jobs.gpus / jobs.weight)[:, None]
@@ -104,7 +104,7 @@ class MaxMinFairness(MaxMinFairnessPerf):
 
     in_order = False
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         super().__init__(replace(jobs, speed=(jobs.speed > 0).astype(np.float64)), cluster, seed)
 
 
@@ -117,7 +117,7 @@ class MaxSumThroughput(ByLP):
     would idle.
     """
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         super().__init__(jobs, cluster, seed)
         self.groups = Groups(np.column_stack([jobs.speed, jobs.gpus]))
 
@@ -157,7 +157,7 @@ class FinishTimeFairness(ByLP):
     the needed speeds that can be had grows with the bound, in proportion while jobs are new.
     """
 
-    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
         super().__init__(jobs, cluster, seed)
         self.rho = 1.0  # where to begin: an arrival or an end moves it little
         self.done = np.zeros(jobs.n_jobs)  # seconds alone for the steps so far

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gangplan.instances import LatencyProblem
+from gangplan.instances.lazy import on_demand
 
-from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...method import Method, Referee, Suite, on_demand, plain_methods
+from gangplan.instances.lazy import on_demand
+
+from ...method import Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced

@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gangplan.instances.lazy import on_demand
+
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound

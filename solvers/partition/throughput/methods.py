@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import PartitionProblem
+from gangplan.instances.lazy import on_demand
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite, on_demand, plain_methods
+from ...method import CPSAT, Method, Referee, Suite, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible

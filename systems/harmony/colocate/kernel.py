@@ -12,7 +12,7 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats2, Floats3, Ints, Ints2, inner, kernel
 
-from ...interference.speeds import Where
+from ...interference.speeds import Where, crossed
 
 
 class Fitted(NamedTuple):
@@ -58,35 +58,21 @@ class Crossing(NamedTuple):
 
 
 @inner
-def list_crossings(fitted: Fitted, where: Where, begin: int, end: int, out: Crossing, behind: Floats2) -> None:
+def list_crossings(fitted: Fitted, where: Where, begin: int, end: int, out: Crossing, behind: Ints2) -> None:
     """Write the links that each job of a snapshot crosses, and how often its bytes pass there."""
-    found = 0
     for job in range(begin, end):
-        out.first[job - begin] = found
+        start = out.first[job - begin]
+        stop = crossed(fitted.link, where, job, start, out.link, behind)
+        out.first[job - begin + 1] = stop
         w, p = 0.0, 0.0
         for row in range(where.rows[job], where.rows[job + 1]):
             w += where.workers[row]
             p += where.ps[row]
-        for level in range(len(fitted.link)):
-            start = found
-            for row in range(where.rows[job], where.rows[job + 1]):
-                link, at = fitted.link[level, where.server[row]], start
-                while at < found and out.link[at] != link:
-                    at += 1
-                if at == found:
-                    found += 1
-                    out.link[at], behind[at, 0], behind[at, 1] = link, 0.0, 0.0
-                behind[at, 0] += where.workers[row]
-                behind[at, 1] += where.ps[row]
-            if found < start + 2:
-                found = start
-                break
-            for at in range(start, found):
-                times = 2.0 * (w - 1.0) / max(w, 1.0)
-                if p > 0:
-                    times = (behind[at, 0] * (p - behind[at, 1]) + behind[at, 1] * (w - behind[at, 0])) / p
-                out.amount[at, 0], out.amount[at, 1] = min(times, 1.0), max(times - 1.0, 0.0)
-    out.first[end - begin] = found
+        for at in range(start, stop):
+            times = 2.0 * (w - 1.0) / max(w, 1.0)
+            if p > 0:
+                times = (behind[at, 0] * (p - behind[at, 1]) + behind[at, 1] * (w - behind[at, 0])) / p
+            out.amount[at, 0], out.amount[at, 1] = min(times, 1.0), max(times - 1.0, 0.0)
 
 
 @inner
@@ -122,7 +108,7 @@ def all_logs(fitted: Fitted, where: Where) -> Floats2:
     kinds, most = fitted.exerts.shape[2] // 2, len(where.server) * len(fitted.link) + 1
     out, total = np.zeros((members, n)), np.zeros((fitted.site.shape[1], kinds))
     crossing = Crossing(np.zeros(n + 1, dtype=np.int64), np.zeros(most, dtype=np.int64), np.zeros((most, 2)))
-    behind = np.zeros((most, 2))
+    behind = np.zeros((most, 2), dtype=np.int64)
     for at in range(len(where.first) - 1):
         begin, end = where.first[at], where.first[at + 1]
         list_crossings(fitted, where, begin, end, crossing, behind)

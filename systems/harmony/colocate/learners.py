@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import huber_loss
+from torch import Tensor, nn
+from torch.nn.functional import huber_loss, softplus
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.networks import batch_of
-from gangplan.learned.interference.samples import Samples
+from gangplan.learned.interference.networks import Batch, batch_of
+from gangplan.learned.interference.pressure import Pressure
+from gangplan.learned.interference.samples import Samples, Setting
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.processes import one_thread
 
-from ...interference.baselines import Rule, run
+from ...interference.baselines import Rule, run, tuned
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
-from ...interference.rivals import tuned
 from ...interference.samples import Log, log, log_samples
-from .network import Ensemble
+from .kernel import Fitted
 from .policy import WAYS, ColocatePolicy
-from .recipe import Settings
+from .recipe import ColocateSettings
+
+
+class Ensemble(nn.Module):
+    """Members that have each not seen some combinations of types, and what they are used for.
+
+    Args:
+        setting: types, servers and links.
+        settings: how many members, of how many kinds of pressure.
+    """
+
+    def __init__(self, setting: Setting, settings: ColocateSettings) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(Pressure(setting, settings.kinds) for _ in range(settings.members))
+        self.register_buffer("link", torch.from_numpy(setting.link))
+        self.register_buffer("unit", torch.from_numpy(np.log(setting.unit)))
+        self.register_buffer("way", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Batch) -> Tensor:
+        """Return the logarithm of the relative speed of each job by each member, (E, n)."""
+        return torch.stack([member(x) for member in self.members])
+
+
+def arrays(ensemble: Ensemble, members: Sequence[int] | None = None) -> Fitted:
+    """Return an ensemble, or some of its members, as the kernel takes it."""
+    parts: list[tuple[Tensor, ...]] = []
+    with torch.no_grad():
+        for x in ensemble.members if members is None else [ensemble.members[i] for i in members]:
+            r = x.kinds
+            table = softplus(x.own + x.features @ x.shared + x.common).split([2, 3 * r, 2 * r, 3 * r, 1], dim=1)
+            parts.append((*table, x.compute.exp(), x.site.exp(), x.curve.exp()))
+    stacked = (np.ascontiguousarray(torch.stack(x).double().numpy()) for x in zip(*parts, strict=True))
+    return Fitted(ensemble.link.numpy().astype(np.int64), ensemble.unit.double().numpy()[None].copy(), *stacked)
+
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size."""
 _LOGGED = tuned("tetris")
 
 
-def log_of(settings: Settings, seed: int) -> Samples:
+def log_of(settings: ColocateSettings, seed: int) -> Samples:
     """Return the log of training cases under a tuned rule, a share of it under random placements."""
     rng, parts, size = np.random.default_rng([seed, 5]), list[Log](), 0
 
@@ -55,10 +89,10 @@ def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:
     return [~samples.touching(found[e::members]) for e in range(members)]
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[ColocateSettings]):
     """Fit an ensemble to a log, and then choose the way to place under the speeds that it predicts."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: ColocateSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.samples, self._fitted = log_of(settings, seed), False
 
@@ -101,7 +135,7 @@ class Fit(Imitation):
             return super().update(step)
 
 
-def choose(network: Ensemble, settings: Settings) -> dict[str, float]:
+def choose(network: Ensemble, settings: ColocateSettings) -> dict[str, float]:
     """Enter the way that is best under the fitted speeds, and return mean JCTs over that of the first, a rule.
 
     In each case one member is the truth, and the others predict: a way that builds on the errors of the fit gains

@@ -9,31 +9,76 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from ...interference.baselines import Policy
+from ...interference.baselines import CONSOLIDATE, PATIENCE, Places, tuned
 from ...interference.case import Case
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
-from ...interference.rivals import CONSOLIDATE, PATIENCE, tuned
 from ...interference.speeds import Where
 from ...interference.truths import HiddenTruth
-from .joint import Joint
 from .kernel import Fitted, all_logs
-from .recipe import NAME, Settings
+from .recipe import NAME, ColocateSettings
 
 if TYPE_CHECKING:
-    from .network import Ensemble
+    from .learners import Ensemble
+
+
+TRIES, SPREAD, DELAY = 8, 0.5, 2.0
+"""Orders that are tried; deviation of the logarithm of lengths by which they differ; intervals that a job is expected
+to wait if it does not start."""
+
+
+class Joint(Greedy):
+    """Takes the order with the least sum of remaining times, `DELAY` added for each job that is left waiting.
+
+    The first is that of the times on an empty cluster, as predicted; the others shuffle it.
+
+    Args:
+        truth, patience, words: as of `Greedy`.
+        tries: orders.
+    """
+
+    def __init__(
+        self, truth: Truth, patience: float = np.inf, *, tries: int = TRIES, seed: int = 0, **words: float
+    ) -> None:
+        super().__init__(truth, patience, **words)
+        require_number(tries, "tries", positive=True, whole=True)
+        self._tries, self._rng = tries, np.random.default_rng(seed)
+
+    def place(self, env: Environment) -> None:
+        """Place every job that fits and is not better off later, in the best order."""
+        length = {job: np.log(max(self.least(env, job), 1e-9)) for job in env.waiting if env.fits(job)}
+        orders = [tuple(sorted(length, key=length.__getitem__))]
+        for _ in range(self._tries - 1 if len(length) > 1 else 0):
+            noise = dict(zip(length, SPREAD * self._rng.standard_normal(len(length)), strict=True))
+            orders.append(tuple(sorted(length, key=lambda job: length[job] + noise[job])))
+        orders = list(dict.fromkeys(orders))
+        if len(orders) == 1:
+            self.place_in(env, orders[0])
+            return
+        tried = []
+        for order in orders:
+            tried.append(env.fork())
+            self.place_in(tried[-1], order)
+        best = tried[int(np.argmin([self.value(one) for one in tried]))]
+        for job in best.running[len(env.running) :]:
+            env.place_whole(job, best.rows(job))
+
+    def value(self, env: Environment) -> float:
+        """Return the remaining times of all jobs, added up, if those that wait do so for `DELAY`, seconds."""
+        wait = DELAY * env.case.interval
+        return self.remaining(env) + sum(self.least(env, job) + wait for job in env.waiting)
 
 
 DOUBT, SLACK = 1.0, 0.05
 """Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
 
 
-WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
+WAYS: dict[str, Callable[[Truth, Truth], Places]] = {
     "tetris": lambda mean, low: tuned("tetris"),
     "lif": lambda mean, low: tuned("lif"),
     "consolidated": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE),
@@ -55,7 +100,6 @@ class Speeds:
     """Predicted speeds, a `Truth` for `Greedy` and for cases.
 
     Args:
-        fitted: the ensemble.
         doubt: deviations of the members that are taken off.
     """
 
@@ -75,8 +119,6 @@ class ColocatePolicy(NetworkPolicy):
     While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
 
     Args:
-        network: the fitted ensemble.
-        settings: what it was fitted with.
         way: one of `WAYS`, by default the one that was chosen for the ensemble.
         members: those of the ensemble that predict, by default all.
 
@@ -84,12 +126,12 @@ class ColocatePolicy(NetworkPolicy):
         fitted: these, as the compiled kernel takes them.
     """
 
-    recipe, config = NAME, Settings
+    recipe, config = NAME, ColocateSettings
 
     def __init__(
-        self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
+        self, network: Ensemble, settings: ColocateSettings, *, way: str = "", members: Sequence[int] | None = None
     ) -> None:
-        from .network import arrays
+        from .learners import arrays
 
         self.network, self.settings, self.fitted = network, settings, arrays(network, members)
         self.way = way or list(WAYS)[int(network.way)]
@@ -98,11 +140,11 @@ class ColocatePolicy(NetworkPolicy):
         self._said: dict[int, float] = {}
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Ensemble:
+    def build(cls, settings: ColocateSettings, tensors: Tensors) -> Ensemble:
         """Return an ensemble for the cluster and the types of the weights."""
         from gangplan.learned.interference.samples import Setting
 
-        from .network import Ensemble
+        from .learners import Ensemble
 
         names = "members.0.features", "unit", "link"
         for name in names:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -22,7 +22,7 @@ NAME = "colocate"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class ColocateSettings(Limited):
     """The log, the model of speeds, and how the way to place is chosen.
 
     Attributes:
@@ -51,8 +51,7 @@ class Settings(Limited):
         from ...interference.cases import CASES, DATA_CASES
 
         Limited.__post_init__(self)
-        if self.case not in (*CASES, *DATA_CASES):
-            raise InstanceError("case", f"{self.case!r} is not one of {', '.join((*CASES, *DATA_CASES))}")
+        require_choice(self.case, "case", (*CASES, *DATA_CASES))
 
     def make(self, seed: int) -> Case:
         """Return the case of a seed, with the true cluster."""
@@ -66,10 +65,9 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, li
     """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
-        policy: the learned one.
         case: by default the one that it was fitted for.
     """
-    from ...interference.rivals import baselines
+    from ...interference.baselines import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case)
     return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
@@ -78,9 +76,9 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, li
 RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
-    config=Settings,
+    config=ColocateSettings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("fit", of.updates, of.updates)]),
-    load=later(f"{__package__}.policy:ColocatePolicy.load"),
+    load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",
 )

@@ -6,6 +6,7 @@ one-hot messages, by class of block and by how soon it is available, is a table 
 layer turns into a sum of learned ones. Candidates that leave the same table behind are one.
 
 Beside these counts a row holds what the jobs so far tell about those to come, the job, and the candidate itself.
+Kernels are told `end`, when each server is free, float64 (n,), and `turn`, the unit of time, see `turn_of`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, Singles, Singles2, kernel
 
-from .servers import place_degree
-from .tables import DEGREES, Tables, Times
+from .tables import DEGREES, Tables, Times, place_degree
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
 """Within how many turns a block is available, see `turn_of`."""
@@ -111,15 +111,6 @@ def find(
     """Write the blocks of the candidates and what they leave into the scratch, and return their number.
 
     Candidate 0 rejects the job.
-
-    Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        turn: the unit of time.
-        tables: of the cluster.
-        jct: of the job in each shape, float64 (s,).
-        limit: the longest that its user accepts.
-        scratch: is written.
     """
     see(end, now, turn, tables, scratch)
     scratch.choice[0] = scratch.block[0] = -1
@@ -307,28 +298,14 @@ def write_context(sums: Floats, busy: float, servers: int, turn: float, out: Flo
 
 @kernel
 def write_rows(
-    end: Floats,
-    now: float,
-    turn: float,
-    tables: Tables,
-    times: Times,
-    m: int,
-    beta: float,
-    sums: Floats,
+    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, beta: float, sums: Floats,
     scratch: Scratch,
-) -> int:
+) -> int:  # fmt: skip
     """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
 
     Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        turn: the unit of time.
-        tables: of the cluster.
-        jct: of the job in each shape, float64 (s,).
-        sequential: of the job.
         beta: the share of it that is acceptable.
         sums: of the jobs so far, this one included.
-        scratch: is written.
     """
     context, job, own = np.zeros(len(CONTEXT)), np.zeros(len(JOB)), np.zeros(len(CANDIDATE))
     write_context(sums, (end > now).sum() / tables.n, tables.n, turn, context)

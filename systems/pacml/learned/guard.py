@@ -22,9 +22,8 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
 
 from ..arrivals import Case
-from ..simulate import State
-from .servers import free_blocks, hold
-from .tables import DEGREES, Long, Tables, times_of
+from ..simulate import RampState
+from .tables import DEGREES, Long, Tables, free_blocks, hold, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as
@@ -40,12 +39,7 @@ def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tabl
     """Return the block that a rule gives a job, or -1.
 
     Args:
-        end: when each server is free, float64 (n,).
-        now: the time.
-        jct: of the job in each shape, float64 (s,).
-        limit: the longest that its user accepts.
         rule: one of `RULES` or `WIDE_RULES`.
-        tables: of the cluster.
     """
     free = free_blocks(end, now, tables)
     degree = _degree(free, jct, limit, rule, tables)
@@ -119,7 +113,7 @@ LENGTH, MOST = 8, 2048
 MARGIN = 0.004
 """Share of the jobs to come by which another has to lead."""
 
-Own = Callable[[State], int]
+Own = Callable[[RampState], int]
 """What the policy does in a state: the block, or -1."""
 
 
@@ -127,7 +121,6 @@ class Guard:
     """Who decides in a case.
 
     Args:
-        tables: of the cluster.
         rules: that the policy is held against.
     """
 
@@ -136,7 +129,7 @@ class Guard:
         self._case: Any = None
         self._index, self._leader = -1, 0
 
-    def decide(self, state: State, own: Own) -> int:
+    def decide(self, state: RampState, own: Own) -> int:
         """Return the block for the job that arrives, or -1 to reject it."""
         if self._case is not state.case or state.index <= self._index:
             self._case, self._index, self._leader = state.case, -1, 0
@@ -155,7 +148,7 @@ class Guard:
         """Forget what another case has been like."""
         raise NotImplementedError
 
-    def watch(self, state: State, own: Own) -> int | None:
+    def watch(self, state: RampState, own: Own) -> int | None:
         """See who leads, and return the block if that is known already."""
         raise NotImplementedError
 
@@ -175,7 +168,7 @@ class LookBack(Guard):
         self._block, self._count = (np.zeros(len(RULES) + 1, np.int64) for _ in range(2))
         self._took = np.zeros(case.n_jobs, np.bool_)
 
-    def watch(self, state: State, own: Own) -> int | None:
+    def watch(self, state: RampState, own: Own) -> int | None:
         """Let all that has arrived since the last decision arrive at every cluster in thought."""
         for i in range(self._index + 1, state.index + 1):
             self._arrive(i, own)
@@ -184,7 +177,7 @@ class LookBack(Guard):
 
     def _arrive(self, index: int, own: Own) -> None:
         case = self._case
-        state = State(case, index, float(self._limit[index]), self._ends[0].copy(), self._took[:index])
+        state = RampState(case, index, float(self._limit[index]), self._ends[0].copy(), self._took[:index])
         self._block[0] = own(state)
         jct = self._jct[case.model[index]]
         go_on(self._ends, self._block, state.now, jct, state.limit, RULES, self.tables)
@@ -205,13 +198,13 @@ class LookAhead(Guard):
         """Compare when the first jobs have arrived."""
         self._due = FIRST
 
-    def watch(self, state: State, own: Own) -> int | None:
+    def watch(self, state: RampState, own: Own) -> int | None:
         """Compare if it is time to."""
         if state.index >= self._due:
             self._leader, self._due = self._best(state, own), 2 * state.index
         return None
 
-    def _best(self, state: State, own: Own) -> int:
+    def _best(self, state: RampState, own: Own) -> int:
         """Return who has most of the jobs to come done: 0 for the policy, or a rule and one."""
         case = jobs_to_come(state, min(LENGTH * self.tables.n, MOST))
         jct, limit = times_of(case.types).jct, case.limit
@@ -219,7 +212,7 @@ class LookAhead(Guard):
         block, count = (np.zeros(len(WIDE_RULES) + 1, np.int64) for _ in range(2))
         took = np.concatenate([state.accepted, np.zeros(case.n_jobs - len(state.accepted), np.bool_)])
         for i in range(state.index, case.n_jobs):
-            here = State(case, i, float(limit[i]), ends[0].copy(), took[:i])
+            here = RampState(case, i, float(limit[i]), ends[0].copy(), took[:i])
             block[0] = own(here)
             go_on(ends, block, here.now, jct[case.model[i]], here.limit, WIDE_RULES, self.tables)
             took[i] = block[0] >= 0
@@ -230,7 +223,7 @@ class LookAhead(Guard):
         return best if lead > MARGIN * (case.n_jobs - state.index) else self._leader
 
 
-def jobs_to_come(state: State, n: int) -> Case:
+def jobs_to_come(state: RampState, n: int) -> Case:
     """Return the case so far and `n` jobs more, drawn from it, at its mean gap."""
     case, seen = state.case, state.index + 1
     drawn = np.random.default_rng(state.index).integers(seen, size=n)

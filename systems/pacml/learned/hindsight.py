@@ -13,10 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Ints3, kernel
 
-from .features import Scratch
-from .tables import Tables, Times
+from ..arrivals import Case
+from ..simulate import Choice, RampState
+from .features import MOST, Scratch, find, scratch_of
+from .parts import WHOLE, Part
+from .tables import Long, Tables, Times, tables, times_of
 
 KEPT, FUTURES, HORIZON = 20, 16, 24
 """Partial plans kept, futures of each decision if nobody says else, jobs in a future."""
@@ -101,11 +106,6 @@ def hindsight(
 
 
 @kernel
-def _turns(time: float, gap: float) -> int:
-    return max(1, int(np.ceil(time / gap - _EPSILON)))
-
-
-@kernel
 def _plan(
     k: int, start: Ints, gap: float, m: int, future: Future, tables: Tables, times: Times, scratch: Scratch,
     plans: Plans, value: Floats,
@@ -132,7 +132,7 @@ def _plan(
                     w += 1
         for a in range(w):
             b = ways[a]
-            until[a] = i + _turns(jct[tables.shape[b]], gap)
+            until[a] = i + max(1, int(np.ceil(jct[tables.shape[b]] / gap - _EPSILON)))
             gain[a] = 1.0 - PRICE * (min(until[a], steps) - i - 1) * tables.size[b]
         found = _extend(i, steps, now, count, ways[:w], gain, plans)
         found = _trim(found, plans)
@@ -216,3 +216,98 @@ def _keep(i: int, now: int, after: int, c: int, ways: Ints, until: Ints, tables:
         if count == width:
             break
     return count
+
+
+NAMED = 2
+"""Blocks that plans choose between, and none. With more, chance between the plans decides more often: with three 0.0067
+more of the jobs are blocked on A (eight validation seeds)."""
+FIRST = 30
+"""Jobs that arrive before they do."""
+
+
+@kernel
+def _seed(seed: int) -> None:
+    np.random.seed(seed)  # noqa: NPY002 - the only generator that compiled code has
+
+
+class Futures:
+    """Values the candidates of a decision by plans of futures, see `gangplan.systems.pacml.learned.hindsight`.
+
+    Futures are drawn from the jobs that have arrived, at their mean gap; nothing else is known of what comes.
+
+    Args:
+        count: of the futures of a decision.
+    """
+
+    def __init__(self, seed: int = 0, count: int = FUTURES) -> None:
+        self._seed, self._count = seed, count
+        self._case: Case | None = None
+        self._index = 0
+
+    def begin(self, state: RampState, cluster: Tables) -> None:
+        """Prepare for the case of a state, unless it goes on from that of the last one."""
+        if self._case is not state.case or state.index < self._index:
+            self._case = state.case
+            self.times, self._plans, self._value = times_of(state.case.types), plans(cluster), np.zeros(MOST)
+            _seed(self._seed)
+        self._index = state.index
+
+    def value(self, k: int, state: RampState, cluster: Tables, scratch: Scratch) -> FloatArray:
+        """Return the jobs accepted after each of the k candidates on the scratch, float64 (k,)."""
+        case, i = state.case, state.index
+        past = Future(case.model[: i + 1].astype(np.int64), np.array(case.fraction[: i + 1]))
+        hindsight(
+            k, state.ends, state.now, gap(state), int(case.model[i]), past, cluster, self.times, scratch,
+            self._plans, self._count, self._value,
+        )  # fmt: skip
+        return self._value[:k]
+
+    def choose(self, state: RampState, part: Part, block: Long, score: FloatArray) -> int:
+        """Return the best of a policy's two best candidates and rejection, by its score and the jobs accepted.
+
+        Args:
+            block: of each candidate, the first -1 for rejection, int64 (k,).
+            score: the policy's, in jobs, float64 (k,).
+        """
+        best = np.argsort(-score, kind="stable")[:NAMED]
+        named = best[block[best] >= 0]
+        if state.index < FIRST or not len(named):
+            return int(block[best[0]])
+        self.begin(state, part.tables)
+        rows = np.append(0, named)
+        part.scratch.block[1 : len(rows)] = block[named]
+        value = self.value(len(rows), state, part.tables, part.scratch)
+        return int(block[rows[int(np.argmax(value + score[rows]))]])
+
+
+def gap(state: RampState) -> float:
+    """Return the mean gap so far; before the second job, the job's sequential time a server."""
+    if state.index and state.now > state.case.submit[0]:
+        return float(state.now - state.case.submit[0]) / state.index
+    return float(state.job.sequential) / state.blocks.n_servers
+
+
+class PastPlans:
+    """Take the candidate that `Futures` value most. One policy plays one case."""
+
+    def __init__(self, seed: int = 0, count: int = FUTURES) -> None:
+        self._futures = Futures(seed, count)
+        self._case: Case | None = None
+
+    def decide(self, state: RampState) -> Choice | None:
+        """Return degree and block for the job, or None to reject it.
+
+        Raises:
+            InstanceError: if the cluster has more than 64 servers or other degrees than the policy's.
+        """
+        if self._case is not state.case:
+            if state.blocks.n_servers > WHOLE:
+                raise InstanceError("cluster", f"has {state.blocks.n_servers} servers; plans are for at most {WHOLE}")
+            self._case, self._tables = state.case, tables(state.blocks)
+            self._scratch = scratch_of(self._tables)
+        self._futures.begin(state, self._tables)
+        m, times = int(state.case.model[state.index]), self._futures.times
+        k = find(state.ends, state.now, gap(state), self._tables, times, m, state.limit, self._scratch)
+        best = int(np.argmax(self._futures.value(k, state, self._tables, self._scratch))) if k > 1 else 0
+        block = int(self._scratch.choice[best])
+        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)

@@ -10,17 +10,50 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
+from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
-from .episodes import run_episode
-from .features import scratch_of
+from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
 from .network import Network
-from .recipe import Settings
-from .scenarios import VALIDATION, Episode, Scenario, published
+from .recipe import VALIDATION, PacmlSettings
+from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught
+from .values import Episode, Scenario, published
+
+
+@kernel
+def run_episode(
+    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, weights: Weights, scratch: Scratch,
+    finish: Floats,
+) -> int:  # fmt: skip
+    """Play a case by the best score, write each job's completion (nan: blocked), and return how many were accepted.
+
+    Args:
+        kind: type of each job, int64 (n,).
+        beta: acceptable share of its sequential time, float64 (n,).
+        gap: time since the job before, float64 (n,).
+        finish: is written, float64 (n,).
+    """
+    end, sums, score = np.zeros(tables.n), np.zeros(SUMS), np.zeros(MOST, np.float32)
+    now, accepted = 0.0, 0
+    end[:] = -1.0
+    for i in range(len(kind)):
+        now += gap[i]
+        m = kind[i]
+        remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
+        k = write_rows(end, now, turn_of(sums, tables.n), tables, times, m, beta[i], sums, scratch)
+        forward(scratch.row, k, weights, score)
+        choice = scratch.choice[np.argmax(score[:k])]
+        finish[i] = np.nan
+        if choice >= 0:
+            finish[i] = start_job(end, now, choice, m, tables, times, scratch.published)
+            accepted += 1
+    return accepted
+
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update. The weights of single updates block up to three points
@@ -31,9 +64,7 @@ class Validation:
     """Blocking rates by setting, published way of counting: jobs that end after the horizon are blocked.
 
     Args:
-        scenario: where.
         episodes: in it; those of one name are averaged.
-        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
     """
 
     def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
@@ -52,10 +83,10 @@ class Validation:
         return {"score": float(np.mean(list(rates.values()))), **rates}
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[PacmlSettings]):
     """Imitate the teachers, then again with labels of states that the network comes to."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: PacmlSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
         cases = [
@@ -95,7 +126,7 @@ def imitation(
     network: Network,
     labelled: Sequence[Sequence[Labels]],
     validate: Callable[[Network], dict[str, float]],
-    settings: Settings,
+    settings: PacmlSettings,
     rate: float,
     updates: int,
     seed: int,
@@ -103,13 +134,8 @@ def imitation(
     """Return what trains a network on labels of decisions.
 
     Args:
-        network: is trained.
         labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
-        validate: judges it.
-        settings: temperature, minibatch.
-        rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
-        seed: of the shuffles.
     """
     every = [x for own in labelled for x in own]
     rows = [torch.from_numpy(x.rows) for x in every]

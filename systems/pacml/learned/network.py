@@ -17,12 +17,7 @@ _HISTORY = CONTEXT.index("busy")
 
 
 class Network(Perceptron):
-    """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves.
-
-    Args:
-        width: of the hidden layers.
-        variant: what it sees.
-    """
+    """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves."""
 
     def __init__(self, width: int = 64, variant: Variant = "all") -> None:
         super().__init__(WIDTH, width)

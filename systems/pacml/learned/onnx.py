@@ -13,7 +13,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.learned.policy import onnx
 
 from .features import WIDTH
-from .past import Futures
+from .hindsight import Futures
 from .policy import Decider, Observation
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     """Write a policy's graph, scores of the rows (A, WIDTH) of a decision, and return its file.
 
     Needs the extras learn and onnx. Another ending than .onnx is replaced.
-
-    Raises:
-        InstanceError: if a package is missing.
     """
     onnx.require("onnx", "onnxscript")
     import torch
@@ -38,10 +35,6 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
 
 class OnnxRampPolicy(Decider):
     """Decides as the policy that was exported does, on one core.
-
-    Args:
-        path: of a file that `export` wrote.
-        futures: see `Decider`.
 
     Raises:
         InstanceError: if the file is missing or broken, or ONNX Runtime is.

@@ -17,7 +17,7 @@ import numpy as np
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import collective_cost, server_index
 
-from ..blocks import Blocks
+from ..jobs import Blocks
 from .features import Scratch, scratch_of
 from .tables import Long, Tables, tables
 

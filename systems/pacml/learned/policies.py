@@ -10,12 +10,12 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.learned.policy.weights import find, shipped
 
 from ..baselines import make_policy as make_rule
-from ..simulate import Policy
-from .past import Futures, PastPlans
+from ..simulate import Decides
+from .hindsight import Futures, PastPlans
 from .policy import RampPolicy
 from .recipe import NAME
 
-Maker = Callable[[int], Policy]
+Maker = Callable[[int], Decides]
 """Makes a policy from a seed."""
 PLANS, LEARNED = "plans", "learned"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +14,17 @@ from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrivals import Case
-from ..blocks import Blocks
-from ..jobs import JobType
-from ..simulate import Choice, State
+from ..simulate import Choice, RampState
 from .features import SUMS, remember, turn_of, write_rows
-from .guard import Guard, LookAhead, LookBack
-from .parts import Part, parts
-from .past import Futures
-from .recipe import NAME, Settings
-from .tables import Times, tables, times_of
+from .guard import LookAhead, LookBack
+from .hindsight import Futures
+from .parts import parts
+from .recipe import NAME, PacmlSettings
+from .tables import tables, times_of
 
 if TYPE_CHECKING:
     from .network import Network
 
-K = TypeVar("K")
-V = TypeVar("V")
 LOOKS = 16
 """Parts that are looked at for a job."""
 
@@ -63,9 +58,9 @@ class Decider:
 
     def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
         self._choose, self._guarded, self._futures = choose, guarded and choose, futures
-        self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
-        self._parts: weakref.WeakKeyDictionary[Blocks, list[Part]] = weakref.WeakKeyDictionary()
-        self._times: weakref.WeakKeyDictionary[JobType, Times] = weakref.WeakKeyDictionary()
+        self._parts_of = cache(partial(parts, choose=choose))
+        self._times_of = cache(lambda kind: times_of([kind], published=not choose))
+        self._guard_of = cache(lambda of: (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of)))
         self._case: Case | None = None
         self._index, self._sums = -1, np.zeros(SUMS)
 
@@ -85,7 +80,7 @@ class Decider:
         """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
         return pick(self.score(observation), seed)
 
-    def observe(self, state: State) -> Observation:
+    def observe(self, state: RampState) -> Observation:
         """Return what there is to decide when a job arrives."""
         known = self._parts_of(state.blocks)
         self._remember(state)
@@ -101,38 +96,26 @@ class Decider:
                 state.fraction, self._sums, part.scratch,
             )  # fmt: skip
             own = part.scratch.choice[:k]
-            kept = np.arange(k) if self._choose else np.array([j for j in range(k) if _in_time(state, int(own[j]))])
+            kept = np.array([j for j in range(k) if self._choose or _in_time(state, int(own[j]))])
             rows.append(part.scratch.row[kept])
             block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
             of.append(np.full(len(kept), i))
         return Observation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return degree and block for the job, or None to reject it."""
         block = self._guard_of(state.blocks).decide(state, self._best) if self._guarded else self._best(state)
         if block < 0:
             return None
         return Choice(int(state.blocks.degree[block]), block) if self._choose else Choice(block)
 
-    def _best(self, state: State) -> int:
+    def _best(self, state: RampState) -> int:
         seen, known = self.observe(state), self._parts_of(state.blocks)
         if self._futures is None or not self._choose or len(known) > 1:
             return int(seen.block[self.choose(seen)])
         return self._futures.choose(state, known[0], seen.block, self.score(seen))
 
-    def _parts_of(self, blocks: Blocks) -> list[Part]:
-        return _kept(self._parts, blocks, lambda of: parts(of, choose=self._choose))
-
-    def _times_of(self, kind: JobType) -> Times:
-        return _kept(self._times, kind, lambda of: times_of([of], published=not self._choose))
-
-    def _guard_of(self, blocks: Blocks) -> Guard:
-        def make(of: Blocks) -> Guard:
-            return (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of))
-
-        return _kept(self._guards, blocks, make)
-
-    def _remember(self, state: State) -> None:
+    def _remember(self, state: RampState) -> None:
         """Add the jobs of the case that have arrived since to the sums over those so far."""
         case = state.case
         if self._case is not case or state.index < self._index:
@@ -146,30 +129,24 @@ class Decider:
 
 
 class RampPolicy(NetworkPolicy, Decider):
-    """Decides by the best score of a network, which runs on one core.
+    """Decides by the best score of a network, which runs on one core."""
 
-    Args:
-        network: scores.
-        settings: what it was trained with.
-        guarded, futures: see `Decider`.
-    """
-
-    recipe, config = NAME, Settings
+    recipe, config = NAME, PacmlSettings
 
     def __init__(
         self,
         network: Network,
-        settings: Settings | None = None,
+        settings: PacmlSettings | None = None,
         *,
         guarded: bool = True,
         futures: Futures | None = None,
     ) -> None:
-        own = replace(settings or Settings(), width=network.width, variant=network.variant)
+        own = replace(settings or PacmlSettings(), width=network.width, variant=network.variant)
         NetworkPolicy.__init__(self, network, own)
         Decider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+    def build(cls, settings: PacmlSettings, tensors: Tensors) -> Network:
         """Return the network of the settings."""
         from .network import Network
 
@@ -180,15 +157,7 @@ class RampPolicy(NetworkPolicy, Decider):
         return np.asarray(self.scores(observation.rows), dtype=np.float64)
 
 
-def _in_time(state: State, degree: int) -> bool:
+def _in_time(state: RampState, degree: int) -> bool:
     """Return whether published first fit has the job done in time, which it is if it is rejected."""
     placed = None if degree < 0 else state.published(degree)
     return degree < 0 or (placed is not None and placed.jct <= state.limit)
-
-
-def _kept(known: weakref.WeakKeyDictionary[K, V], key: K, make: Callable[[K], V]) -> V:
-    """Return what is known of a key, made if it is not."""
-    found = known.get(key)
-    if found is None:
-        found = known[key] = make(key)
-    return found

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -23,7 +23,7 @@ Variant = Literal["all", "totals", "no-history"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class PacmlSettings(Limited):
     """Hyper-parameters of the PAC-ML policy and its training.
 
     Attributes:
@@ -113,11 +113,7 @@ def judge(
     """Compare a policy with the best rules on each distribution.
 
     Args:
-        policy: the learned one.
-        profiles: folder of PipeDream profiles.
-        models: joined by commas; by default the published five.
         units: by default those that it was trained in.
-        cluster: communication groups x racks x servers in a rack.
         load, jobs: see `gangplan.systems.pacml.arrivals`.
     """
     chosen = units or policy.settings.units[0]
@@ -128,7 +124,7 @@ def judge(
 RECIPE = Recipe(
     name=NAME,
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
-    config=Settings,
+    config=PacmlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
@@ -136,8 +132,8 @@ RECIPE = Recipe(
             Step("correction", of.corrected_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:RampPolicy.load"),
+    load=Later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=later(f"{__package__}.onnx:export"),
+    export=Later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +22,9 @@ from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, tur
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network
-from .recipe import Settings
-from .scenarios import EPISODE, TRAINING, Episode, Scenario
-from .servers import start_job
-from .tables import Tables, Times
-from .values import EXPLORE, GAMMA, value_table, weigh, worth
+from .recipe import TRAINING, PacmlSettings
+from .tables import Tables, Times, start_job
+from .values import EPISODE, EXPLORE, GAMMA, SHAPE, Episode, Scenario, value_table, weigh, worth
 
 TRIED, FUTURES, HORIZON = 6, 24, 24
 """Rows played on, futures of each, jobs in a future."""
@@ -81,39 +80,19 @@ def teacher(scenario: Scenario, table: Floats3, ahead: Episode | None, *, planne
 
 
 def label(
-    scenario: Scenario,
-    episode: Episode,
-    table: Floats3,
-    keep: float,
-    seed: int,
-    *,
-    ahead: Episode | None,
-    planned: bool = False,
-    student: Weights | None = None,
-    choose: bool = True,
+    scenario: Scenario, episode: Episode, knows: Teacher, keep: float, seed: int, student: Weights | None = None
 ) -> Labels:
-    """Let the teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
+    """Let a teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
-    Args:
-        scenario: where.
-        episode: what arrives.
-        table, ahead, planned: the teacher's, see `Teacher`.
-        keep: share of the decisions.
-        seed: of chance.
-        student: network that takes every other decision, so that the states are those it comes to; None for none.
-        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
+    A student, if any, takes every other decision, so that the states are those it comes to.
     """
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
-    out = Labels(
-        np.zeros((size, WIDTH), np.float32),
-        np.zeros(n + 1, np.int64),
-        np.zeros(size, np.float32),
-    )
+    out = Labels(np.zeros((size, WIDTH), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32))
     d = _label(
-        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times,
-        teacher(scenario, table, ahead, planned=planned, choose=choose), scratch_of(scenario.tables, choose=choose),
-        student or NOBODY, SHARE if student else 0.0, keep, seed, out,
+        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, knows,
+        scratch_of(scenario.tables, choose=not knows.scratch.published), student or NOBODY, SHARE if student else 0.0,
+        keep, seed, out,
     )  # fmt: skip
     k = out.first[d]
     return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())
@@ -242,10 +221,16 @@ class Taught:
 
     def draw(self, rng: np.random.Generator, n: int) -> Episode:
         """Return an episode of the setting."""
-        return _draw(self.scenario, self.unit, self.name, self.first_seed, rng, n)
+        return self.scenario.draw(self.unit, self.name, self.first_seed + int(rng.integers(2**30)), n)
 
     def label(
-        self, many: int, settings: Settings, rng: np.random.Generator, *, looks: bool, student: Weights | None = None
+        self,
+        many: int,
+        settings: PacmlSettings,
+        rng: np.random.Generator,
+        *,
+        looks: bool,
+        student: Weights | None = None,
     ) -> tuple[Labels, ...]:
         """Return so many labels, of states that a student comes to if there is one."""
         found, left = [], many
@@ -254,23 +239,17 @@ class Taught:
             # what was looked ahead from is kept: that is what takes long
             keep, n = (1.0, min(EPISODE, left + 50)) if looks else (0.4, EPISODE)
             episode = self.draw(rng, n)
-            found.append(
-                label(
-                    self.scenario, episode, self.table, keep, int(rng.integers(2**31)), ahead=ahead,
-                    planned=self.planned, student=student, choose=settings.blocks,
-                )
-            )  # fmt: skip
+            knows = teacher(self.scenario, self.table, ahead, planned=self.planned, choose=settings.blocks)
+            found.append(label(self.scenario, episode, knows, keep, int(rng.integers(2**31)), student))
             left -= max(len(found[-1].first) - 1, 1)
         return tuple(found)
 
 
-def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
+def taught(scenario: Scenario, settings: PacmlSettings, seed: int) -> list[Taught]:
     """Return a teacher for every set of the scenario and published distribution, with its first labels.
 
     Args:
-        scenario: of the published models.
         settings: how many labels of which kind, and how long a table is fitted.
-        seed: of chance.
     """
     jobs = [
         delayed(_setting)(scenario, unit, name, settings, seed, TRAINING + 1000 * i)
@@ -279,29 +258,23 @@ def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
+def corrected(teachers: Sequence[Taught], network: Network, settings: PacmlSettings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
     jobs = [delayed(_correct)(x, network.compiled(), settings, seed + i) for i, x in enumerate(teachers)]
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def _draw(scenario: Scenario, unit: str, name: str, first_seed: int, rng: np.random.Generator, n: int) -> Episode:
-    return scenario.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
-
-
-def _setting(scenario: Scenario, unit: str, name: str, settings: Settings, seed: int, first_seed: int) -> Taught:
+def _setting(scenario: Scenario, unit: str, name: str, settings: PacmlSettings, seed: int, first_seed: int) -> Taught:
     rng = np.random.default_rng([seed, first_seed])
-    table = value_table(
-        scenario, lambda rng: _draw(scenario, unit, name, first_seed, rng, 2 * EPISODE), rng, rounds=settings.rounds,
-        choose=settings.blocks,
-    )  # fmt: skip
-    made = Taught(scenario, unit, name, first_seed, table, name in settings.planned)
+    made = Taught(scenario, unit, name, first_seed, np.zeros(SHAPE), name in settings.planned)
+    draw, rounds = partial(made.draw, n=2 * EPISODE), settings.rounds
+    made = replace(made, table=value_table(scenario, draw, rng, rounds=rounds, choose=settings.blocks))
     quick = made.label(settings.labels, settings, rng, looks=False)
     many = settings.planned_labels if made.planned else settings.searched
     return replace(made, quick=quick, searched=made.label(many, settings, rng, looks=True))
 
 
-def _correct(made: Taught, student: Weights, settings: Settings, seed: int) -> Taught:
+def _correct(made: Taught, student: Weights, settings: PacmlSettings, seed: int) -> Taught:
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     own = Weights(*(np.array(x) for x in student))
     many = settings.planned_corrected if made.planned else settings.corrected

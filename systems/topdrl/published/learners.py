@@ -1,30 +1,114 @@
-"""What trains the network: imitation of a teacher, then PPO."""
+"""What trains the network: imitation of a teacher, then PPO, in episodes of clusters side by side."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.learned.training.imitation import Imitation
-from gangplan.learned.training.ppo import Ppo
+from gangplan.learned.training.ppo import Observed, Ppo
 from gangplan.learned.training.ragged import soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
 
 from ..arrays import WAITING
+from ..batch import Batch
 from ..suites import TRAINING, VALIDATION
-from .episodes import Picking, Placing
-from .network import Critic, Network
-from .recipe import Settings
+from .policy import Critic, Halves, Network, observe, set_aside
+from .recipe import TopdrlSettings
+
+
+class Picking:
+    """The jobs of queues are picked: see `gangplan.learned.training.ppo.Episodes`.
+
+    Args:
+        first: the seed of the first workload.
+        given: other arguments of `Batch` than those of training.
+    """
+
+    def __init__(self, settings: TopdrlSettings, seed: int, first: int = TRAINING, **given: Any) -> None:
+        usual: dict[str, Any] = {
+            "draw": settings.mix.draw, "fleet": settings.fleet, "count": settings.lanes, "slots": settings.slots,
+            "seed": first, "allocator": settings.allocator, "reward": settings.reward, "hold": settings.hold,
+        }  # fmt: skip
+        self.settings, self.rng, self.batch = settings, np.random.default_rng(seed), Batch(**usual | given)
+        self.count = len(self.batch)
+        self._ended = np.ones(self.count, dtype=bool)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which actions are allowed, bool (B, actions)."""
+        return self.batch.mask
+
+    def see(self) -> Halves:
+        """Return what the network is shown."""
+        return observe(self.batch.jobs, self.batch.state, self.batch.size, self.settings)
+
+    def look(self) -> Observed:
+        """Return what there is to decide in every episode."""
+        return Observed(self.see(), self.mask.copy(), self._ended)
+
+    def take(self, action: NDArray[np.int64]) -> FloatArray:
+        """Take an action of each episode, and return the rewards."""
+        earned, self._ended = self.batch.act(action)
+        return earned
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return all that changes, but the generator."""
+        return {**self.batch.arrays(), "ended": self._ended}
+
+    def load(self, state: dict[str, FloatArray]) -> None:
+        """Go back to what `state` returned."""
+        self.batch.restore(state)
+        self._ended = state["ended"]
+
+
+class Placing(Picking):
+    """The queue goes first come first served, and the GPUs of its head are picked one by one (Proximity-DRL)."""
+
+    def __init__(self, settings: TopdrlSettings, seed: int, **given: Any) -> None:
+        super().__init__(settings, seed, slots=1, **given)
+        self._aside = np.zeros((self.count, settings.gpus), dtype=bool)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which GPUs may be picked, bool (B, GPUs): those that are idle."""
+        idle: NDArray[np.bool_] = self.batch.state.holder < 0
+        return idle & ~self._aside & self.batch.mask.any(axis=1, keepdims=True)
+
+    def see(self) -> Halves:
+        """Return what the network is shown: the GPUs picked are marked, and the job shrinks by them."""
+        return set_aside(super().see(), self._aside, self.settings)
+
+    def take(self, action: NDArray[np.int64]) -> FloatArray:
+        """Take an action of each episode, and return the rewards; a job starts with its last GPU."""
+        batch, every = self.batch, np.arange(self.count)
+        self._aside[every, action] = True
+        full = self._aside.sum(axis=1) == batch.jobs.gpus[every, batch.state.queue[:, 0]]
+        take = np.add.reduceat(self._aside, batch.cluster.first[:-1], axis=1, dtype=np.int64)
+        earned, self._ended = batch.act(np.where(full, 0, -1), take=take)
+        self._aside[full] = False
+        return earned
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return all that changes, but the generator."""
+        return {**super().state(), "aside": self._aside}
+
+    def load(self, state: dict[str, FloatArray]) -> None:
+        """Go back to what `state` returned."""
+        super().load(state)
+        self._aside = state["aside"]
+
 
 TEMPERATURE = 0.05
 """Of the teacher's regrets, as shares of the mean JCT or so."""
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[TopdrlSettings]):
     """Imitation of a teacher, then PPO."""
 
     def network(self) -> Network:
@@ -67,7 +151,7 @@ class Training(Trainer[Settings]):
         return Ppo(self, network, episodes, pay=self.settings.pay)
 
 
-def kind(settings: Settings) -> type[Picking]:
+def kind(settings: TopdrlSettings) -> type[Picking]:
     """Return the episodes of what is decided."""
     return Picking if settings.decides == "job" else Placing
 
@@ -90,7 +174,7 @@ class Labels(NamedTuple):
     regret: Tensor
 
 
-def labelled(settings: Settings, seed: int) -> Labels:
+def labelled(settings: TopdrlSettings, seed: int) -> Labels:
     """Return decisions along episodes that the teacher plays, straying now and then."""
     import torch
 

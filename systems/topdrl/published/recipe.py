@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import PpoSettings, limited
@@ -16,13 +16,13 @@ from gangplan.simulator.ground import Maker
 from ..ground import Topdrl
 
 if TYPE_CHECKING:
-    from ..workloads import Mix
+    from ..suites import Mix
 
 NAME = "topdrl"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(PpoSettings):
+class TopdrlSettings(PpoSettings):
     """Hyper-parameters of the policy and its training; of PPO, see `PpoSettings`.
 
     Attributes:
@@ -93,7 +93,7 @@ class Settings(PpoSettings):
     @property
     def mix(self) -> Mix:
         """The workloads that it is trained on."""
-        from ..workloads import LARGE, SMALL
+        from ..suites import LARGE, SMALL
 
         return LARGE if self.size == "large" else SMALL
 
@@ -107,7 +107,6 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
     """Compare a policy with the published rules with the same allocator.
 
     Args:
-        policy: the learned one.
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
     from ..allocate import ALLOCATORS
@@ -121,7 +120,7 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
 RECIPE = Recipe(
     name=NAME,
     about="which job of the queue starts next on a cluster where close GPUs are faster",
-    config=Settings,
+    config=TopdrlSettings,
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
@@ -129,7 +128,7 @@ RECIPE = Recipe(
             Step("rl", of.rl_updates, of.validate_every),
         ],
     ),
-    load=later(f"{__package__}.policy:TopdrlPolicy.load"),
+    load=Later(f"{__package__}.policy:TopdrlPolicy.load"),
     judge=judge,
     data="drawn workloads of TopDRL's mix",
 )

@@ -62,7 +62,10 @@ def see(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> None:
 
 @lean
 def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> int:
-    """Write the candidates and their features, and return how many there are; `see` comes before it."""
+    """Write the candidates and their features, and return how many there are."""
+    if state.count[WAITING] == 0:
+        return 0
+    see(jobs, cluster, state, s)
     k = list_candidates(jobs, cluster, state, s)
     if k == 0:
         return 0

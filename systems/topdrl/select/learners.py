@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.perceptron import Perceptron
 from gangplan.learned.training.ragged import expected_regret, rows_of, soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
 
@@ -14,11 +15,9 @@ from ..arrays import begin, cluster_of, jobs_of
 from ..rules import rule
 from ..suites import VALIDATION, suite
 from .candidates import scratch_of
-from .episodes import play
+from .episodes import RULES, play
 from .features import WIDTH
-from .guard import RULES
-from .network import Network
-from .recipe import JUDGED, Settings
+from .recipe import JUDGED, SelectSettings
 from .rollouts import labels
 
 AVERAGED = 0.995
@@ -27,10 +26,10 @@ CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
 
 
-class Training(Trainer[Settings]):
+class Training(Trainer[SelectSettings]):
     """Imitation of a teacher; workloads that judge it are drawn once."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: SelectSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self._cases = []
         for name in JUDGED:
@@ -44,11 +43,11 @@ class Training(Trainer[Settings]):
                 self._cases.append((name, jobs, cluster, float((state.finish - jobs.submit).mean())))
         self._scratch = scratch_of(cluster, WIDTH)
 
-    def network(self) -> Network:
+    def network(self) -> Perceptron:
         """Return the network of the settings."""
-        return Network(self.settings.width)
+        return Perceptron(WIDTH, self.settings.width)
 
-    def validate(self, network: Network) -> dict[str, float]:
+    def validate(self, network: Perceptron) -> dict[str, float]:
         """Return the mean JCT of each suite over that of least work, and their geometric mean as ``score``."""
         weights = network.compiled()
         found: dict[str, list[float]] = {}
@@ -59,7 +58,7 @@ class Training(Trainer[Settings]):
         ratios = {name: float(np.mean(values)) for name, values in found.items()}
         return {"score": float(np.exp(np.mean(np.log(list(ratios.values()))))), **ratios}
 
-    def imitation(self, network: Network) -> Imitation:
+    def imitation(self, network: Perceptron) -> Imitation:
         """Return what trains a network on labels of decisions.
 
         Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has:

@@ -13,10 +13,13 @@ from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
 
 from ..arrays import Cluster, Jobs, State
-from .recipe import NAME, Settings
+from .candidates import scratch_of
+from .episodes import RULES, guarded, observe, play
+from .features import WIDTH
+from .recipe import NAME, SelectSettings
 
 if TYPE_CHECKING:
-    from .network import Network
+    from gangplan.learned.training.perceptron import Perceptron
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,31 +41,25 @@ class SelectPolicy(NetworkPolicy):
     """A policy for `gangplan.systems.topdrl.simulate`.
 
     Args:
-        network: scores candidates.
-        settings: what it was trained with.
-        guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.guard`.
+        guarded: whether it is held against plain rules, see `gangplan.systems.topdrl.select.episodes`.
     """
 
-    recipe, config = NAME, Settings
-    network: Network
+    recipe, config = NAME, SelectSettings
+    network: Perceptron
 
-    def __init__(self, network: Network, settings: Settings | None = None, *, guarded: bool = True) -> None:
-        super().__init__(network, replace(settings or Settings(), width=network.width))
+    def __init__(self, network: Perceptron, settings: SelectSettings | None = None, *, guarded: bool = True) -> None:
+        super().__init__(network, replace(settings or SelectSettings(), width=network.width))
         self.guarded = guarded
 
     @classmethod
-    def build(cls, settings: Settings, tensors: Tensors) -> Network:
+    def build(cls, settings: SelectSettings, tensors: Tensors) -> Perceptron:
         """Return the network of the settings."""
-        from .network import Network
+        from gangplan.learned.training.perceptron import Perceptron
 
-        return Network(settings.width)
+        return Perceptron(WIDTH, settings.width)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        from .candidates import scratch_of
-        from .episodes import play
-        from .features import WIDTH
-        from .guard import RULES, guarded
 
         s, net = scratch_of(cluster, WIDTH), self.network.compiled()
         if self.guarded:
@@ -72,9 +69,6 @@ class SelectPolicy(NetworkPolicy):
 
     def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
-        from .candidates import scratch_of
-        from .episodes import observe
-        from .features import WIDTH
 
         s = scratch_of(cluster, WIDTH)
         k = observe(jobs, cluster, state, s)

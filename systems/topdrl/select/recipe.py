@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gangplan.instances.lazy import later
+from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import Settings as Limited
+from gangplan.learned.policy.settings import RecipeSettings as Limited
 from gangplan.learned.policy.settings import limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
@@ -20,7 +20,7 @@ JUDGED = ("small", "expensive", "mixed", "loaded", "uncertain")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Limited):
+class SelectSettings(Limited):
     """Hyper-parameters of the selector and its training.
 
     Attributes:
@@ -57,7 +57,6 @@ def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl],
     """Compare a policy with rules.
 
     Args:
-        policy: the learned one.
         suites: names of `gangplan.systems.topdrl.suites.SUITES`, joined by commas.
     """
     grounds = [Topdrl(name) for name in suites.split(",")]
@@ -67,9 +66,9 @@ def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl],
 RECIPE = Recipe(
     name=NAME,
     about="which job starts next on TopDRL's cluster, and on which GPUs, or to wait",
-    config=Settings,
+    config=SelectSettings,
     stages=staged(f"{__package__}.learners:Training", lambda of: [Step("imitation", of.updates, of.validate_every)]),
-    load=later(f"{__package__}.policy:SelectPolicy.load"),
+    load=Later(f"{__package__}.policy:SelectPolicy.load"),
     judge=judge,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on 2 racks of 4 nodes of 4 GPUs",
 )

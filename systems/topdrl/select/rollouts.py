@@ -14,21 +14,20 @@ from gangplan.solvers.compiled.routines import below, push, sow, uniform
 
 from ..allocate import CLOSEST
 from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
-from ..decode import Listing, decode, restore, sort_in
-from ..step import begin_job, pass_time
+from ..rules import Listing, decode, restore, sort_in
+from ..step import begin_job, pass_time, total_jct
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 from .candidates import WAIT, Scratch, remaining, scratch_of
-from .episodes import HEAD, PATIENCE, key_of, take_candidate
-from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
-from .guard import RULES
-from .recipe import Settings
+from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
+from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, write_rows
+from .recipe import SelectSettings
 
 
 class Base(NamedTuple):
     """The rule that goes on, and how far.
 
     Attributes:
-        rule: one of `gangplan.systems.topdrl.select.guard.RULES`, float64 (4,).
+        rule: one of `gangplan.systems.topdrl.select.episodes.RULES`, float64 (4,).
         of: candidates tried, futures, arrivals in each, int64 (3,).
     """
 
@@ -57,10 +56,8 @@ def imagine(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, known: int, 
     """Return the jobs that wait and run, with `ahead` more to come, and the state with these alone.
 
     Args:
-        jobs, cluster, state: as they are.
         pool: the first `known` of these are what arrivals are drawn from.
         known: at least 1.
-        ahead: how many.
     """
     live = state.count[WAITING] + state.count[RUNNING]
     n, arrived = live + ahead, state.count[ARRIVED]
@@ -119,9 +116,6 @@ def weigh(
 
     Args:
         jobs, cluster, state, pool, known: see `imagine`.
-        s: has the candidates.
-        tried: which of them, int64 (c,).
-        base: who goes on.
         more: the mean over the futures, seconds; is written, float64 (c,).
     """
     more[:] = 0.0
@@ -141,9 +135,7 @@ def weigh(
                 begin_job(ours, cluster, then, s.place[i], s.take[i])
             sort_in(then, order.key, 0)
             decode(ours, cluster, then, order, take, np.inf)
-            jct = 0.0
-            for job in range(len(ours.submit)):
-                jct += then.finish[job] - ours.submit[job]
+            jct = total_jct(ours, then.finish)
             if c == 0:
                 first = jct
             more[c] += (jct - first) / futures
@@ -224,13 +216,8 @@ class Labels(NamedTuple):
     regret: Floats
 
 
-def labels(settings: Settings, seed: int) -> Labels:
-    """Return labelled decisions of training episodes, by rollouts.
-
-    Args:
-        settings: how many decisions and futures.
-        seed: of the episodes and the futures.
-    """
+def labels(settings: SelectSettings, seed: int) -> Labels:
+    """Return labelled decisions of training episodes, by rollouts."""
     made = suite("small")
     cluster = cluster_of(made.fleet, made.proximity)
     scratch, student = scratch_of(cluster, WIDTH), least_work()
@@ -271,12 +258,9 @@ def label(
     """Play an episode, label a share `KEPT` of its decisions, and return how many there are.
 
     Args:
-        jobs, cluster, state: are those of the episode.
-        scratch: of the cluster.
         student: the candidates with its best scores are labelled; it takes the decisions that are not labelled.
         pool: jobs like those to come.
         base: who goes on, in how many futures.
-        seed: of the futures.
         out: is written; there is room for all.
     """
     s = scratch
@@ -284,10 +268,7 @@ def label(
     tried, more = np.zeros(base.of[TRIED], np.int64), np.zeros(base.of[TRIED])
     d, go_on = 0, True
     while go_on:
-        k = 0
-        if state.count[WAITING] > 0:
-            see(jobs, cluster, state, s)
-            k = write_rows(jobs, cluster, state, s)
+        k = write_rows(jobs, cluster, state, s)
         if k == 0:
             go_on = pass_time(jobs, cluster, state)
             continue

@@ -17,7 +17,7 @@ from gangplan.hybrid.bench.report import write_report
 from gangplan.hybrid.bench.rows import FAILED, JOURNAL, Row, read_rows
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
-from gangplan.hybrid.bench.task import Settings
+from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError
 
 PLUGINS = """
@@ -72,8 +72,8 @@ def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
     names = ("breaks", "dies", "sleeps", "hungry", "busy")
     one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
     plugins = tuple(f"{file}:{name}" for name in names)
-    run(one, Settings(folder, ("ideals", "auto"), plugins[:4], (2.0,), memory=2**30))
-    rows = run(one, Settings(folder, ("ideals",), plugins[4:], (60.0,), cpu=1.0))
+    run(one, BenchSettings(folder, ("ideals", "auto"), plugins[:4], (2.0,), memory=2**30))
+    rows = run(one, BenchSettings(folder, ("ideals",), plugins[4:], (60.0,), cpu=1.0))
     found = {row.method: row for row in rows}
     assert found["ideals"].status == "OPTIMAL" and found["ideals"].value is not None
     assert found["auto"].status == "OPTIMAL" and found["auto"].notes == ""  # plug-ins are not in it
@@ -96,7 +96,7 @@ def test_no_plan_is_no_failure(tmp_path: Path) -> None:
     )
     one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
     plugins = tuple(f"{file}:{name}" for name in ("none", "declines"))
-    found = {row.method: row for row in run(one, Settings(tmp_path / "rows", ("ideals",), plugins, (2.0,)))}
+    found = {row.method: row for row in run(one, BenchSettings(tmp_path / "rows", ("ideals",), plugins, (2.0,)))}
     assert found["none"].status == "UNKNOWN" and "raise NotImplementedError" in found["none"].notes
     assert found["declines"].status == "SKIPPED" and found["declines"].notes == "not mine"
     assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, None)
@@ -122,7 +122,7 @@ def test_the_page_has_every_column() -> None:
 def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
     """A run notes values and bounds of gangplan's methods in the ledger, and nothing twice."""
     chosen = [x for x in suite("toy") if x.id.startswith("stages-random")][:1]
-    run(chosen, Settings(tmp_path, ("ideals",), ledger=tmp_path / "own.jsonl"))
+    run(chosen, BenchSettings(tmp_path, ("ideals",), ledger=tmp_path / "own.jsonl"))
     own = read_manifest(tmp_path / "own.jsonl") if (tmp_path / "own.jsonl").exists() else {}
     known = own.get(chosen[0].id, chosen[0])
     assert known.proved and known.value == read_rows(tmp_path)[0].value
@@ -140,7 +140,7 @@ def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
 def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -> None:
     """What is not there is named before anything runs."""
     with pytest.raises(InstanceError, match=words):
-        run(suite("toy")[:1], Settings(tmp_path, **settings))  # type: ignore[arg-type]
+        run(suite("toy")[:1], BenchSettings(tmp_path, **settings))  # type: ignore[arg-type]
     assert read_rows(tmp_path) == []
 
 
@@ -149,13 +149,13 @@ def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pymetis", None)
     monkeypatch.delitem(sys.modules, "gangplan.hybrid.bench.peers.metis", raising=False)
     with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install \"\.\[peers\]\""):
-        run(suite("toy")[:1], Settings(tmp_path, plugins=("metis",)))
+        run(suite("toy")[:1], BenchSettings(tmp_path, plugins=("metis",)))
 
 
 def test_peers_of_a_run(tmp_path: Path) -> None:
     """A peer has a row where it has a model and is skipped where it has none; the report times its proofs."""
     chosen = [x for x in suite("toy", sample=4) if x.id.startswith(("throughput-random", "stages-random"))]
-    rows = run(chosen, Settings(tmp_path, ("auto",), ("plain-cpsat", "pipedream-dp"), (5.0,)))
+    rows = run(chosen, BenchSettings(tmp_path, ("auto",), ("plain-cpsat", "pipedream-dp"), (5.0,)))
     found = {(row.objective, row.method): row for row in rows}
     skipped = found["throughput", "pipedream-dp"]
     assert skipped.status == "SKIPPED" and "stages" in skipped.notes
@@ -173,4 +173,4 @@ def test_an_engine_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
     """The extra that brings it is named."""
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InstanceError, match=r"pip install \"\.\[ray\]\""):
-        run(suite("toy")[:1], Settings(tmp_path, engine="ray"))
+        run(suite("toy")[:1], BenchSettings(tmp_path, engine="ray"))

@@ -53,6 +53,16 @@ def test_job_that_the_next_decision_starts() -> None:
     assert told.why == "the next decision starts it; none was made since it came"
 
 
+def test_job_that_starts_when_one_ends_now() -> None:
+    """What is expected to end now runs still: the next decision does not start who waits for it."""
+    scheduler = busy()
+    scheduler.submit(GangJob("new", "m", (8,)), 500.0, now=1200.0)
+    told = scheduler.explain("new")
+    assert told.why == "it does not fit"
+    assert told.earliest == pytest.approx(1200.0) and told.earliest > 1200.0
+    assert not scheduler.decide(5.0).starts
+
+
 def test_job_behind_one_that_does_not_fit() -> None:
     """There is room, but it would delay the wide one: it starts when that is done, or now if it is over by then."""
     scheduler = busy()

@@ -15,9 +15,8 @@ from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import Scheduler as Engine
-from gangplan.simulator.engine import check_policy, simulate
-from gangplan.systems.topdrl.patient import Patient as TopdrlPatient
+from gangplan.simulator.engine import EngineScheduler, check_policy, simulate
+from gangplan.systems.topdrl.rules import Patient as TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate as topdrl
 from gangplan.systems.topdrl.suites import TRAINING, suite
 
@@ -275,7 +274,7 @@ def test_engine_has_the_same_seconds() -> None:
     work, _ = ground.draw(TRAINING)
     mine = mean_jct(ground, work, Scheduler(ground.fleet, "patient", speeds=NEAR))
     for told in (True, np.asarray(work.duration)):
-        engine = Engine((SchedulerPolicy(told, policy="patient"),), "overtake")
+        engine = EngineScheduler((SchedulerPolicy(told, policy="patient"),), "overtake")
         found = simulate(work, ground.fleet, engine, speeds=NEAR)
         assert float((found.finish - work.submit).mean()) == pytest.approx(mine, rel=1e-9)
 

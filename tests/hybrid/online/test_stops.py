@@ -261,3 +261,17 @@ def test_the_first_of_a_pool_is_not_delayed_from_a_wider_one() -> None:
     scheduler.submit(GangJob("long", "m", (1,)), 1e6)
     scheduler.submit(GangJob("short", "m", (1,)), 50.0)
     assert {start.job for start in scheduler.decide(60.0, now=100.0).starts} == {"short"}
+
+
+def test_who_is_due_starts_in_room_that_stops_made_for_others() -> None:
+    """It starts though a shorter one of its kind, which must not delay it, is before it in the queue."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), "heuristic", price=0.0, order=0.0, together=False, patience=3.0)
+    scheduler.submit(GangJob("wide", "m", (8,)), 1e3, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("due", "m", (6,)), 1e3 + 1, now=1.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("like it", "m", (6,)), 500.0, now=3e3)
+    assert "due" in scheduler.waiting
+    scheduler.submit(GangJob("short", "m", (1,)), 1.0, now=3.1e3)
+    started = {start.job for start in scheduler.decide(60.0).starts}
+    assert started == {"short", "due"}

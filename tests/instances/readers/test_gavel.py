@@ -18,7 +18,7 @@ def test_gavel_trace(tmp_path: Path) -> None:
     """A line holds model, steps, GPUs, weight and arrival; a bad one is named, or skipped and told."""
     path = tmp_path / "x.trace"
     path.write_text(LINE + LINE.replace("\t1000\t", "\t-3\t"), encoding="utf-8")
-    with pytest.raises(InstanceError, match=r"x.trace: line 2: steps: '-3' is not a positive number"):
+    with pytest.raises(InstanceError, match=r"x.trace: line 2: steps: '-3' is not a finite number from 0 on"):
         read_gavel_trace(path)
     found = read_gavel_trace(path, skip_bad=True)
     assert (found.names, found.gpus.tolist(), found.steps.tolist(), found.submit.tolist()) == (
@@ -27,14 +27,14 @@ def test_gavel_trace(tmp_path: Path) -> None:
         [1000],
         [5.5],
     )
-    assert found.skipped == ("line 2: steps: '-3' is not a positive number",)
+    assert found.skipped == ("line 2: steps: '-3' is not a finite number from 0 on",)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         (LINE.replace("\t5.5", ""), "line 1: columns: .* has 9 of them, not 10"),
-        (LINE.replace("\t2\t", "\t2.5\t"), "line 1: GPUs: '2.5' is not a whole number"),
+        (LINE.replace("\t2\t", "\t2.5\t"), "line 1: GPUs: '2.5' is not a positive whole number"),
         (LINE.replace("5.5", "soon"), "line 1: arrival: 'soon' is not a number"),
         (LINE.replace("5.5", "nan"), "line 1: arrival: 'nan' is not a finite number from 0 on"),
         (LINE.replace("ResNet-18 (batch size 16)", " "), "line 1: model: is empty"),

@@ -84,14 +84,14 @@ def test_node_lists_with_other_columns(file: Path) -> None:
     [
         ("p1,6000,12288,1,460", "line 3: columns: the row has 5 of them, not 7"),
         ("p1,6000,12288,1,460,,LS,more", "line 3: columns: the row has 8 of them, not 7"),
-        ("p1,six,12288,1,460,,LS", "line 3: cpu_milli: 'six' is not a whole number from 0 on"),
+        ("p1,six,12288,1,460,,LS", "line 3: cpu_milli: 'six' is not a number"),
         ("p1,nan,12288,1,460,,LS", "line 3: cpu_milli: 'nan' is not"),
         ("p1,-6,12288,1,460,,LS", "line 3: cpu_milli: '-6' is not"),
         ("p1,6000,1.5,1,460,,LS", "line 3: memory_mib: '1.5' is not"),
         ("p1,6000,12288,1,0,,LS", "line 3: gpu_milli: 0 is not from 1 to 1000"),
         ("p1,6000,12288,1,1001,,LS", "line 3: gpu_milli: 1001 is not from 1 to 1000"),
         ("p1,6000,12288,2,500,,LS", "line 3: gpu_milli: 500 is a share, of 2 GPUs"),
-        (",6000,12288,1,460,,LS", "line 3: name: '' is not a name"),
+        (",6000,12288,1,460,,LS", "line 3: name: is empty"),
     ],
 )
 def test_bad_rows(file: Path, row: str, words: str) -> None:

@@ -19,8 +19,8 @@ from gangplan.instances.devices import catalogue  # noqa: E402
 from gangplan.instances.graph import with_backward  # noqa: E402
 from gangplan.instances.torch_model import build as building  # noqa: E402
 from gangplan.instances.torch_model.build import model_problem  # noqa: E402
+from gangplan.instances.torch_model.cost import measure  # noqa: E402
 from gangplan.instances.torch_model.load import Model  # noqa: E402
-from gangplan.instances.torch_model.measure import measure  # noqa: E402
 from gangplan.instances.torch_model.ops import op_flops, op_moved  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")

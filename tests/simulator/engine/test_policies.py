@@ -10,7 +10,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, View, check_policy, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, View, check_policy, simulate, simulate_named
 from gangplan.simulator.engine.policies import DRF, Fixed, Gandiva, Optimus, Tetris, Tiresias
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.trace import DegreeOptions
@@ -86,14 +86,14 @@ def test_srtf_is_best_on_one_machine() -> None:
 
 def test_tiresias_moves_down_at_the_threshold() -> None:
     """Past 4 GPU seconds a job gives way to a new one; both past, the one submitted first goes on."""
-    done = simulate(work((0, 1, 10), (1, 1, 6)), ONE, Scheduler((Tiresias((4.0,)),)))
+    done = simulate(work((0, 1, 10), (1, 1, 6)), ONE, EngineScheduler((Tiresias((4.0,)),)))
     first = sorted(zip(done.row_job.tolist(), done.row_start.tolist(), done.row_end.tolist(), strict=True))
     assert first == [(0, 0, 4), (0, 8, 14), (1, 4, 8), (1, 14, 16)]
 
 
 def test_tiresias_counts_gpus() -> None:
     """Two GPUs for 2 s are 4 GPU seconds: the wide job gives way when the narrow one would not yet."""
-    done = simulate(work((0, 2, 10), (1, 2, 1)), TWO, Scheduler((Tiresias((4.0,)),)))
+    done = simulate(work((0, 2, 10), (1, 2, 1)), TWO, EngineScheduler((Tiresias((4.0,)),)))
     assert done.start.tolist() == [0, 2]
 
 
@@ -106,7 +106,7 @@ def test_drf_serves_who_has_least() -> None:
         memory=np.repeat([4.0, 1.0], 5),
     )
     fleet = Fleet.regular(1, 1, 100, cpu=9.0, memory=18.0)
-    done = simulate(jobs, fleet, Scheduler((DRF(),)))
+    done = simulate(jobs, fleet, EngineScheduler((DRF(),)))
     now = np.flatnonzero(done.start == 0)
     assert now.tolist() == [0, 1, 2, 5, 6]
 
@@ -114,7 +114,7 @@ def test_drf_serves_who_has_least() -> None:
 def test_drf_counts_what_runs() -> None:
     """A tenant that holds half the cluster waits until the other has as much."""
     jobs = work((0, 2, 9), (1, 1, 9), (1, 1, 9), (1, 1, 9), queue=("a", "a", "b", "b"))
-    done = simulate(jobs, FOUR, Scheduler((DRF(),)))
+    done = simulate(jobs, FOUR, EngineScheduler((DRF(),)))
     assert done.start.tolist() == [0, 9, 1, 1]
 
 
@@ -125,15 +125,15 @@ def test_tetris_aligns() -> None:
         cpu=np.array([80.0, 5.0, 10.0, 1.0]),
         memory=np.array([1e10, 8e10, 1e9, 1e10]),
     )
-    done = simulate(jobs, Fleet.regular(1, 2, 4, cpu=96.0, memory=1e11), Scheduler((Tetris(),)))
+    done = simulate(jobs, Fleet.regular(1, 2, 4, cpu=96.0, memory=1e11), EngineScheduler((Tetris(),)))
     assert done.row_node[np.argsort(done.row_job)].tolist() == [0, 1, 1, 0]
 
 
 def test_tetris_mixes_in_the_work_left() -> None:
     """Of two jobs alike in need the short one goes first; packing alone goes by submission."""
     jobs = work((0, 1, 1), (0, 1, 9), (0, 1, 2))
-    assert simulate(jobs, ONE, Scheduler((Tetris(),))).start.tolist() == [0, 3, 1]
-    assert simulate(jobs, ONE, Scheduler((Tetris(mix=0.0),))).start.tolist() == [0, 1, 10]
+    assert simulate(jobs, ONE, EngineScheduler((Tetris(),))).start.tolist() == [0, 3, 1]
+    assert simulate(jobs, ONE, EngineScheduler((Tetris(mix=0.0),))).start.tolist() == [0, 1, 10]
 
 
 def test_tetris_where_gpus_are_shared() -> None:
@@ -146,17 +146,17 @@ def test_tetris_where_gpus_are_shared() -> None:
 def test_gandiva_packs_if_it_pays() -> None:
     """Two jobs that slow each other to 2/3 share a GPU and are done at 15; at 2/5 they go one after the other."""
     jobs = work((0, 1, 10), (0, 1, 10), model=("m", "m"))
-    done = simulate(jobs, ONE, Scheduler((Gandiva(),)), speeds=speeds(0.5))
+    done = simulate(jobs, ONE, EngineScheduler((Gandiva(),)), speeds=speeds(0.5))
     assert done.start.tolist() == [0, 0]
     assert done.finish.tolist() == pytest.approx([15, 15])
     assert set(done.row_share.tolist()) == {0.5}
-    apart = simulate(jobs, ONE, Scheduler((Gandiva(),)), speeds=speeds(1.5))
+    apart = simulate(jobs, ONE, EngineScheduler((Gandiva(),)), speeds=speeds(1.5))
     assert apart.finish.tolist() == [10, 20]
 
 
 def test_gandiva_takes_turns_without_a_cost_model() -> None:
     """Half a GPU is half the rate; a third job waits, since only pairs are made."""
-    done = simulate(work((0, 1, 4), (0, 1, 6), (0, 1, 1)), ONE, Scheduler((Gandiva(),)))
+    done = simulate(work((0, 1, 4), (0, 1, 6), (0, 1, 1)), ONE, EngineScheduler((Gandiva(),)))
     # both at half until 8; then the second has 2 left and the third 1: at half until 10, 11 for the rest
     assert done.start.tolist() == [0, 0, 8]
     assert done.finish.tolist() == [8, 11, 10]
@@ -164,10 +164,10 @@ def test_gandiva_takes_turns_without_a_cost_model() -> None:
 
 def test_gandiva_parts_pairs_when_there_is_room() -> None:
     """When a GPU comes free and nobody waits, one of a pair moves there."""
-    done = simulate(work((0, 1, 3), (0, 1, 9), (1, 1, 9)), TWO, Scheduler((Gandiva(),)))
+    done = simulate(work((0, 1, 3), (0, 1, 9), (1, 1, 9)), TWO, EngineScheduler((Gandiva(),)))
     # from 1 on the third shares with the first, which has 2 left and is done at 5; so the third has 7 left, alone
     assert done.finish.tolist() == [5, 9, 12]
-    moves = simulate(work((0, 1, 2), (0, 1, 9), (0, 1, 9), (0, 1, 9)), TWO, Scheduler((Gandiva(),)))
+    moves = simulate(work((0, 1, 2), (0, 1, 9), (0, 1, 9), (0, 1, 9)), TWO, EngineScheduler((Gandiva(),)))
     assert moves.finish.max() < 18
 
 
@@ -176,7 +176,7 @@ def test_gandiva_parts_pairs_that_do_badly() -> None:
     model = SpeedModel(("m",), ("A100",), [[1.0]], [4e9], [0.0], [[0.0]], [[0.1]])
     fleet = Fleet.regular(1, 2, 1, nic=1e9)
     jobs = work((0, 2, 10), (0, 2, 10), model=("m", "m"))
-    done = simulate(jobs, fleet, Scheduler((Gandiva(gain=1.5, interval=1.0),)), speeds=model)
+    done = simulate(jobs, fleet, EngineScheduler((Gandiva(gain=1.5, interval=1.0),)), speeds=model)
     # on GPUs alone 1 / 1.1 each were 1.8, but the links are halved too: 5 / (1.1 + 8) each, and parted after 1 s
     rate = 5 / 9.1
     assert done.finish.tolist() == pytest.approx([11 - rate, 21 - 2 * rate])
@@ -185,11 +185,11 @@ def test_gandiva_parts_pairs_that_do_badly() -> None:
 def test_optimus_gives_to_whom_it_helps() -> None:
     """Of four GPUs each job gets one; then a second one saves 4 s here and 1.5 s there, and a third 1 s here."""
     options = DegreeOptions([0, 3, 6], [1, 2, 3, 1, 2, 3], [10.0, 6.0, 5.0, 10.0, 8.5, 8.0])
-    done = simulate(work((0, 1, 10), (0, 1, 10)), FOUR, Scheduler(Optimus(1000.0)), options=options)
+    done = simulate(work((0, 1, 10), (0, 1, 10)), FOUR, EngineScheduler(Optimus(1000.0)), options=options)
     held = np.bincount(done.row_job[done.row_start == 0], weights=done.row_gpus[done.row_start == 0])
     assert held.tolist() == [2, 2]
     three = simulate(
-        work((0, 1, 10), (0, 1, 10)), Fleet.regular(1, 1, 3), Scheduler((Optimus(1000.0),)), options=options
+        work((0, 1, 10), (0, 1, 10)), Fleet.regular(1, 1, 3), EngineScheduler((Optimus(1000.0),)), options=options
     )
     assert np.bincount(three.row_job, weights=three.row_gpus).tolist() == [2, 1]
 
@@ -197,7 +197,7 @@ def test_optimus_gives_to_whom_it_helps() -> None:
 def test_optimus_chooses_anew() -> None:
     """When the first job is done at 6, the next choice, at 8, gives its GPUs to the other."""
     options = DegreeOptions([0, 2, 4], [1, 2, 1, 2], [12.0, 6.0, 20.0, 10.0])
-    done = simulate(work((0, 1, 12), (0, 1, 20)), TWO, Scheduler((Optimus(8.0),)), options=options)
+    done = simulate(work((0, 1, 12), (0, 1, 20)), TWO, EngineScheduler((Optimus(8.0),)), options=options)
     # one GPU each: 12 s and 20 s; at 16 the second has 4 s left on one GPU, 2 on two
     assert done.finish.tolist() == [12, 18]
 

@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.placement.rate import rates
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Outages, Rows, Scheduler, View, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, Rows, View, simulate, simulate_named
 from gangplan.simulator.trace import DegreeOptions, Outcome, by_queue, check
 from gangplan.simulator.trace import simulate as simulate_fast
 
@@ -64,7 +64,7 @@ def test_same_as_the_fast_one(seed: int, policy: str, discipline: str, consolida
     jobs, part = random_work(seed), Shortest() if policy == "anew" else POLICIES[policy]()
     named = "sjf" if policy == "anew" else policy
     fast = simulate_fast(jobs, 3, 4, policy=named, discipline=discipline, consolidate=consolidate)
-    found = simulate(jobs, FLEET, Scheduler((part,), discipline, consolidate))
+    found = simulate(jobs, FLEET, EngineScheduler((part,), discipline, consolidate))
     assert found.start.tolist() == fast.start.tolist()
     assert found.finish.tolist() == fast.finish.tolist()
     if consolidate:
@@ -74,7 +74,7 @@ def test_same_as_the_fast_one(seed: int, policy: str, discipline: str, consolida
 
 def test_srtf_stops_the_longest() -> None:
     """On 2 GPUs the long job is stopped at 2 for a shorter one, and pays 3 s before it goes on."""
-    done = simulate(work((0, 2, 10), (2, 1, 4)), TWO, Scheduler((POLICIES["srtf"](),)), preempt_cost=3)
+    done = simulate(work((0, 2, 10), (2, 1, 4)), TWO, EngineScheduler((POLICIES["srtf"](),)), preempt_cost=3)
     assert spans(done, 1) == [(2, 6, 1)]
     assert spans(done, 0) == [(0, 2, 1), (6, 9, 0), (9, 17, 1)]
 
@@ -82,7 +82,7 @@ def test_srtf_stops_the_longest() -> None:
 def test_who_is_in_nobodys_way_is_spared() -> None:
     """To make room for 4 GPUs the last job in order does not help; the next does, alone, and the last one stays."""
     jobs = work((0, 4, 40), (0, 3, 30), (0, 1, 60), (1, 4, 5))
-    done = simulate(jobs, Fleet.regular(1, 2, 4), Scheduler((POLICIES["srtf"](),), consolidate=True))
+    done = simulate(jobs, Fleet.regular(1, 2, 4), EngineScheduler((POLICIES["srtf"](),), consolidate=True))
     assert done.start.tolist() == [0, 0, 0, 1]
     assert done.finish.tolist() == [45, 30, 60, 6]
 
@@ -99,7 +99,7 @@ def test_moving_costs_and_staying_does_not() -> None:
             """Stop all that run."""
             return view.running.copy()
 
-    done = simulate(work((0, 1, 5), (1, 1, 5), (2, 2, 1)), TWO, Scheduler((Restless(),)), preempt_cost=9)
+    done = simulate(work((0, 1, 5), (1, 1, 5), (2, 2, 1)), TWO, EngineScheduler((Restless(),)), preempt_cost=9)
     assert [spans(done, job) for job in range(3)] == [[(0, 5, 1)], [(1, 6, 1)], [(6, 7, 1)]]
 
 
@@ -107,19 +107,26 @@ def test_a_failure_takes_what_was_done_since_the_checkpoint() -> None:
     """Down at 7 with checkpoints every 3 s: 1 s is lost, and after repair at 10 and 2 s of restoring 4 s are left."""
     outages = Outages(((0, 7, 10),))
     done = simulate(
-        work((0, 1, 10)), TWO, Scheduler((POLICIES["fifo"](),)), outages=outages, checkpoint_interval=3, preempt_cost=2
+        work((0, 1, 10)),
+        TWO,
+        EngineScheduler((POLICIES["fifo"](),)),
+        outages=outages,
+        checkpoint_interval=3,
+        preempt_cost=2,
     )
     assert spans(done, 0) == [(0, 7, 1), (10, 12, 0), (12, 16, 1)]
     assert done.down_end.tolist() == [10]
-    lost = simulate(work((0, 1, 10)), TWO, Scheduler((POLICIES["fifo"](),)), outages=outages)
+    lost = simulate(work((0, 1, 10)), TWO, EngineScheduler((POLICIES["fifo"](),)), outages=outages)
     assert lost.finish.tolist() == [20]
-    kept = simulate(work((0, 1, 10)), TWO, Scheduler((POLICIES["fifo"](),)), outages=outages, checkpoint_interval=0)
+    kept = simulate(
+        work((0, 1, 10)), TWO, EngineScheduler((POLICIES["fifo"](),)), outages=outages, checkpoint_interval=0
+    )
     assert kept.finish.tolist() == [13]
 
 
 def test_a_job_done_when_its_node_fails_is_done() -> None:
     """Ends come before failures of the same instant."""
-    done = simulate(work((0, 1, 5)), TWO, Scheduler((POLICIES["fifo"](),)), outages=Outages(((0, 5, 6),)))
+    done = simulate(work((0, 1, 5)), TWO, EngineScheduler((POLICIES["fifo"](),)), outages=Outages(((0, 5, 6),)))
     assert done.finish.tolist() == [5]
 
 
@@ -131,12 +138,12 @@ def test_conservative_delays_nobody_where_easy_may() -> None:
     """
     jobs = work((0, 3, 10), (1, 4, 5), (1, 3, 5), (1, 1, 12), (1, 1, 9))
     for discipline in ("easy", "conservative"):
-        done = simulate(jobs, Fleet.regular(1, 1, 4), Scheduler((POLICIES["fifo"](),), discipline))
+        done = simulate(jobs, Fleet.regular(1, 1, 4), EngineScheduler((POLICIES["fifo"](),), discipline))
         assert done.start.tolist() == [0, 10, 15, 15, 1]
     # 2 of 3 GPUs run to 4; b (2) is due at 4, c (3) at 6; d (1) at 2 is beside b until 7, which holds up c
     jobs = work((0, 2, 4), (1, 2, 2), (1, 3, 2), (2, 1, 5))
     starts = {
-        d: simulate(jobs, Fleet.regular(1, 1, 3), Scheduler((POLICIES["fifo"](),), d)).start.tolist()
+        d: simulate(jobs, Fleet.regular(1, 1, 3), EngineScheduler((POLICIES["fifo"](),), d)).start.tolist()
         for d in ("easy", "conservative")
     }
     assert starts["easy"] == [0, 4, 7, 2]
@@ -150,7 +157,7 @@ def test_conservative_first_in_is_never_later_for_more_jobs(seed: int, consolida
     jobs = random_work(seed, jobs=30)
     order = np.lexsort((np.arange(30), jobs.submit))
     outages = Outages(((1, 20.0, 31.0),)) if fails else None
-    scheduler = Scheduler((POLICIES["fifo"](),), "conservative", consolidate)
+    scheduler = EngineScheduler((POLICIES["fifo"](),), "conservative", consolidate)
     done = simulate(jobs, FLEET, scheduler, outages=outages)
     if not fails:
         some = simulate(jobs.take(order[:20]), FLEET, scheduler)
@@ -170,7 +177,7 @@ def test_rates_are_those_of_placement(shared: bool) -> None:
     jobs = replace(random_work(5), model=models)
     if shared:
         jobs = replace(jobs, share=np.where(jobs.gpus < 4, 0.5, 1.0))
-    done = simulate(jobs, fleet, Scheduler((POLICIES["fifo"](),), "overtake", shared=shared), speeds=model)
+    done = simulate(jobs, fleet, EngineScheduler((POLICIES["fifo"](),), "overtake", shared=shared), speeds=model)
     seen = 0
     for time in np.unique(done.row_start)[::3].tolist():
         rows = np.flatnonzero((done.row_start <= time) & (done.row_end > time))
@@ -202,23 +209,25 @@ def test_rates_are_those_of_placement(shared: bool) -> None:
 def test_shares_add_up() -> None:
     """Two jobs of 0.5 and two of 0.6 on two GPUs: the halves share one, and a 0.6 takes the other alone."""
     jobs = work((0, 1, 10), (1, 1, 10), (2, 1, 10), (3, 1, 10), share=np.array([0.5, 0.5, 0.6, 0.6]))
-    done = simulate(jobs, TWO, Scheduler((POLICIES["fifo"](),), shared=True, consolidate=True))
+    done = simulate(jobs, TWO, EngineScheduler((POLICIES["fifo"](),), shared=True, consolidate=True))
     assert done.start.tolist() == [0, 1, 2, 11]
     assert done.row_gpu.tolist()[:3] == [0, 0, 1]
     with pytest.raises(InstanceError, match=r"share\[0\]: job 0 asks for a share, and GPUs are not shared"):
-        simulate(jobs, TWO, Scheduler((POLICIES["fifo"](),)))
+        simulate(jobs, TWO, EngineScheduler((POLICIES["fifo"](),)))
 
 
 def test_cores_count_where_jobs_name_them() -> None:
     """Two jobs of 60 cores do not go on one node of 96, though its GPUs would do."""
     jobs = work((0, 1, 5), (0, 1, 5), cpu=np.array([60.0, 60.0]))
-    assert simulate(jobs, TWO, Scheduler((POLICIES["fifo"](),))).start.tolist() == [0, 5]
+    assert simulate(jobs, TWO, EngineScheduler((POLICIES["fifo"](),))).start.tolist() == [0, 5]
 
 
 def test_nodes_of_several_sizes() -> None:
     """A job of 6 waits for the node of 8, and one of 10 takes both whole."""
     fleet = replace(Fleet.regular(1, 2, 8), gpus=np.array([4, 8]))
-    done = simulate(work((0, 5, 3), (1, 6, 3), (2, 10, 3)), fleet, Scheduler((POLICIES["fifo"](),), consolidate=True))
+    done = simulate(
+        work((0, 5, 3), (1, 6, 3), (2, 10, 3)), fleet, EngineScheduler((POLICIES["fifo"](),), consolidate=True)
+    )
     assert done.start.tolist() == [0, 3, 6]
     assert done.row_node.tolist() == [1, 1, 0, 1]
 
@@ -227,7 +236,7 @@ def test_unusable_nodes_stay_empty() -> None:
     """A node that is not usable is not used, and does not come up by a repair."""
     fleet = replace(FLEET, usable=np.array([False, True, True]))
     done = simulate(
-        random_work(1, most=8), fleet, Scheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=20.0, mttr=2.0)
+        random_work(1, most=8), fleet, EngineScheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=20.0, mttr=2.0)
     )
     assert 0 not in done.row_node
     assert done.room.tolist() == [0, 4, 4]
@@ -246,7 +255,7 @@ def test_degrees_are_chosen_at_the_start() -> None:
 
     jobs = work((0, 1, 10), (0, 1, 6))
     options = DegreeOptions([0, 2, 4], [1, 2, 1, 2], [10, 5, 6, 4])
-    done = simulate(jobs, TWO, Scheduler((Two(),)), options=options)
+    done = simulate(jobs, TWO, EngineScheduler((Two(),)), options=options)
     assert done.finish.tolist() == [5, 9]
     assert done.row_rate.tolist() == [2, 1.5]
 
@@ -261,7 +270,7 @@ def test_rejected_jobs_never_run() -> None:
             """Return whether it asks for one GPU."""
             return bool(view.workload.gpus[job] == 1)
 
-    done = simulate(work((0, 1, 5), (0, 9, 5), (1, 1, 2)), TWO, Scheduler((Small(),)))
+    done = simulate(work((0, 1, 5), (0, 9, 5), (1, 1, 2)), TWO, EngineScheduler((Small(),)))
     assert done.admitted.tolist() == [True, False, True]
     assert sorted(set(done.row_job.tolist())) == [0, 2]
 
@@ -271,7 +280,7 @@ def test_rejected_jobs_never_run() -> None:
 def test_random_failures(seed: int, mtbf: float, consolidate: bool) -> None:
     """Whatever fails, every job is done in the end, and the same seed fails the same nodes at the same times."""
     outages = Outages(mtbf=mtbf, mttr=4.0, seed=seed)
-    part = Scheduler((POLICIES["srtf"](),), "overtake", consolidate)
+    part = EngineScheduler((POLICIES["srtf"](),), "overtake", consolidate)
     one, two = (
         simulate(random_work(seed), FLEET, part, outages=outages, preempt_cost=1.5, checkpoint_interval=4.0)
         for _ in range(2)
@@ -285,9 +294,9 @@ def test_a_trace_that_begins_late_fails_as_one_from_zero() -> None:
     """Moved by 100,000 s a trace has the same failures, none before its first job, and the same ends."""
     jobs, outages = random_work(4, most=8), Outages(mtbf=30.0, mttr=4.0)
     jobs = replace(jobs, submit=jobs.submit - jobs.submit.min())
-    here = simulate(jobs, FLEET, Scheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
+    here = simulate(jobs, FLEET, EngineScheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
     moved = replace(jobs, submit=jobs.submit + 1e5)
-    there = simulate(moved, FLEET, Scheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
+    there = simulate(moved, FLEET, EngineScheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
     assert len(here.down_node) > 3
     assert there.down_node.tolist() == here.down_node.tolist()
     assert there.finish - 1e5 == pytest.approx(here.finish, abs=1e-6)
@@ -296,12 +305,12 @@ def test_a_trace_that_begins_late_fails_as_one_from_zero() -> None:
 @pytest.mark.parametrize("start", [0.0, 1.7e9])
 def test_the_check_is_as_strict_in_unix_time(start: float) -> None:
     """A job that ends a hundredth of a second early, or is restored for as much too little, is told."""
-    done = simulate(work((start, 1, 50)), TWO, Scheduler((POLICIES["fifo"](),)))
+    done = simulate(work((start, 1, 50)), TWO, EngineScheduler((POLICIES["fifo"](),)))
     early = replace(done, finish=done.finish - 0.01, row_end=done.row_end - 0.01)
     assert check(early) == ["job 0 does not run for its duration"]
     listed = ((0, start + 10, start + 20),)
     done = simulate(
-        work((start, 1, 50)), TWO, Scheduler((POLICIES["fifo"](),)), outages=Outages(listed), preempt_cost=5
+        work((start, 1, 50)), TWO, EngineScheduler((POLICIES["fifo"](),)), outages=Outages(listed), preempt_cost=5
     )
     assert check(done) == []
     assert "job 0 is restored for 5 s, not 5.01" in check(replace(done, cost=5.01))
@@ -310,7 +319,7 @@ def test_the_check_is_as_strict_in_unix_time(start: float) -> None:
 def test_nodes_are_up_and_down_as_long_as_asked() -> None:
     """The share of the time that nodes are down is mttr / (mtbf + mttr)."""
     jobs = work(*((10.0 * i, 1, 1.0) for i in range(20_000)))
-    done = simulate(jobs, FLEET, Scheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=90.0, mttr=10.0))
+    done = simulate(jobs, FLEET, EngineScheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=90.0, mttr=10.0))
     end = done.finish.max()
     down = (np.minimum(done.down_end, end) - done.down_start).sum() / (3 * end)
     assert down == pytest.approx(0.1, rel=0.05)
@@ -353,13 +362,13 @@ class _Wrong:
 def test_wrong_policies(name: str, answer: Any, words: str) -> None:
     """What a policy must not do is named."""
     with pytest.raises(InstanceError, match=words):
-        simulate(work((0, 1, 5), (0, 1, 5)), TWO, Scheduler((_Wrong(name, answer),)))
+        simulate(work((0, 1, 5), (0, 1, 5)), TWO, EngineScheduler((_Wrong(name, answer),)))
 
 
 def test_a_full_node_takes_no_more() -> None:
     """A policy that puts all on one GPU of two is stopped when that is taken."""
     with pytest.raises(InstanceError, match=r"place: job 2 on nodes \[0\]: they have not as much free"):
-        simulate(work((0, 1, 5), (0, 1, 5), (0, 1, 5)), TWO, Scheduler((_Wrong("place", Rows.whole([(0, 1)])),)))
+        simulate(work((0, 1, 5), (0, 1, 5), (0, 1, 5)), TWO, EngineScheduler((_Wrong("place", Rows.whole([(0, 1)])),)))
 
 
 @pytest.mark.parametrize(
@@ -375,7 +384,7 @@ def test_a_full_node_takes_no_more() -> None:
 def test_bad_schedulers(arguments: dict[str, Any], words: str) -> None:
     """What does not go together is refused with its value."""
     with pytest.raises(InstanceError, match=words):
-        Scheduler(**{"parts": (POLICIES["fifo"](),)} | arguments)
+        EngineScheduler(**{"parts": (POLICIES["fifo"](),)} | arguments)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +402,8 @@ def test_bad_arguments(arguments: dict[str, Any], words: str) -> None:
     """A wrong argument is named with its value; a job that never fits too."""
     with pytest.raises(InstanceError, match=words):
         simulate(
-            **{"workload": work((0, 1, 1), (0, 2, 1)), "fleet": TWO, "scheduler": Scheduler((Shortest(),))} | arguments
+            **{"workload": work((0, 1, 1), (0, 2, 1)), "fleet": TWO, "scheduler": EngineScheduler((Shortest(),))}
+            | arguments
         )
 
 
@@ -415,7 +425,7 @@ def test_bad_outages(arguments: dict[str, Any], words: str) -> None:
 def test_nodes_that_fail_too_often() -> None:
     """A job that never gets to a checkpoint is given up at last, by name."""
     with pytest.raises(InstanceError, match="outages: nodes fail too often: job 0 was interrupted 10000 times"):
-        simulate(work((0, 1, 500)), TWO, Scheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=1.0, mttr=0.1))
+        simulate(work((0, 1, 500)), TWO, EngineScheduler((POLICIES["fifo"](),)), outages=Outages(mtbf=1.0, mttr=0.1))
 
 
 def test_a_view_cannot_be_written_to() -> None:
@@ -429,4 +439,4 @@ def test_a_view_cannot_be_written_to() -> None:
             view.degree[:] = 1
 
     with pytest.raises(ValueError, match="read-only"):
-        simulate(work((0, 1, 5)), TWO, Scheduler((Vandal(),)))
+        simulate(work((0, 1, 5)), TWO, EngineScheduler((Vandal(),)))

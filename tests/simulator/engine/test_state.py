@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Outages, Scheduler, simulate
+from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, simulate
 from gangplan.simulator.trace import DegreeOptions, Outcome, check
 
 SEEDS = range(2)
@@ -24,10 +24,10 @@ MODES = [
 ]
 
 
-def scheduler(policy: str, discipline: str, consolidate: bool, shared: bool) -> Scheduler:
+def scheduler(policy: str, discipline: str, consolidate: bool, shared: bool) -> EngineScheduler:
     """Return a scheduler, or skip what does not go together."""
     try:
-        return Scheduler((POLICIES[policy](),), discipline, consolidate, shared=shared or None)
+        return EngineScheduler((POLICIES[policy](),), discipline, consolidate, shared=shared or None)
     except InstanceError:
         pytest.skip("this discipline does not go with what the policy does")
 
@@ -81,7 +81,7 @@ def test_the_check_counts_cores() -> None:
     """Two jobs of 24 cores at a time on a node of 24 are told, as is memory."""
     fleet, two = Fleet.regular(1, 1, 4, cpu=24.0, memory=24.0), np.array([24.0, 24.0])
     jobs = Workload(("a", "b"), np.zeros(2), np.array([4, 4]), np.full(2, 5.0), share=np.full(2, 0.5))
-    done = simulate(jobs, fleet, Scheduler((POLICIES["fifo"](),), shared=True))
+    done = simulate(jobs, fleet, EngineScheduler((POLICIES["fifo"](),), shared=True))
     assert not check(done)
     for field, unit in (("cpu", "cores"), ("memory", "bytes")):
         more: Any = {field: two}
@@ -106,7 +106,7 @@ def test_jobs_to_come_change_nothing(policy: str, discipline: str, consolidate: 
 @pytest.mark.parametrize("policy", ["fifo", "sjf"])
 def test_reservations_stand_when_cores_come(policy: str) -> None:
     """Reservations on counted GPUs foresee no job with cores and, in order of submission, stand when it comes."""
-    k, fleet, parts = 14, Fleet.regular(1, 3, 4, cpu=24.0), Scheduler((POLICIES[policy](),), "conservative")
+    k, fleet, parts = 14, Fleet.regular(1, 3, 4, cpu=24.0), EngineScheduler((POLICIES[policy](),), "conservative")
     for seed in range(10):
         rng = np.random.default_rng(seed)
         jobs = Workload(

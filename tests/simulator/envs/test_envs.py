@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate
+from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate
 from gangplan.simulator.envs import (
     Case,
     ClusterEnv,
@@ -83,9 +83,9 @@ PLACE: dict[str, Agent] = {
 }
 
 
-def fifo(discipline: str = "head", *, consolidate: bool = False, policy: str = "fifo") -> Scheduler:
+def fifo(discipline: str = "head", *, consolidate: bool = False, policy: str = "fifo") -> EngineScheduler:
     """Return a scheduler."""
-    return Scheduler((POLICIES[policy](),), discipline, consolidate)
+    return EngineScheduler((POLICIES[policy](),), discipline, consolidate)
 
 
 def play(env: ClusterEnv, agent: Agent = at_random, **reset: Any) -> tuple[float, list[int], dict[str, Any]]:
@@ -369,9 +369,9 @@ def test_wrong_actions(name: str) -> None:
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("scheduler", lambda: SelectEnv(scheduler=Scheduler((POLICIES["srtf"](),)))),
-        ("scheduler", lambda: PlaceEnv(scheduler=Scheduler((POLICIES["tetris"](),)))),
-        ("scheduler", lambda: PlaceEnv(scheduler=Scheduler((Two(),)))),
+        ("scheduler", lambda: SelectEnv(scheduler=EngineScheduler((POLICIES["srtf"](),)))),
+        ("scheduler", lambda: PlaceEnv(scheduler=EngineScheduler((POLICIES["tetris"](),)))),
+        ("scheduler", lambda: PlaceEnv(scheduler=EngineScheduler((Two(),)))),
         ("discipline", lambda: SelectEnv(scheduler=fifo("easy"))),
         ("slots", lambda: SelectEnv(slots=0)),
         ("discipline", lambda: PlaceEnv(scheduler=fifo("overtake"))),

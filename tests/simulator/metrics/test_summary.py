@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.placement.rate import communication as of_plan
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import Outages, Scheduler
+from gangplan.simulator.engine import EngineScheduler, Outages
 from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import (
     Steps,
@@ -97,7 +97,7 @@ def some(seed: int) -> Outcome:
     fleet = Fleet.regular(1, 3, 4)
     outages = Outages(mtbf=40.0, mttr=5.0, seed=seed)
     how: dict[str, Any] = {"outages": outages, "preempt_cost": 1.0, "checkpoint_interval": 4.0}
-    return run_engine(jobs, fleet, Scheduler((Shortest(),), "overtake", True), **how)
+    return run_engine(jobs, fleet, EngineScheduler((Shortest(),), "overtake", True), **how)
 
 
 def test_by_hand(three: Outcome) -> None:

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import Outages, Scheduler
+from gangplan.simulator.engine import EngineScheduler, Outages
 from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import columns, job_rows, summary, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome, simulate
@@ -38,7 +38,7 @@ def outcome() -> Outcome:
             return job != 2
 
     outages = Outages(listed=((1, 4.0, 6.0),))
-    return run_engine(jobs, Fleet.regular(1, 3, 2), Scheduler((Picky(),), "overtake", True), outages=outages)
+    return run_engine(jobs, Fleet.regular(1, 3, 2), EngineScheduler((Picky(),), "overtake", True), outages=outages)
 
 
 def test_by_hand(outcome: Outcome) -> None:

@@ -20,8 +20,8 @@ from gangplan.instances.readers.gavel import read_gavel_trace, read_throughputs
 from gangplan.instances.workload import Workload
 from gangplan.simulator.rounds import (
     ROUND_POLICIES,
-    Cluster,
     RoundJobs,
+    RoundsCluster,
     check_rounds,
     finish_time_fairness,
     from_gavel,
@@ -62,7 +62,7 @@ def random_jobs(seed: int, n: int = 12) -> RoundJobs:
 class Plain:
     """The rules of the rounds, written to be read: sorted lists, one round after the other."""
 
-    def __init__(self, work: RoundJobs, cluster: Cluster, policy: str, seed: int) -> None:
+    def __init__(self, work: RoundJobs, cluster: RoundsCluster, policy: str, seed: int) -> None:
         speed = np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0)
         self.work = replace(work, speed=speed)
         self.cluster = cluster
@@ -127,7 +127,7 @@ class Plain:
 @pytest.mark.parametrize("seed", range(6))
 def test_agrees_with_a_plain_simulator(policy: str, seed: int) -> None:
     """The compiled mechanism gives every finish of the plain one, for every policy."""
-    work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2, 1))
+    work, cluster = random_jobs(seed), RoundsCluster(("a", "b", "c"), (3, 2, 1))
     outcome = simulate_rounds(work, cluster, policy, length=60.0, gap=200.0, seed=seed)
     assert outcome.finish.tolist() == Plain(work, cluster, policy, seed).run(60.0, 200.0)
     assert check_rounds(outcome) == []
@@ -135,7 +135,7 @@ def test_agrees_with_a_plain_simulator(policy: str, seed: int) -> None:
 
 def test_a_job_alone_keeps_one_lease() -> None:
     """1,000 steps at one a second are rounds of 360, 360 and 280 s on the same GPU."""
-    outcome = simulate_rounds(jobs((0.0, 1, 1000, [1.0])), Cluster(("a",), (2,)))
+    outcome = simulate_rounds(jobs((0.0, 1, 1000, [1.0])), RoundsCluster(("a",), (2,)))
     assert outcome.finish.tolist() == [1000.0]
     assert outcome.begins.tolist() == [0.0, 360.0, 720.0]
     assert outcome.row_steps.tolist() == [1000]
@@ -144,7 +144,7 @@ def test_a_job_alone_keeps_one_lease() -> None:
 
 def test_only_whole_steps_are_made() -> None:
     """At a step in 100 s a round holds 3 and ends after 300 s: 7 steps take 300 + 300 + 100 s."""
-    outcome = simulate_rounds(jobs((0.0, 1, 7, [0.01])), Cluster(("a",), (1,)))
+    outcome = simulate_rounds(jobs((0.0, 1, 7, [0.01])), RoundsCluster(("a",), (1,)))
     assert outcome.begins.tolist() == [0.0, 300.0, 600.0]
     assert outcome.finish.tolist() == [700.0]
 
@@ -152,7 +152,7 @@ def test_only_whole_steps_are_made() -> None:
 def test_equal_shares_take_turns() -> None:
     """On one GPU the first job runs rounds 1 and 3, the second, half as long, round 2."""
     outcome = simulate_rounds(
-        jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (1,)), "max_min_fairness"
+        jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), RoundsCluster(("a",), (1,)), "max_min_fairness"
     )
     assert outcome.finish.tolist() == [1080.0, 720.0]
     assert outcome.row_job.tolist() == [0, 1, 0]
@@ -160,7 +160,7 @@ def test_equal_shares_take_turns() -> None:
 
 def test_overhead_is_lost_at_each_new_lease() -> None:
     """With 60 s lost a lease of one round makes 300 steps; a lease that goes on loses nothing."""
-    one = Cluster(("a",), (1,))
+    one = RoundsCluster(("a",), (1,))
     turns = simulate_rounds(jobs((0.0, 1, 400, [1.0]), (0.0, 1, 300, [1.0])), one, "max_min_fairness", overhead=60.0)
     assert turns.finish.tolist() == [720.0 + 160.0, 720.0]
     assert simulate_rounds(jobs((0.0, 1, 1000, [1.0])), one, overhead=60.0).finish.tolist() == [1060.0]
@@ -169,14 +169,14 @@ def test_overhead_is_lost_at_each_new_lease() -> None:
 def test_an_arrival_waits_for_the_next_allocation() -> None:
     """The third job finds a free GPU at 720 s, but shares are due 1,920 s after those of 360 s: at 2,520 s."""
     work = jobs((0.0, 1, 5000, [1.0]), (100.0, 1, 100, [1.0]), (400.0, 1, 100, [1.0]))
-    assert simulate_rounds(work, Cluster(("a",), (2,))).finish.tolist() == [5000.0, 460.0, 2620.0]
-    assert simulate_rounds(work, Cluster(("a",), (2,)), gap=0.0).finish.tolist() == [5000.0, 460.0, 820.0]
+    assert simulate_rounds(work, RoundsCluster(("a",), (2,))).finish.tolist() == [5000.0, 460.0, 2620.0]
+    assert simulate_rounds(work, RoundsCluster(("a",), (2,)), gap=0.0).finish.tolist() == [5000.0, 460.0, 820.0]
 
 
 def test_shares_of_the_first_moment_are_renewed_at_once() -> None:
     """An allocation at the start of the clock does not delay the next one: a job of 100 s is seen at 360 s."""
     work = jobs((0.0, 1, 5000, [1.0]), (0.0, 1, 100, [1.0]), (100.0, 1, 100, [1.0]))
-    outcome = simulate_rounds(work, Cluster(("a",), (2,)))
+    outcome = simulate_rounds(work, RoundsCluster(("a",), (2,)))
     assert outcome.finish.tolist() == [5000.0, 100.0, 460.0]
     assert outcome.allocations == 3  # at 0, at 360 and, as the third has ended, at 2,280 s
 
@@ -186,14 +186,14 @@ def test_shares_of_the_first_moment_are_renewed_at_once() -> None:
 def test_an_idle_cluster_is_shared_out_too(policy: str, start: float) -> None:
     """At 3,000 s nobody is left to share with; who comes 100 s later waits until shares are due, with the next."""
     work = jobs(*[(start + at, 1, steps, [1.0]) for at, steps in ((0, 3000), (3100, 100), (5000, 100), (9000, 100))])
-    outcome = simulate_rounds(work, Cluster(("a",), (2,)), policy)
+    outcome = simulate_rounds(work, RoundsCluster(("a",), (2,)), policy)
     assert (outcome.finish - start).tolist() == [3000.0, 5100.0, 5100.0, 9100.0]
 
 
 @pytest.mark.parametrize("policy", ROUND_POLICIES)
 def test_a_trace_in_unix_time_runs_as_one_from_zero(policy: str) -> None:
     """Moved by 1.7e9 s a trace has the same leases, in the same order on the same GPUs, and the same fairness."""
-    work, cluster = random_jobs(3, 40), Cluster(("a", "b", "c"), (3, 2, 1))
+    work, cluster = random_jobs(3, 40), RoundsCluster(("a", "b", "c"), (3, 2, 1))
     work = replace(work, submit=work.submit - work.submit[0])
     here = simulate_rounds(work, cluster, policy, length=61.7)
     there = simulate_rounds(replace(work, submit=work.submit + 1.7e9), cluster, policy, length=61.7)
@@ -205,7 +205,7 @@ def test_a_trace_in_unix_time_runs_as_one_from_zero(policy: str) -> None:
 
 def test_the_check_is_as_strict_in_unix_time() -> None:
     """A lease one second too short for its steps is told, whenever the trace began."""
-    good = simulate_rounds(jobs((1.7e9, 1, 720, [1.0])), Cluster(("a",), (1,)))
+    good = simulate_rounds(jobs((1.7e9, 1, 720, [1.0])), RoundsCluster(("a",), (1,)))
     assert check_rounds(good) == []
     start = good.row_start + 1.0
     late = replace(
@@ -217,7 +217,7 @@ def test_the_check_is_as_strict_in_unix_time() -> None:
 def test_fifo_perf_takes_the_fastest_and_blocks() -> None:
     """The first gets type b; the second needs two GPUs of a; the third fits nowhere before the second is done."""
     work = jobs((0.0, 1, 400, [1.0, 4.0]), (0.0, 2, 100, [1.0, 1.0]), (0.0, 1, 100, [1.0, 1.0]))
-    outcome = simulate_rounds(work, Cluster(("a", "b"), (2, 1)), "fifo_perf", gap=0.0)
+    outcome = simulate_rounds(work, RoundsCluster(("a", "b"), (2, 1)), "fifo_perf", gap=0.0)
     assert outcome.row_node.tolist() == [0, 0, 1, 0]  # a row for each GPU
     assert outcome.finish.tolist() == [100.0, 100.0, 200.0]
 
@@ -226,14 +226,14 @@ def test_fifo_random_keeps_gpus_busy_with_the_first() -> None:
     """Two GPUs of two types: the first two jobs hold one each, the third starts when one of them ends."""
     work = jobs(*[(0.0, 1, 360, [1.0, 1.0])] * 3)
     for seed in range(4):
-        outcome = simulate_rounds(work, Cluster(("a", "b"), (1, 1)), "fifo_random", gap=0.0, seed=seed)
+        outcome = simulate_rounds(work, RoundsCluster(("a", "b"), (1, 1)), "fifo_random", gap=0.0, seed=seed)
         assert outcome.finish.tolist() == [360.0, 360.0, 720.0]
 
 
 def test_makespan_is_near_the_bound_of_its_lp() -> None:
     """Two jobs that swap types would take 1,800 s each; apart, on their fastest, both end at 900 s."""
     work = jobs((0.0, 1, 3600, [4.0, 2.0]), (0.0, 1, 3600, [2.0, 4.0]))
-    outcome = simulate_rounds(work, Cluster(("a", "b"), (1, 1)), "min_total_duration")
+    outcome = simulate_rounds(work, RoundsCluster(("a", "b"), (1, 1)), "min_total_duration")
     assert outcome.finish.tolist() == [900.0, 900.0]
 
 
@@ -264,7 +264,7 @@ def test_shares_are_optimal() -> None:
 def test_finish_time_fairness_is_at_least_as_fair_as_equal_parts() -> None:
     """New jobs have a worst rho of at most 1, that of an equal part of everything, by the policy's own shares."""
     work = replace(random_jobs(1), submit=np.zeros(12))
-    cluster = Cluster(("a", "b", "c"), (3, 2, 1))
+    cluster = RoundsCluster(("a", "b", "c"), (3, 2, 1))
     fitting = replace(work, speed=np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0))
     x = ROUND_POLICIES["finish_time_fairness"](fitting, cluster, 0).shares(np.arange(12), work.steps, np.zeros(12))
     part = np.array(cluster.count) / 12 / work.gpus[:, None]
@@ -279,7 +279,7 @@ def test_finish_time_fairness_is_least(seed: int) -> None:
     rng = np.random.default_rng(seed)
     work, room = replace(random_jobs(seed), gpus=np.ones(12, dtype=np.int32)), np.array([3.0, 2.0, 1.0])
     left, age = work.steps // 2 + 1, rng.uniform(0.0, 5000.0, 12)
-    policy = ROUND_POLICIES["finish_time_fairness"](work, Cluster(("a", "b", "c"), (3, 2, 1)), 0)
+    policy = ROUND_POLICIES["finish_time_fairness"](work, RoundsCluster(("a", "b", "c"), (3, 2, 1)), 0)
     policy.shares(np.arange(12), work.steps, np.zeros(12))
     x = policy.shares(np.arange(12), left, age)
     rate = (work.speed * (room / 12)).sum(axis=1)
@@ -293,7 +293,7 @@ def test_finish_time_fairness_is_least(seed: int) -> None:
 
 def test_rho_counts_who_was_there() -> None:
     """Alone on the cluster rho is 1; of two that take turns on one GPU, the one that ends first has 720 / (2 * 360)."""
-    one = Cluster(("a",), (1,))
+    one = RoundsCluster(("a",), (1,))
     alone = simulate_rounds(jobs((5.0, 1, 1000, [1.0])), one)
     assert finish_time_fairness(alone).tolist() == pytest.approx([1.0])
     turns = simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), one, "max_min_fairness")
@@ -303,7 +303,7 @@ def test_rho_counts_who_was_there() -> None:
 
 def test_metrics() -> None:
     """Two GPUs, 1,080 GPU seconds of work, 720 s: three quarters busy."""
-    figures = summary(simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (2,))))
+    figures = summary(simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), RoundsCluster(("a",), (2,))))
     assert (figures.mean_jct, figures.makespan, figures.utilisation) == (540.0, 720.0, 0.75)
     assert figures.interruptions == 0
 
@@ -311,7 +311,7 @@ def test_metrics() -> None:
 def test_the_check_sees_what_is_wrong() -> None:
     """Each kind of impossible lease is told."""
     work = jobs((0.0, 1, 720, [1.0, 1.0]), (0.0, 1, 360, [1.0, 1.0]))
-    good = simulate_rounds(work, Cluster(("a", "b"), (1, 1)))
+    good = simulate_rounds(work, RoundsCluster(("a", "b"), (1, 1)))
     assert check_rounds(good) == []
     fewer, start = good.row_steps.copy(), good.row_start.copy()
     fewer[0] -= 1
@@ -331,7 +331,7 @@ def test_the_check_sees_what_is_wrong() -> None:
 
 def test_same_seed_same_leases() -> None:
     """The whole trajectory repeats, and another seed gives another."""
-    work, cluster = random_jobs(2, 20), Cluster(("a", "b", "c"), (3, 2, 1))
+    work, cluster = random_jobs(2, 20), RoundsCluster(("a", "b", "c"), (3, 2, 1))
     runs = [simulate_rounds(work, cluster, "max_min_fairness", seed=seed) for seed in (4, 4, 5)]
     assert runs[0].row_gpu.tolist() == runs[1].row_gpu.tolist()
     assert runs[0].row_start.tolist() == runs[1].row_start.tolist()
@@ -350,7 +350,7 @@ def test_a_plain_workload_has_milliseconds_for_steps() -> None:
 
 def test_bad_arguments_are_named() -> None:
     """What cannot be run is refused, with the field and the value."""
-    work, one = jobs((0.0, 3, 10, [1.0])), Cluster(("a",), (2,))
+    work, one = jobs((0.0, 3, 10, [1.0])), RoundsCluster(("a",), (2,))
     with pytest.raises(InstanceError, match=r"job j0: has no place: 3 GPUs"):
         simulate_rounds(work, one)
     with pytest.raises(InstanceError, match=r"policy: 'best' is not one of fifo"):
@@ -360,7 +360,7 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(InstanceError, match=r"cluster: '0xK80' of 'V100\+0xK80' is not|'V100' of"):
         parse_cluster("V100+0xK80")
     with pytest.raises(InstanceError, match=r"types\[1\]: 'a' is a duplicate"):
-        Cluster(("a", "a"), (1, 1))
+        RoundsCluster(("a", "a"), (1, 1))
     with pytest.raises(InstanceError, match=r"steps\[0\]: 0 is not"):
         jobs((0.0, 1, 0, [1.0]))
 
@@ -425,7 +425,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @settings(max_examples=15)
 def test_laws(policy: str, seed: int, overhead: float, per: int) -> None:
     """Whatever the jobs: leases are possible, work takes its time, nobody beats the fastest type."""
-    work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2 * per, per))
+    work, cluster = random_jobs(seed), RoundsCluster(("a", "b", "c"), (3, 2 * per, per))
     outcome = simulate_rounds(work, cluster, policy, length=40.0, gap=90.0, overhead=overhead, seed=seed)
     assert check_rounds(outcome) == []
     jct = outcome.finish - outcome.jobs.submit

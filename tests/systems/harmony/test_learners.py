@@ -12,12 +12,10 @@ import torch
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.ground import evaluate, values
-from gangplan.systems.harmony.episodes import log_probabilities, mixture, play
+from gangplan.systems.harmony.episodes import environment, make_log, mixture, play
 from gangplan.systems.harmony.learners import Replaying, Training, corrected
-from gangplan.systems.harmony.network import policy_network
-from gangplan.systems.harmony.policy import HarmonyPolicy
-from gangplan.systems.harmony.recipe import Settings
-from gangplan.systems.harmony.rewards import environment, make_log
+from gangplan.systems.harmony.policy import HarmonyPolicy, log_probabilities, policy_network
+from gangplan.systems.harmony.recipe import HarmonySettings
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.ground import Interference
 
@@ -60,7 +58,7 @@ def test_exploration_is_accounted_for() -> None:
     """The probability that is remembered is that of the mixture with both rules, and rules alone reach what is rare."""
     found = mixture(np.array([0.7, 0.3, 0.0]), [1, 2], 0.2)
     assert found == pytest.approx([0.56, 0.24 + 0.1, 0.1])
-    settings = Settings(**TINY | {"explore": 0.3})
+    settings = HarmonySettings(**TINY | {"explore": 0.3})
     network = start(lambda: policy_network(settings), 0, None)
     with torch.no_grad():
         network.layers[-1].weight *= 100.0  # far from even
@@ -78,7 +76,7 @@ def test_exploration_is_accounted_for() -> None:
 @pytest.mark.parametrize("own", [{}, {"reward_model": "off", "samples": 100}])
 def test_the_same_curve(own: dict[str, Any]) -> None:
     """What was saved after two updates goes on as if it had not been, with what is replayed."""
-    training = Training(Settings(**TINY | own), 0)
+    training = Training(HarmonySettings(**TINY | own), 0)
     first, second = learner(training), learner(training)
     for step in (1, 2):
         first.update(step)
@@ -91,7 +89,7 @@ def test_the_same_curve(own: dict[str, Any]) -> None:
 
 def test_without_a_reward_model() -> None:
     """The true cluster pays in no more intervals than made the log; then the policy learns from what is kept alone."""
-    settings = Settings(**TINY | {"reward_model": "off", "samples": 100, "replay": 50})
+    settings = HarmonySettings(**TINY | {"reward_model": "off", "samples": 100, "replay": 50})
     found, shown = learner(Training(settings, 0)), [{"decisions": 0.0}]
     while "decisions" in shown[-1]:
         shown.append(found.update(len(shown)))
@@ -113,7 +111,7 @@ def test_it_learns() -> None:
         "explore": 0.2,
         "validation_seeds": 8,
     }
-    settings = Settings(**TINY | own)
+    settings = HarmonySettings(**TINY | own)
     found = learner(Training(settings, 0))
     before = found.validate()["score"]
     for step in range(1, 31):
@@ -123,13 +121,15 @@ def test_it_learns() -> None:
 
 def test_imitation() -> None:
     """After imitation of a tuned rule the policy is ahead of the rule as published, in the true cluster."""
-    settings = Settings(**TINY | {"form": "tuned", "labels": 3000, "imitation_rate": 5e-3, "jobs": 25, "width": 32})
+    settings = HarmonySettings(
+        **TINY | {"form": "tuned", "labels": 3000, "imitation_rate": 5e-3, "jobs": 25, "width": 32}
+    )
     training = Training(settings, 0)
     found = training.imitation(start(training.network, 0, None))
     for step in range(1, 201):
         found.update(step)
     assert found.validate()["score"] == training.validate(found.network)["score"]
-    policies = {"learned": HarmonyPolicy(found.network, settings), "rule": Settings().rule("tetris")}
+    policies = {"learned": HarmonyPolicy(found.network, settings), "rule": HarmonySettings().rule("tetris")}
     makers = {n: lambda case, seed, x=x: x for n, x in policies.items()}
     runs = evaluate(Interference(jobs=40), makers, [VALIDATION])
     assert values(runs, "learned", "mean_jct")[0] < 0.8 * values(runs, "rule", "mean_jct")[0]

@@ -9,15 +9,15 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.systems.harmony.observe import Lane, widths
-from gangplan.systems.harmony.recipe import Settings
+from gangplan.systems.harmony.recipe import HarmonySettings
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.environment import Environment
 
-PUBLISHED, TUNED = Settings(), Settings(form="tuned")
+PUBLISHED, TUNED = HarmonySettings(), HarmonySettings(form="tuned")
 
 
 @pytest.mark.parametrize("settings", [PUBLISHED, TUNED])
-def test_random_actions(settings: Settings) -> None:
+def test_random_actions(settings: HarmonySettings) -> None:
     """Random allowed actions place whole gangs to the end of a case, and only the tuned form may wait for nothing."""
     lane, rng, waited = Lane(Environment(poisson(TRAINING, jobs=25)), settings), np.random.default_rng(0), 0
     while not lane.env.done:
@@ -38,7 +38,7 @@ def test_random_actions(settings: Settings) -> None:
 
 def test_what_is_seen() -> None:
     """The row holds what is free, the tasks of the begun job, and those of running ones, each in its place."""
-    settings = Settings(slots=3, running=2)
+    settings = HarmonySettings(slots=3, running=2)
     env = Environment(poisson(TRAINING + 1, jobs=30))
     lane = Lane(env, settings)
     while len(env.running) < 3 or env.current < 0:
@@ -46,16 +46,17 @@ def test_what_is_seen() -> None:
         env.end_interval() if action == len(lane.mask) - 1 else lane.place(action)
         lane.look()
     v, waiting, d = np.split(lane.seen[:-3], np.cumsum(widths(settings))[:-1])
-    view = env.view()
-    assert v == pytest.approx(view.v.ravel())
+    kind, one_hot = env.case.jobs.kind, np.eye(8)
+    placed, held = (env.snapshot(some).dense(len(some), 6)[0] for some in (env.waiting, env.running))
+    assert v == pytest.approx((env.free / env.size).ravel())
     jobs = waiting.reshape(3, -1)[: len(lane.sight)]
-    assert (jobs[:, :8] == view.x[: len(jobs)]).all()
+    assert (jobs[:, :8] == one_hot[kind[env.waiting[: len(jobs)]]]).all()
     tasks = jobs[:, 12:24].reshape(len(jobs), 6, 2) * 4
-    assert tasks[..., 0] == pytest.approx(view.w[: len(jobs)]) and tasks[..., 1] == pytest.approx(view.p[: len(jobs)])
+    assert tasks == pytest.approx(placed[: len(jobs)])
     assert tasks.sum() > 0
     running = d.reshape(2, -1)  # the youngest two
-    assert (running[:, :8] == view.running[-2:]).all()
-    assert running[:, 8:].reshape(2, 6, 2) * 4 == pytest.approx(view.d[-2:])
+    assert (running[:, :8] == one_hot[kind[env.running[-2:]]]).all()
+    assert running[:, 8:].reshape(2, 6, 2) * 4 == pytest.approx(held[-2:])
     assert lane.seen[-3] == pytest.approx((len(env.waiting) - len(lane.sight)) / 10)
 
 
@@ -87,6 +88,6 @@ def test_bad_input() -> None:
     ]
     for given, words in wrong:
         with pytest.raises(InstanceError, match=words):
-            Settings(**given)
+            HarmonySettings(**given)
     with pytest.raises(InstanceError, match="case: has 8 types and 4 servers; the policy is for 8 and 6"):
         Lane(Environment(poisson(0, jobs=3, servers=4)), PUBLISHED)

@@ -1,18 +1,18 @@
 """Many schedulers, one data centre: nothing is lost, nothing is held twice, and what an agent sees is its own."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.interference.agents import Team
-from gangplan.systems.interference.baselines import run
-from gangplan.systems.interference.cases import VALIDATION, poisson
-from gangplan.systems.interference.centres import centre, moved, owners
-from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.agents import Table, Team
+from gangplan.systems.interference.baselines import CONSOLIDATE, alone, baselines, run
+from gangplan.systems.interference.case import centre, moved, owners
+from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.market import Market
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.rivals import CONSOLIDATE, alone, baselines
 
 
 def case(network="leaf-spine", seed=VALIDATION, jobs=40, servers=16):
@@ -118,3 +118,46 @@ def test_refused(words, field):
     with pytest.raises(InstanceError) as caught:
         centre(*words)
     assert caught.value.field == field
+
+
+SIZE = {"jobs": 40, "servers": 16}
+
+
+def test_random_agents() -> None:
+    """Agents that decide at random run every job to its end, on the racks of one; none is passed on twice."""
+    case, rng = CENTRES["leaf-spine"](VALIDATION, **SIZE), np.random.default_rng(0)
+    env, table = Environment(case), Table(case)
+    while not env.done:
+        table.begin(env)
+        while asks := table.asks():
+            assert len({ask.agent for ask in asks}) == len(asks)
+            for ask in asks:
+                table.take(ask, int(rng.choice(np.flatnonzero(ask.mask))))
+        table.end()
+        env.end_interval()
+    assert check(env.outcome()) == []
+    of, passed = owners(case.fleet), [job for _, job, _, _ in table.traffic.passed]
+    assert passed and len(set(passed)) == len(passed)
+    for job in range(len(case.jobs)):
+        assert {of[s] for s in env.rows(job)} == {table.owner[job]}
+
+
+def test_passed_on_before_it_begins() -> None:
+    """Once a task of a job is placed, the job can be neither passed on nor left."""
+    case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
+    env, table = Environment(case), Table(case)
+    table.begin(env)
+    several = next(ask for ask in table.asks() if case.jobs.workers[ask.job] + case.jobs.servers[ask.job] > 1)
+    groups = len(several.part.free)
+    assert several.mask[groups:].sum() == 1  # to the other of two agents; idle racks let nothing wait
+    table.take(several, int(several.mask[:groups].argmax()))
+    then = next(ask for ask in table.asks() if ask.agent == several.agent)
+    assert then.job == several.job and not then.mask[groups:].any()
+
+
+def test_idle_racks_take_what_fits() -> None:
+    """Where nothing runs, a job that fits may not wait, so that an agent that never wants to still comes to an end."""
+    case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
+    table = Table(case)
+    table.begin(Environment(case))
+    assert [bool(ask.mask[-1]) for ask in table.asks()] == [False]

@@ -9,10 +9,8 @@ from gangplan.instances import InstanceError
 from gangplan.systems.interference.baselines import SCORES, Rule, run
 from gangplan.systems.interference.case import Case, harmony_fleet
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.environment import WORKER, Environment
-from gangplan.systems.interference.job_types import TESTBED, Jobs
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.truths import HiddenTruth, contention
+from gangplan.systems.interference.environment import WORKER, Environment, check
+from gangplan.systems.interference.truths import TESTBED, HiddenTruth, Jobs, contention
 
 
 def waiting(workers: list[int], servers: list[int], kinds: list[int], epochs: list[float]) -> Environment:

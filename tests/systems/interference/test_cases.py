@@ -11,9 +11,8 @@ from gangplan.instances import InstanceError
 from gangplan.systems.interference.baselines import Rule, run
 from gangplan.systems.interference.case import harmony_fleet
 from gangplan.systems.interference.cases import CASES, DATA_CASES, poisson
-from gangplan.systems.interference.job_types import MEASURED, TESTBED
-from gangplan.systems.interference.measured import filled, gangs_of, link_pairs
-from gangplan.systems.interference.outcome import check
+from gangplan.systems.interference.environment import check
+from gangplan.systems.interference.truths import MEASURED, TESTBED, filled, gangs_of, link_pairs
 
 
 @pytest.mark.parametrize("name", CASES)

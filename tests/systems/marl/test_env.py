@@ -14,9 +14,9 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import Team
 from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.case import owners
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
-from gangplan.systems.interference.centres import owners
-from gangplan.systems.interference.outcome import check
+from gangplan.systems.interference.environment import check
 from gangplan.systems.marl.env import ManyEnv
 
 small = partial(CENTRES["flat"], jobs=40, servers=16)

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.marl.episodes import batch
 from gangplan.systems.marl.learners import Agents, Training
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.recipe import Settings
+from gangplan.systems.marl.policy import batch
+from gangplan.systems.marl.recipe import MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {
@@ -20,7 +20,7 @@ TINY: dict[str, Any] = {
     "labels": 6, "minibatch": 8, "imitation_rate": 1e-2, "imitation_updates": 40, "lanes": 2, "warm": 1, "passes": 1,
     "validation_seeds": 1,
 }  # fmt: skip
-SETTINGS = Settings(**TINY)
+SETTINGS = MarlSettings(**TINY)
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_the_same_curve(training: Training) -> None:
 def test_advantages_are_shared(training: Training, team: float) -> None:
     """An advantage is the agent's own and the mean of all, in the shares of the settings; targets are its own."""
     found = learner(training)
-    settings = Settings(**TINY | {"team": team})
+    settings = MarlSettings(**TINY | {"team": team})
     played = [lane.played for lane in found.play(1)]
-    found.settings = Settings(**TINY | {"team": 0.0})
+    found.settings = MarlSettings(**TINY | {"team": 0.0})
     own, wanted = found.estimates(played)
     found.settings = settings
     mixed, same = found.estimates(played)

@@ -9,15 +9,13 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
+from gangplan.systems.interference.agents import Table
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
-from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.outcome import check
-from gangplan.systems.interference.table import Table
-from gangplan.systems.marl.episodes import Lane, Step, batch, play
+from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.policy import MarlPolicy
-from gangplan.systems.marl.recipe import Settings
+from gangplan.systems.marl.policy import Lane, MarlPolicy, Step, batch, play
+from gangplan.systems.marl.recipe import MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GRAPHS = ("hierarchical", "outer", "flat")
@@ -25,7 +23,7 @@ GRAPHS = ("hierarchical", "outer", "flat")
 
 def asked(graph: str, **words: Any) -> tuple[Actor, Lane, list[Any]]:
     """Return first weights, the first decisions in a small data centre, and what they are about."""
-    settings = Settings(graph=graph, width=8)  # type: ignore[arg-type]
+    settings = MarlSettings(graph=graph, width=8)  # type: ignore[arg-type]
     case = CENTRES["leaf-spine"](VALIDATION, **{"jobs": 40, "servers": 24} | words)
     env = Environment(case)
     for _ in range(3):  # for jobs to arrive
@@ -88,7 +86,7 @@ def test_levels_are_told_apart() -> None:
 @pytest.mark.parametrize("name", ["leaf-spine", "fat-tree", "flat"])
 def test_one_set_of_weights(name: str, tmp_path: Any) -> None:
     """The same weights, saved and read again, decide in each topology, with 4 and with 8 GPUs a server."""
-    settings = Settings(width=8)
+    settings = MarlSettings(width=8)
     policy = MarlPolicy(start(lambda: Actor(settings), 0, None), settings)
     policy.save(tmp_path / "marl.safetensors")
     loaded = MarlPolicy.load(tmp_path / "marl.safetensors")
@@ -101,7 +99,7 @@ def test_one_set_of_weights(name: str, tmp_path: Any) -> None:
 
 def test_an_agent_stops() -> None:
     """An agent that stops for good begins nothing more; its jobs that wait become others', and none is lost."""
-    settings = Settings(width=8)
+    settings = MarlSettings(width=8)
     case = CENTRES["leaf-spine"](VALIDATION, jobs=60, servers=24)
     policy = MarlPolicy(start(lambda: Actor(settings), 0, None), settings, fails={1: 3000.0})
     outcome = run(case, policy).outcome()
@@ -114,7 +112,7 @@ def test_an_agent_stops() -> None:
 
 def test_what_was_decided_is_learned_from() -> None:
     """Training sees what was seen: the probabilities of the actions come out again, and rewards add up."""
-    settings = Settings(width=8, servers=16, jobs=20, cases=("leaf-spine",))
+    settings = MarlSettings(width=8, servers=16, jobs=20, cases=("leaf-spine",))
     case = settings.make("leaf-spine", VALIDATION)
     network, lane = start(lambda: Actor(settings), 0, None), Lane(Environment(case), Table(case), 8)
     play([lane], [None], network, np.random.default_rng(0))  # type: ignore[list-item]  # the true cluster pays

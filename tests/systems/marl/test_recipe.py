@@ -8,16 +8,16 @@ import pytest
 
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.systems.marl.policy import MarlPolicy
-from gangplan.systems.marl.recipe import RECIPE, Settings
+from gangplan.systems.marl.recipe import RECIPE, MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_stages() -> None:
     """Each round of imitation is a stage, PPO is the last; none of no rounds, and no PPO of no updates."""
-    assert [x.name for x in RECIPE.stages(Settings(), 0)] == ["imitation-0", "imitation-1", "rl"]
-    assert [x.name for x in RECIPE.stages(Settings(rounds=0), 0)] == ["rl"]
-    assert [x.name for x in RECIPE.stages(Settings(rl_updates=0, rounds=1), 0)] == ["imitation-0"]
+    assert [x.name for x in RECIPE.stages(MarlSettings(), 0)] == ["imitation-0", "imitation-1", "rl"]
+    assert [x.name for x in RECIPE.stages(MarlSettings(rounds=0), 0)] == ["rl"]
+    assert [x.name for x in RECIPE.stages(MarlSettings(rl_updates=0, rounds=1), 0)] == ["imitation-0"]
 
 
 def test_recipe(tmp_path: Path) -> None:

@@ -19,12 +19,11 @@ from gangplan.instances.readers import parse
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
 from gangplan.systems.pacml.baselines import RAMP_POLICIES, make_policy
-from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.ground import Pacml
-from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
-from gangplan.systems.pacml.simulate import REASONS, Choice, Outcome, State, simulate
+from gangplan.systems.pacml.simulate import REASONS, Choice, Outcome, RampState, simulate
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=400.0, backward_compute_time=600.0, activation_size=3e8, parameter_size=1e8
@@ -74,7 +73,7 @@ class Fixed:
     def __init__(self, *choices: Choice | None) -> None:
         self.choices = choices
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return the next decision."""
         return self.choices[state.index]
 
@@ -152,7 +151,7 @@ def test_rules_of_the_baselines(small: JobType) -> None:
 
     def degree(name: str, fraction: float, busy: int = 0) -> int:
         ends = np.where(np.arange(32) < busy, 9.0, -np.inf)
-        state = State(case(small, [0], [fraction]), 0, fraction * small.sequential, ends, np.zeros(0, dtype=bool))
+        state = RampState(case(small, [0], [fraction]), 0, fraction * small.sequential, ends, np.zeros(0, dtype=bool))
         choice = make_policy(name).decide(state)
         return 0 if choice is None else small.blocks.degrees[choice.degree]
 
@@ -174,7 +173,7 @@ def test_best_fit(small: JobType) -> None:
     # a box of four at the corner, and a pair apart from it
     free = [0, 1, 8, 9, 30, 31]
     ends = np.where(np.isin(np.arange(32), free), -np.inf, 9.0)
-    state = State(case(small, [0], [1]), 0, small.sequential, ends, np.zeros(0, dtype=bool))
+    state = RampState(case(small, [0], [1]), 0, small.sequential, ends, np.zeros(0, dtype=bool))
     first, best = (make_policy(f"constant-2+{how}").decide(state) for how in ("first", "best"))
     assert first is not None and best is not None
     assert blocks.members(first.block).tolist() == [0, 8]

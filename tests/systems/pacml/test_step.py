@@ -17,7 +17,7 @@ from gangplan.instances.graph import with_backward
 from gangplan.instances.readers import parse, read
 from gangplan.instances.readers.pipedream import listed_order
 from gangplan.instances.splitting import SplitGraph, split
-from gangplan.systems.pacml.placement import first_fit
+from gangplan.systems.pacml.jobs import first_fit
 from gangplan.systems.pacml.step import delays, training_step
 
 RAMP = RampTopology()

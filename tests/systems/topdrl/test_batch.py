@@ -16,7 +16,7 @@ from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.batch import Batch
 from gangplan.systems.topdrl.rules import Rule, rule
 from gangplan.systems.topdrl.simulate import outcome_of, simulate
-from gangplan.systems.topdrl.workloads import Mix
+from gangplan.systems.topdrl.suites import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)

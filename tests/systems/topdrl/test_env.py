@@ -15,19 +15,17 @@ from gymnasium.utils.env_checker import check_env
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import POLICIES, Scheduler, simulate
+from gangplan.simulator.engine import POLICIES, EngineScheduler, simulate
 from gangplan.simulator.envs import Case, SelectEnv, completion_time
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl.allocate import ALLOCATORS
+from gangplan.systems.topdrl.allocate import ALLOCATORS, Close
 from gangplan.systems.topdrl.batch import Batch
 from gangplan.systems.topdrl.env import Picture, topdrl
 from gangplan.systems.topdrl.image import image
-from gangplan.systems.topdrl.place import Close
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import check_rates, outcome_of
 from gangplan.systems.topdrl.simulate import simulate as simulate_compiled
-from gangplan.systems.topdrl.suites import suite
-from gangplan.systems.topdrl.workloads import Mix
+from gangplan.systems.topdrl.suites import Mix, suite
 
 SMALL = suite("small")
 SHORT = replace(SMALL, draw=lambda seed: (Mix(jobs=60, gpus=20, arrival=0.3).draw(seed), None), slots=7, width=16)
@@ -73,7 +71,7 @@ def test_same_as_in_compiled_code(reward: str, allocator: str) -> None:
 @pytest.mark.parametrize(("name", "score"), [("fifo", "fcfs"), ("sjf", "sjf"), ("ljf", "ljf")])
 def test_the_engine_has_this_cluster(name: str, score: str, allocator: str) -> None:
     """The engine's schedules by a rule are those of compiled code, row by row."""
-    work, scheduler = SHORT.draw(5)[0], Scheduler((POLICIES[name](), Close(allocator)), "overtake")
+    work, scheduler = SHORT.draw(5)[0], EngineScheduler((POLICIES[name](), Close(allocator)), "overtake")
     made = simulate(work, SHORT.fleet, scheduler, speeds=Proximity())
     assert rows(made) == rows(simulate_compiled(work, SHORT.fleet, rule(score, "overtake", allocator)))
 
@@ -82,7 +80,7 @@ def test_preemption_on_this_cluster() -> None:
     """SRTF, which stops jobs for others, runs at the rates of the GPUs that jobs have, and is ahead of SJF."""
     means = []
     for policy in ("srtf", "sjf"):
-        scheduler = Scheduler((POLICIES[policy](), Close()), "overtake")
+        scheduler = EngineScheduler((POLICIES[policy](), Close()), "overtake")
         runs = [simulate(SMALL.draw(seed)[0], SMALL.fleet, scheduler, speeds=Proximity()) for seed in range(2)]
         means.append(np.mean([(run.finish - run.workload.submit).mean() for run in runs]))
     assert means[0] < means[1]
@@ -93,7 +91,7 @@ def test_wide_racks_of_several_models() -> None:
     fleet, proximity = Fleet.regular(3, 2, 8), Proximity(intensity={"a": 3.0, "b": 0.0})
     work = Mix(jobs=60, gpus=30).draw(1)
     work = replace(work, model=tuple(np.random.default_rng(0).choice(["a", "b", "c"], 60).tolist()))
-    made = simulate(work, fleet, Scheduler((POLICIES["sjf"](), Close()), "overtake"), speeds=proximity)
+    made = simulate(work, fleet, EngineScheduler((POLICIES["sjf"](), Close()), "overtake"), speeds=proximity)
     assert rows(made) == rows(simulate_compiled(work, fleet, rule("sjf", "overtake"), proximity))
     assert not check_rates(made, fleet, proximity)
 
@@ -113,4 +111,4 @@ def test_bad_input() -> None:
     with pytest.raises(InstanceError, match="allocator"):
         Close("far")
     with pytest.raises(InstanceError, match="speeds"):
-        simulate(SHORT.draw(0)[0], SHORT.fleet, Scheduler((POLICIES["gandiva"](),)), speeds=Proximity())
+        simulate(SHORT.draw(0)[0], SHORT.fleet, EngineScheduler((POLICIES["gandiva"](),)), speeds=Proximity())

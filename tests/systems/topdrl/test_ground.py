@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler
+from gangplan.simulator.engine import POLICIES, EngineScheduler
 from gangplan.simulator.ground import evaluate
+from gangplan.systems.topdrl.allocate import Close
 from gangplan.systems.topdrl.ground import Topdrl
-from gangplan.systems.topdrl.place import Close
 from gangplan.systems.topdrl.suites import suite
 
 
@@ -33,7 +33,7 @@ def test_figures_by_hand() -> None:
 def test_schedulers_of_the_engine() -> None:
     """The engine's SJF has the rule's figures, and SRTF, which stops jobs, those of its checked schedule."""
     ground = Topdrl()
-    schedulers = {name: Scheduler((POLICIES[name](), Close()), "overtake") for name in ("sjf", "srtf")}
+    schedulers = {name: EngineScheduler((POLICIES[name](), Close()), "overtake") for name in ("sjf", "srtf")}
     makers = {"rule": ground.policy("sjf"), **{name: ground.always(one) for name, one in schedulers.items()}}
     runs = evaluate(ground, makers, range(2))
     for seed in range(2):

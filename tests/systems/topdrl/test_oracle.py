@@ -14,7 +14,7 @@ from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle, grid
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.workloads import Mix
+from gangplan.systems.topdrl.suites import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 

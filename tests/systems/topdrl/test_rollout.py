@@ -11,12 +11,22 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.arrays import ARRIVED, RUNNING, WAITING, Jobs, State, begin, cluster_of, copy, jobs_of
-from gangplan.systems.topdrl.patient import Patient
+from gangplan.systems.topdrl.arrays import (
+    ARRIVED,
+    RUNNING,
+    WAITING,
+    Jobs,
+    State,
+    begin,
+    cluster_of,
+    copy,
+    jobs_of,
+)
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
+from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.step import advance, start
-from gangplan.systems.topdrl.workloads import SMALL
+from gangplan.systems.topdrl.suites import SMALL
 
 FLEET = Fleet.regular(2, 4, 4)
 CLUSTER = cluster_of(FLEET, Proximity())

@@ -15,7 +15,7 @@ from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
 from gangplan.systems.topdrl.rules import DISCIPLINES, SCORES, rule
 from gangplan.systems.topdrl.simulate import check_rates, outcome_of, simulate
-from gangplan.systems.topdrl.workloads import SMALL
+from gangplan.systems.topdrl.suites import SMALL
 
 
 def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:

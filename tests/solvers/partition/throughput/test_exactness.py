@@ -67,6 +67,12 @@ def test_old_disagreements(variant: str, seed: int) -> None:
     assert result.status == ("INFEASIBLE" if best is None else "OPTIMAL")
 
 
+def test_an_optimum_that_is_cut_off_without_presolve() -> None:
+    """The optimum is 23; HiGHS 1.14 says 24 unless it is asked with presolve too."""
+    problem = random_problem(3831, "free", ops=9)
+    agree(problem, optimum(problem))
+
+
 @settings(max_examples=60)
 @given(st.integers(10_000, 2**32), st.sampled_from(VARIANTS))
 def test_auto_agrees_with_enumeration(seed: int, variant: str) -> None:

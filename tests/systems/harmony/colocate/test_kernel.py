@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from gangplan.learned.interference.networks import batch_of
-from gangplan.systems.harmony.colocate.learners import log_of
-from gangplan.systems.harmony.colocate.network import Ensemble, arrays
+from gangplan.systems.harmony.colocate.learners import Ensemble, arrays, log_of
 from gangplan.systems.harmony.colocate.policy import Speeds
-from gangplan.systems.harmony.colocate.recipe import Settings
+from gangplan.systems.harmony.colocate.recipe import ColocateSettings
 
 
 @pytest.mark.parametrize("case", ["shared", "ps"])
 def test_speeds_are_those_of_torch(case: str, one_thread: None) -> None:
     """On a log of shared servers and crossed links both agree to the precision of single floats, member by member."""
-    settings = Settings(case=case, samples=200, members=3, kinds=3)
+    settings = ColocateSettings(case=case, samples=200, members=3, kinds=3)
     samples = log_of(settings, 1)
     torch.manual_seed(5)
     network = Ensemble(samples.setting, settings)

@@ -9,10 +9,10 @@ from gangplan.learned.interference.samples import Samples
 from gangplan.learned.training.trainer import start
 from gangplan.systems.harmony.colocate.learners import Fit, Training, log_of, unseen
 from gangplan.systems.harmony.colocate.policy import WAYS
-from gangplan.systems.harmony.colocate.recipe import Settings
+from gangplan.systems.harmony.colocate.recipe import ColocateSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = Settings(samples=300, members=3, kinds=3, updates=30, validation_seeds=1)
+SETTINGS = ColocateSettings(samples=300, members=3, kinds=3, updates=30, validation_seeds=1)
 
 
 @pytest.fixture

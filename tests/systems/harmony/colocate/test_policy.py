@@ -12,12 +12,14 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.recipe import train_policy
 from gangplan.learned.policy.weights import FOLDER
+from gangplan.simulator.ground import evaluate
 from gangplan.simulator.snapshots import Snapshots, Truth
-from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Slowdowns
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Joint, Slowdowns
+from gangplan.systems.interference.baselines import Rule, alone, run
 from gangplan.systems.interference.cases import CENTRES, TRAINING, VALIDATION, poisson
+from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.ground import Interference
 from gangplan.systems.interference.policies import BIDS
-from gangplan.systems.interference.rivals import alone
 from gangplan.systems.interference.samples import log
 
 
@@ -82,3 +84,32 @@ def test_slowdowns(name: str) -> None:
     assert slow.speeds(apart) == pytest.approx(alone(case.truth).speeds(apart))
     truth, off = np.log(case.truth.speeds(now)), lambda said: np.abs(np.log(said.speeds(now)) - truth).mean()
     assert off(slow) < 0.7 * off(alone(case.truth))
+
+
+def test_value_falls_with_orders() -> None:
+    """On crowded clusters 12 orders reach a value at most that of one, sometimes less, and leave what ran alone."""
+    values = []
+    for seed in range(VALIDATION, VALIDATION + 6):
+        env = Environment(poisson(seed, jobs=40, share=0.5, load=2.0))
+        for _ in range(6):
+            Rule("lb", together=True).place(env)
+            env.end_interval()
+        one, many = env.fork(), env.fork()
+        Joint(env.case.truth, 2.0, tries=1).place(one)
+        policy = Joint(env.case.truth, 2.0, tries=12)
+        policy.place(many)
+        values.append((policy.value(one), policy.value(many)))
+        assert many.running[: len(env.running)] == env.running
+        assert all(many.rows(job) == env.rows(job) for job in env.running)
+        assert (many.free >= -1e-9 * many.size).all()
+    first, best = np.array(values).T
+    assert (best <= first * (1 + 1e-9)).all() and (best < first * (1 - 1e-6)).any()
+
+
+def test_outcomes_hold() -> None:
+    """Whole cases under the true speeds pass the check, twice the same."""
+    found = [
+        evaluate(Interference(jobs=30), {"joint": lambda case, seed: Joint(case.truth, 2.0)}, [VALIDATION])
+        for _ in range(2)
+    ]
+    assert found[0][0].figures["mean_jct"] == found[1][0].figures["mean_jct"]

@@ -10,9 +10,8 @@ import torch
 
 from gangplan.instances import RampTopology
 from gangplan.instances.generators import generate
-from gangplan.systems.pacml.blocks import Blocks
-from gangplan.systems.pacml.jobs import JobType
-from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.jobs import Blocks, JobType
+from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.step import Units
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.jobs import Blocks
 from gangplan.systems.pacml.learned import features as of
 from gangplan.systems.pacml.learned.features import (
     CONTEXT,
@@ -23,9 +23,8 @@ from gangplan.systems.pacml.learned.features import (
     turn_of,
     write_rows,
 )
-from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.learned.servers import start_job
-from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, tables
+from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, start_job, tables
+from gangplan.systems.pacml.learned.values import Scenario
 
 
 class Moment(NamedTuple):

@@ -12,9 +12,9 @@ from gangplan.systems.pacml.arrivals import Case, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
 from gangplan.systems.pacml.learned.policy import Decider, Observation
-from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.tables import DEGREES, tables, times_of
-from gangplan.systems.pacml.simulate import Choice, State, simulate
+from gangplan.systems.pacml.learned.values import Scenario
+from gangplan.systems.pacml.simulate import Choice, RampState, simulate
 
 
 class Rule:
@@ -23,7 +23,7 @@ class Rule:
     def __init__(self, case: Case, rule: tuple[int, int]) -> None:
         self._tables, self._jct, self._rule = tables(case.blocks), times_of(case.types).jct, np.array(rule)
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return the rule's choice."""
         jct = self._jct[state.case.model[state.index]]
         block = by_rule(state.ends, state.now, jct, state.limit, self._rule, self._tables)
@@ -92,7 +92,7 @@ def test_on_several_pods_who_would_do_most_of_the_jobs_to_come_decides(make_scen
 def test_jobs_to_come_are_like_those_so_far(scenario: Scenario) -> None:
     """What is drawn has arrived before, follows the past at its mean gap, and is the same each time."""
     case = arrivals(scenario.types, "A", 2, n=100)
-    state = State(case, 40, float(case.limit[40]), np.zeros(32), np.zeros(40, bool))
+    state = RampState(case, 40, float(case.limit[40]), np.zeros(32), np.zeros(40, bool))
     one, other = jobs_to_come(state, 500), jobs_to_come(state, 500)
     assert one.n_jobs == 541 and np.array_equal(one.model[:41], case.model[:41])
     known = set(zip(case.model[:41].tolist(), case.fraction[:41].tolist(), strict=True))

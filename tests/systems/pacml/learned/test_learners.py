@@ -18,12 +18,11 @@ from gangplan.systems.pacml.learned import learners
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network
 from gangplan.systems.pacml.learned.policy import RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario, published
-from gangplan.systems.pacml.learned.teacher import label
-from gangplan.systems.pacml.learned.values import SHAPE
+from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
+from gangplan.systems.pacml.learned.teacher import label, teacher
+from gangplan.systems.pacml.learned.values import SHAPE, Scenario, published
 
-TINY = Settings(width=16, minibatch=64, imitation_rate=5e-3)
+TINY = PacmlSettings(width=16, minibatch=64, imitation_rate=5e-3)
 
 
 def test_shorter_sets(data: Path) -> None:
@@ -48,7 +47,7 @@ def imitation(small: Scenario, updates: int = 60) -> Imitation:
     """Return a learner of what a table says of one episode."""
     (name,) = small.sets
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
-    made = label(small, small.draw(name, "D", 0, 200), table, 1.0, 0, ahead=None)
+    made = label(small, small.draw(name, "D", 0, 200), teacher(small, table, None, planned=False, choose=True), 1.0, 0)
     judge = Validation(small, [small.draw(name, "A", 9, 100)])
     return learners.imitation(network(), [[made]], judge, TINY, TINY.imitation_rate, updates, 0)
 
@@ -92,7 +91,7 @@ def test_imitation_learns(small: Scenario) -> None:
 def test_bad_settings(values: dict[str, Any], field: str) -> None:
     """Settings that make no sense are refused by name."""
     with pytest.raises(InstanceError) as error:
-        Settings(**values)
+        PacmlSettings(**values)
     assert error.value.field == field
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import RampTopology
-from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.jobs import Blocks
 
 pytest.importorskip("numba")
 

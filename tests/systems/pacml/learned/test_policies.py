@@ -9,7 +9,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.learned.policy.weights import FOLDER
 from gangplan.systems.pacml.baselines import InOneBlock
-from gangplan.systems.pacml.learned.past import PastPlans
+from gangplan.systems.pacml.learned.hindsight import PastPlans
 from gangplan.systems.pacml.learned.policies import make_policy
 
 

@@ -22,9 +22,9 @@ from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
-from gangplan.systems.pacml.learned.recipe import RECIPE, Settings
-from gangplan.systems.pacml.learned.scenarios import Scenario
-from gangplan.systems.pacml.simulate import Choice, State, simulate
+from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
+from gangplan.systems.pacml.learned.values import Scenario
+from gangplan.systems.pacml.simulate import Choice, RampState, simulate
 
 needs_onnx = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")), reason="gangplan[onnx] is absent"
@@ -35,7 +35,7 @@ SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).pol
 def policy(variant: Variant = "all", **settings: Any) -> RampPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
-    return RampPolicy(Network(24, variant), Settings(**settings))
+    return RampPolicy(Network(24, variant), PacmlSettings(**settings))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ class Judged:
     def __init__(self, decides: OnnxRampPolicy, judges: RampPolicy) -> None:
         self._decides, self._judges = decides, judges
 
-    def decide(self, state: State) -> Choice | None:
+    def decide(self, state: RampState) -> Choice | None:
         """Return the first one's choice."""
         seen = self._decides.observe(state)
         taken, scores = self._decides.choose(seen), self._judges.score(seen)
@@ -139,7 +139,7 @@ def test_saved(tmp_path: Path) -> None:
     made = policy("totals", blocks=False, units=("physical",))
     made.save(tmp_path / "mine")
     again = RampPolicy.load(tmp_path / "mine")
-    assert again.settings == Settings(blocks=False, width=24, variant="totals")
+    assert again.settings == PacmlSettings(blocks=False, width=24, variant="totals")
     tensors = made.network.state_dict()
     for card, words in (
         (Card("x", "another"), "policy: 'another' is not pacml"),
@@ -178,7 +178,7 @@ def test_shipped(name: str, data: Path) -> None:
     path = shipped()[name]
     assert path.stat().st_size < LIMIT
     card = read_card(path)
-    for units in card.settings.get("units", Settings().units):
+    for units in card.settings.get("units", PacmlSettings().units):
         rows = RECIPE.evaluate(RECIPE.load(path), [0], profiles=str(data / "pipedream"), units=units)
         for distribution in "ABCD":
             here = {x["policy"]: x["blocked_or_running"] for x in rows if x["case"] == distribution}

@@ -20,9 +20,8 @@ from gangplan.systems.pacml.learned.features import (
 )
 from gangplan.systems.pacml.learned.hindsight import Future
 from gangplan.systems.pacml.learned.network import Network
-from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.teacher import FUTURES, HORIZON, label, look_ahead, teacher
-from gangplan.systems.pacml.learned.values import GAMMA, SHAPE, value_table, weigh
+from gangplan.systems.pacml.learned.values import GAMMA, SHAPE, Scenario, value_table, weigh
 
 START = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
 
@@ -120,7 +119,8 @@ def test_labels(small: Scenario, how: str) -> None:
 
     def labels() -> Any:
         futures = None if how == "table" else ahead
-        return label(small, episode, START, 1.0, 3, ahead=futures, planned=how in ("plans", "student"), student=student)
+        knows = teacher(small, START, futures, planned=how in ("plans", "student"), choose=True)
+        return label(small, episode, knows, 1.0, 3, student)
 
     found = labels()
     length = np.diff(found.first)

@@ -11,10 +11,9 @@ import pytest
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.ppo import Ppo
 from gangplan.learned.training.trainer import start
-from gangplan.systems.topdrl.published.episodes import Picking
-from gangplan.systems.topdrl.published.learners import Training, kind, labelled, least_work
+from gangplan.systems.topdrl.published.learners import Picking, Placing, Training, kind, labelled, least_work
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.recipe import Settings
+from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate
 
@@ -24,7 +23,7 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def learner(settings: Settings) -> Ppo:
+def learner(settings: TopdrlSettings) -> Ppo:
     """Return what trains first weights by PPO."""
     training = Training(settings, 0)
     return training.rl(start(training.network, 0, None))
@@ -32,7 +31,7 @@ def learner(settings: Settings) -> Ppo:
 
 def test_imitation_makes_it_better() -> None:
     """After a few updates of imitation jobs are done sooner than with first weights."""
-    settings = Settings(imitation_updates=60, labels=2000, minibatch=64, imitation_rate=3e-3, **TINY)
+    settings = TopdrlSettings(imitation_updates=60, labels=2000, minibatch=64, imitation_rate=3e-3, **TINY)
     training = Training(settings, 0)
     found = training.imitation(start(training.network, 0, None))
     before = found.validate()["score"]
@@ -44,7 +43,7 @@ def test_imitation_makes_it_better() -> None:
 def test_the_same_curve() -> None:
     """What was saved after two updates goes on as if it had not been, of jobs picked and of GPUs."""
     for own in ({}, {"decides": "gpus", "slots": 1}):
-        settings = Settings(**TINY | own)
+        settings = TopdrlSettings(**TINY | own)
         first, second = learner(settings), learner(settings)
         for step in (1, 2):
             first.update(step)
@@ -68,7 +67,7 @@ def test_recipe(tmp_path: Path) -> None:
     assert len({row["policy"] for row in rows}) == 7 and all(row["mean_jct"] > 5 for row in rows)
 
 
-SETTINGS = Settings(slots=150, lanes=2, channels=4, width=16)
+SETTINGS = TopdrlSettings(slots=150, lanes=2, channels=4, width=16)
 
 
 def test_it_is_the_rule() -> None:
@@ -88,8 +87,53 @@ def test_it_is_the_rule() -> None:
 
 def test_labels() -> None:
     """There are as many labels as were asked for, each with an allowed action to take, and the same for a seed."""
-    settings = Settings(slots=6, lanes=4, labels=40)
+    settings = TopdrlSettings(slots=6, lanes=4, labels=40)
     labels, again = labelled(settings, 3), labelled(settings, 3)
     assert labels.regret.shape == labels.mask.shape == (40, 7)
     assert ((labels.regret == 0) & labels.mask).any(dim=1).all()
     assert all((x == y).all() for x, y in zip(labels, again, strict=True))
+
+
+PICKS = TopdrlSettings(slots=6, lanes=4)
+PLACES = TopdrlSettings(decides="gpus", slots=1, lanes=4)
+
+
+def play(episodes: Any, decisions: int) -> list[list[float]]:
+    """Return what random actions earn."""
+    found = []
+    for _ in range(decisions):
+        mask = episodes.look().mask
+        found.append(episodes.take(np.where(mask, episodes.rng.random(mask.shape), -1.0).argmax(axis=1)).tolist())
+    return found
+
+
+def test_gpus_one_by_one() -> None:
+    """The GPUs picked are marked and not picked again, the job shrinks by them, and it starts with its last one."""
+    episodes = Placing(PLACES, 0)
+    batch, cells = episodes.batch, PLACES.rows * PLACES.gpus
+    need = batch.jobs.gpus[0, batch.state.queue[0, 0]]
+    for done in range(need):
+        seen, mask = episodes.see()[0], episodes.mask[0]
+        picked = (seen[:cells].reshape(PLACES.rows, -1) < 0).all(axis=0)
+        assert picked.sum() == done and not (picked & mask).any()
+        assert seen[cells : cells + PLACES.widest].sum() == need - done
+        assert batch.state.start[0, 0] == np.inf
+        action = np.array([np.flatnonzero(row)[-1] for row in episodes.mask])  # from the last node on
+        nodes = np.flatnonzero(mask)[-1] // 4
+        episodes.take(action)
+    assert np.isfinite(batch.state.start[0, 0])
+    assert nodes == (32 - need) // 4 and batch.state.free[0, nodes] == (32 - need) % 4
+
+
+@pytest.mark.parametrize(("of", "settings"), [(Picking, PICKS), (Placing, PLACES)])
+def test_go_on(of: Any, settings: TopdrlSettings) -> None:
+    """Episodes that were saved and loaded, beyond the end of some, pay what they would have paid."""
+    first, second = of(settings, 0), of(settings, 1)
+    play(first, 150)
+    kept = {name: x.copy() for name, x in first.state().items()}
+    state = first.rng.bit_generator.state
+    paid = play(first, 600)
+    assert len(first.batch.finished) > 0
+    second.load(kept)
+    second.rng.bit_generator.state = state
+    assert play(second, 600) == paid

@@ -15,19 +15,18 @@ from gangplan.learned.policy import find
 from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
-from gangplan.systems.topdrl.published.network import Network
-from gangplan.systems.topdrl.published.policy import TopdrlPolicy
-from gangplan.systems.topdrl.published.recipe import Settings
+from gangplan.systems.topdrl.published.policy import Critic, Network, TopdrlPolicy
+from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.workloads import SMALL, Mix
+from gangplan.systems.topdrl.suites import SMALL, Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)
-PICKS = Settings(slots=6, channels=4, width=16, allocator="sized")
-PLACES = Settings(decides="gpus", slots=1, channels=4, width=16)
+PICKS = TopdrlSettings(slots=6, channels=4, width=16, allocator="sized")
+PLACES = TopdrlSettings(decides="gpus", slots=1, channels=4, width=16)
 
 
-def untrained(settings: Settings) -> TopdrlPolicy:
+def untrained(settings: TopdrlSettings) -> TopdrlPolicy:
     """Return a policy with first weights, changed so that one that picks jobs looks at them and seldom waits."""
     network = start(lambda: Network(settings), 0, None)
     with torch.no_grad():
@@ -38,7 +37,7 @@ def untrained(settings: Settings) -> TopdrlPolicy:
 
 
 @pytest.mark.parametrize("settings", [PICKS, PLACES])
-def test_alone_as_in_a_batch(settings: Settings) -> None:
+def test_alone_as_in_a_batch(settings: TopdrlSettings) -> None:
     """An untrained policy makes a schedule that passes the check, with the mean JCT that it has in a batch."""
     policy, works = untrained(settings), [MIX.draw(seed) for seed in range(2)]
     alone = [simulate(x, FLEET, policy) for x in works]
@@ -84,7 +83,7 @@ def test_bad_input() -> None:
     ]
     for given, words in wrong:
         with pytest.raises(InstanceError, match=words):
-            Settings(**given)
+            TopdrlSettings(**given)
 
 
 def test_what_is_shipped() -> None:
@@ -95,3 +94,48 @@ def test_what_is_shipped() -> None:
         return float(np.mean([(simulate(x, FLEET, of).finish - x.submit).mean() for x in works]))
 
     assert mean(policy) < 0.95 * min(mean(make_policy(name)) for name in PUBLISHED)
+
+
+FEW: dict[str, Any] = {"slots": 6, "channels": 4, "width": 16}
+
+
+def rows(settings: TopdrlSettings) -> torch.Tensor:
+    """Return three states in which nothing runs or waits."""
+    return torch.zeros(3, settings.rows * (settings.gpus + settings.slots * settings.widest) + 6, dtype=torch.float16)
+
+
+@pytest.mark.parametrize("head", ["shared", "dense"])
+@pytest.mark.parametrize("branches", ["several", "one"])
+@pytest.mark.parametrize(("decides", "slots", "actions"), [("job", 6, 7), ("gpus", 1, 32)])
+def test_shapes(decides: Any, slots: int, actions: int, branches: Any, head: Any) -> None:
+    """There is a score an action and a value a state, whichever branches and head there are."""
+    settings = TopdrlSettings(decides=decides, branches=branches, head=head, **FEW | {"slots": slots})
+    assert Network(settings)(rows(settings)).shape == (3, actions)
+    assert Critic(settings)(rows(settings)).shape == (3,)
+
+
+@pytest.mark.parametrize("branches", ["several", "one"])
+def test_every_part_is_read(branches: Any) -> None:
+    """A busy GPU, a job in the last slot and a backlog each change the scores of the state that they are in alone."""
+    settings = TopdrlSettings(branches=branches, **FEW)
+    torch.manual_seed(0)
+    network = Network(settings)
+    before = network(rows(settings))
+    last = settings.rows * (settings.gpus + settings.slots * settings.widest)
+    for place in (settings.gpus - 1, last - 1, last):
+        state = rows(settings)
+        state[1, place] = 1.0
+        changed = (network(state) != before).any(dim=1)
+        assert changed.tolist() == [False, True, False]
+
+
+def test_slots_share_weights() -> None:
+    """The same job has the same score in any slot, beside the common part, with a shared head."""
+    settings = TopdrlSettings(**FEW)
+    torch.manual_seed(0)
+    network, state = Network(settings), rows(settings)
+    queue = state[:, settings.rows * settings.gpus : -6].reshape(3, settings.slots, settings.rows, settings.widest)
+    queue[1, 2, :7, :3] = queue[1, 5, :7, :3] = 1.0
+    state[:, settings.rows * settings.gpus : -6] = queue.reshape(3, -1)
+    scores = network(state)[1].detach()
+    assert scores[2] == pytest.approx(scores[5].item(), rel=1e-5) and scores[2] != pytest.approx(scores[4].item())

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.perceptron import Perceptron
 from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.select.learners import CAP, Training
-from gangplan.systems.topdrl.select.network import Network
-from gangplan.systems.topdrl.select.recipe import JUDGED, Settings
+from gangplan.systems.topdrl.select.recipe import JUDGED, SelectSettings
 from gangplan.systems.topdrl.select.rollouts import Labels, labels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = Settings(
+SETTINGS = SelectSettings(
     width=16, labels=1000, futures=8, ahead=12, updates=150, rate=1e-2, minibatch=64, validation_seeds=1
 )
 
@@ -38,7 +38,7 @@ def made(training: Training, taught: Labels, monkeypatch: pytest.MonkeyPatch) ->
     return [training.imitation(start(training.network, 0, None)) for _ in range(2)]
 
 
-def expected(network: Network, taught: Labels) -> float:
+def expected(network: Perceptron, taught: Labels) -> float:
     """Return the mean regret of a draw from the network's softmax, decision by decision."""
     with torch.no_grad():
         scores = network(torch.from_numpy(taught.rows)).double().numpy()
@@ -52,7 +52,7 @@ def test_it_learns(taught: Labels, made: list[Imitation]) -> None:
     """The regret that is expected of its choices falls by half, and workloads of validation end sooner."""
     found = made[0]
     network, before = found.network, found.validate()
-    assert isinstance(network, Network)
+    assert isinstance(network, Perceptron)
     regret = expected(network, taught)
     for step in range(1, 151):
         found.update(step)

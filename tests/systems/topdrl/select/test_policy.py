@@ -14,13 +14,13 @@ from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.recipe import train_policy
+from gangplan.learned.training.perceptron import Perceptron
 from gangplan.systems.topdrl.arrays import begin
 from gangplan.systems.topdrl.rules import rule
-from gangplan.systems.topdrl.select.network import Network
+from gangplan.systems.topdrl.select.features import WIDTH
 from gangplan.systems.topdrl.select.policy import Observation, SelectPolicy
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import VALIDATION, suite
-from gangplan.systems.topdrl.workloads import Mix
+from gangplan.systems.topdrl.suites import VALIDATION, Mix, suite
 
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "select")
 
@@ -28,7 +28,7 @@ SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).pol
 def policy() -> SelectPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
-    return SelectPolicy(Network(16))
+    return SelectPolicy(Perceptron(WIDTH, 16))
 
 
 def test_policy_keeps_the_contract(make_world: Callable[..., Any]) -> None:

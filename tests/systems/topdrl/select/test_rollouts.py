@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.systems.topdrl.arrays import RUNNING, WAITING
-from gangplan.systems.topdrl.select.recipe import Settings
+from gangplan.systems.topdrl.select.recipe import SelectSettings
 from gangplan.systems.topdrl.select.rollouts import imagine, labels
 
 
@@ -34,7 +34,7 @@ def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: in
 
 def test_labels_are_regrets() -> None:
     """Each decision has a best candidate and worse ones, and the same seed the same labels; another one has others."""
-    settings = Settings(labels=60, futures=3, ahead=10)
+    settings = SelectSettings(labels=60, futures=3, ahead=10)
     first, again = labels(settings, 0), labels(settings, 0)
     for a, b in zip(first, again, strict=True):
         assert np.array_equal(a, b)
