@@ -87,7 +87,6 @@ def plain_methods(
             raises `NotImplementedError` for what is not modelled.
         start: offers a plan if there is none, which makes the MILP's big M small.
         rows_milp: number of rows of the MILP if it has more.
-        exact: whether they prove at nasty scales too, where HiGHS 1.14 cuts off an optimum now and then.
     """
 
     def within(rows: Callable[[Any], int]) -> Callable[[Any], bool]:
@@ -154,11 +153,7 @@ OBJECTIVES = tuple(_HOME)
 
 
 def suite(objective: str) -> Suite:
-    """Return the suite of an objective; it is imported when it is first asked for.
-
-    Raises:
-        InstanceError: naming the objective if there is none of that name.
-    """
+    """Return the suite of an objective; it is imported when it is first asked for."""
     if objective not in _HOME:
         raise InstanceError("objective", unknown(objective, _HOME))
     found: Suite = import_module(_HOME[objective]).SUITE

@@ -52,7 +52,6 @@ class Incumbent:
         seconds: since the call.
         objective: as the verifier recomputed it, seconds.
         bound: the best bound known at that moment, `None` if none.
-        by: the method that found it.
     """
 
     seconds: float
@@ -66,7 +65,6 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        method: its name.
         where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone``, or in a
             process as interpreted ``python``.
         begin, end, ran: as planned, seconds since the call; seconds at work.
@@ -160,10 +158,8 @@ class Run:
     Args:
         problem: what is solved.
         time_limit: seconds from `started`; everything counts.
-        seed: for every random choice.
         workers: threads a method may use.
         gap: relative gap at which a plan is good enough.
-        callbacks: see `Callback`.
         started: `time.perf_counter()` at the user's call.
     """
 
@@ -223,11 +219,7 @@ class Run:
         return self.stop_reason is not None
 
     def offer(self, plan: Answer, by: str) -> bool:
-        """Verify `plan` and keep it if it is the best; return whether it is.
-
-        Raises:
-            AssertionError: if the plan breaks a constraint, which is a defect of the method `by`.
-        """
+        """Verify `plan` and keep it if it is the best; return whether it is. An infeasible plan is a defect of `by`."""
         verdict = verify(self.problem, plan)
         if verdict.objective is None:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")

@@ -69,12 +69,7 @@ def inner(function: _F) -> _F: ...
 @overload
 def inner(*, fastmath: bool) -> Callable[[_F], _F]: ...
 def inner(function: Any = None, *, fastmath: bool = False) -> Any:
-    """Compile a function for the kernels that call it, which are translated once.
-
-    Args:
-        function: to be compiled.
-        fastmath: whether sums may be taken in another order.
-    """
+    """Compile a function for the kernels that call it, which are translated once; `fastmath`: sums in any order."""
     if function is None:
         return partial(inner, fastmath=fastmath)
     return function if _SETTINGS.DISABLE_JIT else Linked(function, {"fastmath": fastmath})

@@ -58,8 +58,6 @@ class Store:
 
 
 class _Here(_CacheLocator):
-    """Tell numba where to keep a kernel."""
-
     def __init__(self, function: Any) -> None:
         self.digest = digest(function)
         source = Path(function.__code__.co_filename)
@@ -119,7 +117,6 @@ def digest(function: Any) -> str:
 
 @cache
 def _ourselves() -> bytes:
-    """Return the text of what decides how functions are compiled."""
     return Path(__file__).with_name("kernel.py").read_bytes()
 
 

@@ -125,8 +125,6 @@ def _ranks(graph: OpGraph) -> NDArray[np.int64]:
 
 
 class _Blocks:
-    """The ops in topological order, those of a class where its first one is."""
-
     def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
         graph = problem.graph
         self.problem = problem

@@ -36,9 +36,6 @@ class Master:
     pays its value.
 
     Args:
-        batch: the problem.
-        kin: its families.
-        nodes: how many of each kind.
         high: what a gang that is left out costs where that is not allowed.
     """
 
@@ -146,7 +143,6 @@ class Columns:
     Attributes:
         batch: the problem, with costs in its own unit.
         bound: the best bound so far, constant costs included, in that unit.
-        patterns: the columns.
     """
 
     def __init__(self, run: Run, batch: Batch) -> None:

@@ -123,7 +123,6 @@ class Cost:
         return shared
 
     def _added(self, j: int, i: int) -> float:
-        """Return what i adds to the compute of j on a node they share, as a share of it."""
         return float(self.batch.problem.speeds.host[self.batch.model[j], self.batch.model[i]])
 
     def _computes(self) -> None:
@@ -262,7 +261,6 @@ class Cost:
         model.add(self.sync[j] >= sum(phases))
 
     def _any_reaches(self, counts: list[Any], m: int) -> Any:
-        """Return a literal that is true if one of the counts is m or more."""
         model = self.model
         reached = model.new_bool_var("")
         for count in counts:
@@ -297,7 +295,6 @@ class Cost:
         return product
 
     def _product_of(self, x: Any, y: Any, most_x: int, most_y: int) -> Any:
-        """Return the product of two expressions."""
         a, b = self.model.new_int_var(0, most_x, ""), self.model.new_int_var(0, most_y, "")
         self.model.add(a == x)
         self.model.add(b == y)

@@ -30,12 +30,7 @@ _LAST = 1.2
 def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
     """Improve the best plan, or one made by insertion, by ruin and recreate; each search begins with the best so far.
 
-    See `gangplan.solvers.placement.ruin_recreate.search`.
-
-    Args:
-        run: the solve.
-        batch: its problem.
-        most: rounds in all, by default until nothing is gained by them.
+    `most` rounds in all, by default until they gain nothing; see `gangplan.solvers.placement.ruin_recreate.search`.
     """
     search = _Search(run, batch)
     search.begin()
@@ -56,8 +51,6 @@ def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
 
 
 class _Search:
-    """The best placement of a local search, and what it takes to look at it."""
-
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch = run, batch
         self.rows: list[Rows] = []

@@ -23,8 +23,7 @@ from ..run import Run
 def rows(problem: PlacementProblem) -> int:
     """Return the number of rows of either model, but for a few: of jobs, pairs of jobs, and nodes.
 
-    Raises:
-        NotImplementedError: for what the model leaves out, naming it.
+    What the model leaves out raises `NotImplementedError`, which names it.
     """
     if problem.goal != "slowdown":
         raise NotImplementedError(f"goal: {problem.goal!r} has no plain model")
@@ -209,11 +208,9 @@ class _Gangs:
 
     @property
     def _levels(self) -> range:
-        """All levels of links."""
         return range(len(self.bandwidth))
 
     def _within(self, level: int, j: int) -> dict[int, list[int]]:
-        """Return the nodes that j may use in each member of a level."""
         found: dict[int, list[int]] = {}
         for n in self.N:
             if self.open[j][n]:
@@ -225,7 +222,6 @@ class _Gangs:
         return self.model.units(self.price[j] * seconds)
 
     def _shared(self, j: int, size: float, level: int, a: int) -> Any:
-        """Return what j pays to move `size` bytes over the link of a member, beside all others that cross it."""
         each = size / self.bandwidth[level]
         others = (self._cost(j, each * self.duty[i]) * crosses for i, crosses in self._others(level, a, j))
         return self._cost(j, each) + sum(others)
@@ -235,7 +231,6 @@ class _Gangs:
         return ((i, self.cross[level][i][a]) for i in self.J if i != j and a in self.cross[level][i])
 
     def _several(self, j: int) -> list[Any]:
-        """Return whether j has two workers or more, by node."""
         found = [self.model.binary() for _ in self.N]
         for w, several in zip(self.w[j], found, strict=True):
             self.model.row(w, 1 + self.jobs[j].gang * several)
@@ -275,7 +270,6 @@ class _Gangs:
 
 
 def _open(problem: PlacementProblem, j: int) -> list[bool]:
-    """Return whether tasks of job j may be on each node: it is usable and has the labels."""
     fleet = problem.fleet
     labels = fleet.labelled[[fleet.labels.index(x) for x in problem.jobs[j].requires]].all(axis=0)
     return [bool(x) for x in np.asarray(fleet.usable) & labels]

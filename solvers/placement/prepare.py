@@ -42,7 +42,6 @@ class Tree:
 
 
 def _parts(group: IntArray, members: Indices) -> list[Indices]:
-    """Return the members of each group, ascending, by group number."""
     order = np.argsort(group, kind="stable")
     cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
     return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
@@ -52,7 +51,6 @@ class Batch:
     """What all methods of a solve share; J jobs, m nodes, q kinds of nodes, L levels.
 
     Attributes:
-        problem: the problem.
         kind: int (m,), nodes of a kind are equal but for where they are in the network.
         sample: int (q,), a node of each kind.
         allowed: bool (J, q), whether tasks may be there: usable, labels.
@@ -127,7 +125,6 @@ class Batch:
                 self.pinned[index[run.job]] = rows
 
     def _room(self) -> IntArray:
-        """Return how many workers an empty node of each kind holds, (J, q)."""
         fleet = self.problem.fleet
         room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
         amounts = (

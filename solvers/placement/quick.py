@@ -99,14 +99,7 @@ class _Nodes:
         return not left
 
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
-        """Return nodes and what they have room for, in their order, until that is `most`; one alone if it has it.
-
-        Args:
-            j: the job.
-            most: of its tasks that are looked for.
-            need: what each of them occupies, `worker` or `server`.
-            but: nodes that are passed over.
-        """
+        """Return nodes and their room, in order, until that is `most` tasks; one alone if it has it; none of `but`."""
         job = self.batch.jobs[j]
         key = job.whole_nodes, job.requires, tuple(x[j] for x in need), need is self.server or self._cards(j)
         if key not in self.able:

@@ -217,10 +217,7 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
 def lists(run: Run, p: Prepared, most: int | None = None) -> None:
     """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long.
 
-    Args:
-        run: the solve.
-        p: its problem.
-        most: lists of a long problem that are tried, by default all.
+    At most `most` of these, by default all.
     """
     if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
         return
@@ -244,7 +241,6 @@ def lists(run: Run, p: Prepared, most: int | None = None) -> None:
 
 
 def _waiting(p: Prepared) -> Iterator[Listed]:
-    """Yield lists for long queues, where GPU-seconds are expensive and releases count for little."""
     work = p.gpus * p.seconds
     keys, cheapest = keys_of(p, "smith_now", work), np.full(p.n, CHEAPEST)
     yield "smith_now, least work", keys, p.first_least(work, LEFT_OUT), work

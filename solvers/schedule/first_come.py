@@ -152,7 +152,6 @@ class _Room:
         self.idle[amount].append(v)
 
     def _listed(self, amount: int) -> list[int]:
-        """Return the nodes with so many GPUs free."""
         self.idle[amount] = list(dict.fromkeys(v for v in self.idle[amount] if self.left[v] == amount))
         return self.idle[amount]
 

@@ -151,7 +151,6 @@ def _restore(walk: Walk, room: Room, place: int, n: int) -> int:
 
 @inner
 def _save(walk: Walk, room: Room, s: int) -> None:
-    """Keep the profiles of the trial."""
     at = 2 * s + 1 - walk.slot[s]
     for v in range(len(room.count)):
         walk.count[at, v] = room.count[v]
@@ -197,7 +196,6 @@ def _decode(walk: Walk, data: Data, room: Room, made: Schedule, penalty: Floats,
 
 @inner
 def _accept(walk: Walk, s: int) -> None:
-    """Let the trial, decoded from kept place `s` on, be the list."""
     n, saved = len(walk.order), len(walk.slot)
     begin = s * n // saved
     for place in range(begin, n):
@@ -237,8 +235,6 @@ def local_search(run: Run, p: Prepared) -> None:
 
 
 class _Search:
-    """The arrays of a search, and what it has offered."""
-
     def __init__(self, run: Run, p: Prepared) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
         starts = [list_of(p, run.plan.degree, run.plan.start)]

@@ -40,7 +40,6 @@ class Prepared:
     `makespan`), plus the prices of those left out; `clock_cost` of the problem comes on top, see `relative`.
 
     Attributes:
-        problem: as given.
         kind: of the capacity, `POOL`, `NODES` or `RAMP`.
         nodes, per: nodes and GPUs of each; a pool is one node; a RAMP server is a node of one GPU.
         size: of each block of RAMP, ascending, int64 (b,).

@@ -141,8 +141,6 @@ def answer(
     """Write the GPU-seconds that the cheapest runs use in each interval, and take these runs into the means.
 
     Args:
-        prices: see above.
-        problem: see above.
         cost, start: of each option, as `cheapest` writes them.
         weight: of these runs in the means.
         used: written, (k,).
@@ -196,8 +194,6 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) ->
 
     Args:
         run: its plan says what GPUs cost about, and how far the bound can be.
-        p: the problem.
-        end: seconds.
         tell: is given the best prices, with the means, every few steps.
     """
     best: Prices | None = None
@@ -234,8 +230,6 @@ def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:
 
 
 class _Level:
-    """Prices on one grid, and what was answered to them."""
-
     def __init__(self, run: Run, p: Prepared, first: Grid, before: Prices | None) -> None:
         self._run, self._p, self._data, self.grid = run, p, data_of(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))

@@ -130,12 +130,7 @@ class Layer(NamedTuple):
 
 
 class Search:
-    """The search over starts for one set of prices.
-
-    Attributes:
-        best: the cheapest schedule found: option and start of each job, with -1 for one left out.
-        value: what it costs.
-    """
+    """The search over starts for one set of prices; `best`: option, -1 for left out, and start of each job; `value`: cost."""
 
     def __init__(self, run: Run, p: Prepared, prices: Prices) -> None:
         self._run, self._p, self._prices = run, p, prices
@@ -158,12 +153,7 @@ class Search:
     def run(self, width: int, known: float, step: float) -> float:
         """Keep `width` beginnings of each length; return what any schedule costs that was not looked at.
 
-        It is inf if none that is cheaper than both `known` and `value` was left out.
-
-        Args:
-            width: see above.
-            known: the cost of a schedule, or more than any costs.
-            step: values that are cheaper by less than this are of no interest.
+        It is inf if none that is cheaper than both `known` and `value`, by `step` or more, was left out.
         """
         bound, proved = self._prices.bound, np.inf
         budget = known - step - bound
@@ -181,7 +171,6 @@ class Search:
         return float(proved)
 
     def _room(self, count: int) -> Layer:
-        """Return room for so many beginnings."""
         labels = Labels(
             started=np.empty((count, (self._p.n + 63) // 64), dtype=np.uint64),
             time=np.empty(count),
@@ -196,7 +185,6 @@ class Search:
         return Layer(labels, np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64))
 
     def _root(self) -> Layer:
-        """Return the beginning in which no job has started."""
         layer = self._room(1)
         labels = layer.labels
         for column in (labels.started, labels.true, labels.used, labels.running):

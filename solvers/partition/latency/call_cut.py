@@ -29,7 +29,6 @@ class CallCut:
     among them is branched on.
 
     Args:
-        chain: the path.
         ceiling: seconds that no sensible call reaches.
     """
 

@@ -35,8 +35,6 @@ class Model:
     """Variables, constraints and objective, a method a constraint.
 
     Args:
-        r: the problem.
-        run: its best plan is the hint and the ceiling, its bound is built in.
         covers: what is known not to go together; it learns.
     """
 

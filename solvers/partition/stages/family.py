@@ -23,7 +23,6 @@ class Family:
     range where the stage begins and a column for each ideal where it may end; what is no stage is infinite.
 
     Args:
-        units: what they are sets of.
         ideals: bits of integers, the empty and the full one among them.
         stopped: asked often; once it is true this ends with `TimeoutError`.
 
@@ -82,8 +81,6 @@ class Family:
         """Return the seconds a sample of stages on `replicas` of devices sharing ops, infinite if they do not fit.
 
         Args:
-            row: of the menu.
-            replicas: of the stage, within an innermost group.
             under_way: further samples whose activations, and versions of weights, each of them keeps.
             rows: where the stages begin.
             capacity: bytes of a device.
@@ -201,7 +198,6 @@ def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -
     """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
 
     Args:
-        units: what the ideals are sets of.
         ends: bits of integers, in the order of the pipeline, the last one full.
     """
     # a linear extension through all of them: the steps of each stage in the order of the plain one

@@ -29,7 +29,6 @@ def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
     """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come.
 
     Args:
-        run, p: as for every method.
         below: whether to search for the makespan from below first, which raises the bound where little else does.
     """
 
@@ -45,7 +44,6 @@ class Formulation:
     Attributes:
         base: the model without symmetry and transfers.
         scale: ticks per second.
-        ceiling: seconds.
     """
 
     def __init__(
@@ -59,16 +57,12 @@ class Formulation:
         covers: Covers | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
-        """Build it.
+        """Build it; no worse makespan than `objective`, that of `plan`, is looked for.
 
         Args:
-            p: the problem.
-            objective: the makespan of `plan`; no worse one is looked for.
-            plan: the best one known.
             symmetry: whether to break symmetry by (S) and (B); only tests and experiments do not.
             cut: whether to cut the step into segments; likewise.
             covers: groups known not to go together; it learns.
-            stopped: see `StepModel`.
         """
         self.p, self.stopped = p, stopped
         self.ceiling = objective if objective is not None else ceiling_of(p)
@@ -105,7 +99,6 @@ class Formulation:
                     self.base.model.add(self.base.start[u] <= self.base.start[v])
 
     def _sequence(self) -> list[int]:
-        """Return the groups in the order of their first ops."""
         return list(dict.fromkeys(self.p.group_of[self.p.order].tolist()))
 
     def at_least(self, bound: float) -> None:

@@ -41,8 +41,6 @@ class StepModel:
         """Build all but the symmetry, the transfers and the hint.
 
         Args:
-            p: the problem, its times in ticks.
-            cut: its segments.
             ceiling: no plan of more ticks is wanted.
             fixed: groups that stay on the device given.
             paths: the longest paths before and after each op, if more is known than the graph tells; `cut` is then one

@@ -77,8 +77,6 @@ def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
     """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
 
     Args:
-        a, s: problem and state.
-        g: the group.
         careful: whether only devices count after which best fit still packs the heaviest of the other groups, if there
             is such a device, and if it packs them with g left out.
     """
@@ -116,9 +114,6 @@ def pack(a: Arrays, s: ListState, g: int, d: int, left: Floats) -> bool:
     """Return whether best fit finds room for the heaviest groups without a device but g.
 
     Args:
-        a, s: problem and state.
-        g: a group without a device.
-        d: where it goes, -1 for nowhere.
         left: gets the bytes that are left then.
     """
     for x in range(len(left)):
@@ -177,9 +172,7 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
     on this device, and near it, are worth.
 
     Args:
-        arrays, told: the problem, and what its ops and edges score.
         state: an empty one; gets the plan.
-        careful: see `open_devices`.
     """
     a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
     room, waiting, size, n = s.room, s.waiting, 0, len(a.group)

@@ -74,9 +74,6 @@ def propose(a: Arrays, s: Annealing) -> bool:
 
     A ball of groups, connected and on one device, goes to another device: one that holds a neighbour, or any. What has
     no room there is exchanged for groups that come back. Now and then two devices change all they have.
-
-    Args:
-        a, s: problem and search.
     """
     pick = uniform()
     if pick < _DEVICES:
@@ -218,7 +215,6 @@ def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
 
 @lean
 def _exchange(a: Arrays, s: Annealing) -> bool:
-    """Let two devices change all they have; return whether that is possible and they have anything."""
     x, y = below(len(a.room)), below(len(a.room))
     if x == y:
         return False

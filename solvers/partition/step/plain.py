@@ -22,8 +22,7 @@ from ..textbook import Textbook
 def rows(problem: StepProblem) -> int:
     """Return the number of rows, but for a few: of ops on devices, of edges between two devices.
 
-    Raises:
-        NotImplementedError: if links are contended for.
+    Contended links raise `NotImplementedError`.
     """
     if problem.contention:
         raise NotImplementedError("contention: links that are contended for have no plain model")
@@ -131,12 +130,10 @@ def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, 
 
 
 def _worst(t: Textbook) -> float:
-    """Return seconds that all ops and all transfers take one after the other."""
     return t.work + sum(t.cost) * len(t.devices)
 
 
 def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], value: Any) -> StepPlan | None:
-    """Return the plan of a solution."""
     where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
     plan = earliest(run.problem, np.array(where), [value(start) for start in s])
     return plan if t.accepts(run, plan, by) else None

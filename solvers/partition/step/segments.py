@@ -81,16 +81,10 @@ Ticks = NDArray[np.int64]
 
 
 def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
-    """Return the least time from the begin of its segment to each op, from the op to the segment's end, and of all.
+    """Return the least ticks from the begin of its segment to each op, from the op to the segment's end, and of all.
 
-    Inputs from earlier segments are left out, so the times are least ones whatever happens there.
-
-    Args:
-        p: the problem, its times in ticks.
-        cut: its segments.
-
-    Returns:
-        Ticks before and after each op, the op left out, int64 (n,) each; and of each segment.
+    Inputs from earlier segments are left out, so the times are least ones whatever happens there. The op itself is
+    left out; int64 (n,) each, and of each segment. The times of `p` are in ticks.
     """
     head, tail = np.zeros(p.n, dtype=np.int64), np.zeros(p.n, dtype=np.int64)
     shortest = []
@@ -119,7 +113,6 @@ def _rounded(ticks: list[float]) -> Ticks:
 
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:
-    """Return the predecessors and successors among `ops`, by place in it."""
     place = {v: i for i, v in enumerate(ops)}
     found = []
     for first, index in (p.predecessors, p.successors):

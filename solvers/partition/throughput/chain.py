@@ -50,7 +50,8 @@ class _State:
 
 
 def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
-    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
+    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none. `TimeoutError`
+    if `stopped` before that is known.
 
     Raises:
         TimeoutError: if `stopped` turned true before that was known.
@@ -64,8 +65,6 @@ def effort(family: Family, threshold: float) -> float:
 
 
 class _Recurrence:
-    """One evaluation of f under a threshold, a state c at a time."""
-
     def __init__(self, family: Family, cap: float) -> None:
         self.family, self.cap = family, cap
         self.counts: list[int] = family.q.counts.tolist()
@@ -100,7 +99,6 @@ class _Recurrence:
         return total
 
     def _window(self, used: NDArray[Any]) -> tuple[int, int]:
-        """Return the range of ideals that may end stages which used these numbers of devices of each type."""
         q = self.family.q
         left = q.counts - used
         if not left.any():
@@ -175,7 +173,6 @@ class _Recurrence:
                 yield block, ends[part], load[source.ideals[block] - b * _ROWS, part]
 
     def _pairs(self) -> int:
-        """Return how many pairs of ideals kept blocks could come to hold."""
         starts = range(0, len(self.family.ideals), _ROWS)
         total = 0
         for t in np.flatnonzero(self.family.q.counts):

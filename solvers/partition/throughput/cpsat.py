@@ -32,7 +32,6 @@ class Model:
     Attributes:
         x: x[g][s], whether group g is in slot s.
         z: the maximum load, in units.
-        scale: units a second.
     """
 
     def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:

@@ -81,7 +81,6 @@ class Family:
     """A set of ideals in the order of their work; indices are places in `ideals`.
 
     Args:
-        q: the quotient they belong to.
         ideals: bits of integers, the empty and the full one among them.
         ceiling: seconds; stages of a greater load may be left out. What takes longer alone is kept out of the sums, of
             which loads are differences.

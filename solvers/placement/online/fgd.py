@@ -20,12 +20,7 @@ CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of task and how often each comes.
-
-    Attributes:
-        needs: the kinds.
-        share: float64 (len(needs),), of all tasks, those without GPUs too; of no tasks, no kinds.
-    """
+    """Kinds of task and the share of each, float64, of all tasks, those without GPUs too; of no tasks, no kinds."""
 
     needs: tuple[Need, ...]
     share: FloatArray
@@ -163,11 +158,7 @@ class Gradient(Scored):
 def successors(free: Long, wanted: Need) -> tuple[Long, Long | None]:
     """Return the ways a task fits nodes: rows of `free` and, if it shares a GPU, the column of that GPU.
 
-    GPUs of a node with as much free are one way.
-
-    Args:
-        free: int64 (k, g), free shares, descending; the task fits each row.
-        wanted: what the task needs.
+    GPUs of a node with as much free are one way. `free`: int64 (k, g), descending; the task fits each row.
     """
     if wanted.whole or not wanted.grants:
         return np.arange(len(free)), None

@@ -36,10 +36,6 @@ class LeastInterference:
     cheapest node that holds the gang is taken, of equals the fullest; a larger gang goes into one rack if one holds it,
     on few nodes or on cheap ones. A decision takes no random number.
 
-    Args:
-        fleet: the nodes, empty at first.
-        speeds: which models slow which down.
-
     Attributes:
         recent: the weights of the jobs that came last.
     """
@@ -85,8 +81,6 @@ def cheapest(room: Vacancy, degree: int, cost: FloatArray, node: float) -> dict[
     Of equally cheap nodes the fullest is taken; in a rack few nodes or cheap ones.
 
     Args:
-        room: what each node can take.
-        degree: workers, no more than the room has in all.
         cost: of being on each node, float64 (m,).
         node: what each node costs on top where several are taken.
     """

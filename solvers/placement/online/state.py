@@ -33,11 +33,7 @@ LOG = 50_000
 
 
 class ChangeLog:
-    """What has changed, in this order, so that who keeps a view looks again at little; who reads too late, at all.
-
-    Attributes:
-        end: how many changes there were.
-    """
+    """What has changed, in order, so that who keeps a view looks again at little; who reads too late, at all."""
 
     __slots__ = ("_entries", "_forgotten", "end")
 
@@ -169,7 +165,6 @@ class State:
     from one slot to another and notes both in `log`, from which indices learn what to score anew.
 
     Attributes:
-        fleet: the nodes.
         share: int64 (m, g), free share of each GPU in units of 1/`units.GPU`; -1 where there is no GPU.
         slot_of: int64 (m,), the slot of each node; -1 for nodes that are not usable.
         hardware: int64 (m,), the hardware of each slot: its row in `specs`.
@@ -182,12 +177,7 @@ class State:
     """
 
     def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
-        """Begin with an empty cluster.
-
-        Args:
-            fleet: the nodes. Those not usable get no task.
-            kinds: tell nodes apart by the kinds of GPU request on them, which `gpu_clustering` needs.
-        """
+        """Begin with an empty cluster; `kinds` tells nodes apart by the GPU requests on them, for `gpu_clustering`."""
         self.fleet, self.kinds = fleet, kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
@@ -231,11 +221,7 @@ class State:
         return tuple(found.tolist())
 
     def add(self, node: int, task: Task, gpus: Sequence[int]) -> None:
-        """Put a task on a node.
-
-        Raises:
-            InstanceError: if the node is not usable, lacks something, or the GPUs are not those the task asks for.
-        """
+        """Put a task on a node."""
         wanted = need(task)
         slot = int(self.slot_of[node])
         if slot < 0:
@@ -253,11 +239,7 @@ class State:
         self._change(node, wanted, gpus, -1)
 
     def remove(self, node: int, task: Task, gpus: Sequence[int]) -> None:
-        """Take a task off the node where `add` put it.
-
-        Raises:
-            InstanceError: if the node would then have more free than it has.
-        """
+        """Take a task off the node where `add` put it."""
         wanted = need(task)
         slot = int(self.slot_of[node])
         over = slot < 0 or self.cpu[slot] + wanted.cpu > self._node_cpu[node]

@@ -146,7 +146,6 @@ def price(given: Given, now: Placement, job: int, rows: Ints2, count: int, limit
 
 @lean
 def _tried(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> float:
-    """Return what the batch costs more, by putting the job there and taking it off again."""
     total = 0.0
     for row in range(count):
         total -= now.fragment[rows[row, 0]]
