@@ -55,11 +55,7 @@ class DegreeOptions:
         return np.asarray(self.duration[self.first[job] : self.first[job + 1]])
 
     def entry(self, job: int, degree: int) -> int:
-        """Return the entry of a job at a degree.
-
-        Raises:
-            InstanceError: if the job does not have it.
-        """
+        """Return the entry of a job at a degree."""
         degrees = self.degrees(job)
         at = int(np.searchsorted(degrees, degree))
         if at == len(degrees) or degrees[at] != degree:
@@ -78,12 +74,7 @@ class DegreeOptions:
         The degree that the trace gives keeps its duration, and is on the options.
 
         Args:
-            workload: the jobs.
-            degrees: on offer to every job.
             overhead: c, from 0 (ideal) up.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
         """
         for i, degree in enumerate(degrees):
             require_number(degree, f"degrees[{i}]", positive=True, whole=True)

@@ -28,7 +28,6 @@ class Outcome:
     A job on several nodes, or holding several GPUs that are told apart, has a row for each over the same time.
 
     Attributes:
-        workload: the jobs.
         room: GPUs of each node, int32 (m,).
         start, finish: seconds, float64 (n,): when the job first ran and when it was done; infinite if it was rejected.
         row_job: int32 (r,).
@@ -41,7 +40,6 @@ class Outcome:
         down_node, down_start, down_end: when nodes were down, int32 and float64 (f,); the end may be infinite.
         cost: seconds to restore a job that has run before.
         interval: seconds between checkpoints; after a failure a job resumes from the last one since it started.
-        options: the degrees of the jobs, `None` if they run as submitted.
         beside: cores and bytes of memory of each node, float64 (m, 2); no rows where they are not counted.
     """
 
@@ -90,9 +88,6 @@ class Outcome:
 
         On a part smaller than its gang a job takes longer in proportion, on a larger one it is no faster; if it has
         degrees to choose from, it takes the one that is best for that part.
-
-        Args:
-            parts: into how many equal parts the cluster is cut for each of these jobs, float64 (a,).
         """
         work, ran, part = self.workload, self.admitted, self.n_gpus / parts
         if self.options is None:

@@ -219,7 +219,7 @@ class Run:
         return self.stop_reason is not None
 
     def offer(self, plan: Answer, by: str) -> bool:
-        """Verify `plan` and keep it if it is the best; return whether it is. An infeasible plan is a defect of `by`."""
+        """Verify `plan` and keep it if it is the best; return whether it is; `AssertionError` if it is infeasible."""
         verdict = verify(self.problem, plan)
         if verdict.objective is None:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")

@@ -24,7 +24,6 @@ class ClusterState:
     """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
 
     Attributes:
-        now: seconds.
         changes: how often nodes have failed or come up.
         free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
         unit: what a job needs of them for each GPU, float64 (n, R).
@@ -235,7 +234,6 @@ class ClusterState:
         self.ok[:, node] = self._suits[:, node]
 
     def _speed(self, job: int) -> float:
-        """Return the rate of a job alone at its degree."""
         at, degree = int(self.options.first[job]), int(self.degree[job])
         if self.options.gpus[at] != degree:
             at = self.options.entry(job, degree)
@@ -306,7 +304,6 @@ class ClusterState:
 
 
 def _needs(workload: Workload, fleet: Fleet) -> tuple[FloatArray, FloatArray]:
-    """Return what jobs need for each GPU, (n, R), and what nodes have, (m, R)."""
     cpu, memory = np.asarray(workload.cpu), np.asarray(workload.memory)
     unit, whole = [np.ones(workload.n_jobs)], [fleet.gpus.astype(float)]
     if cpu.any() or memory.any():

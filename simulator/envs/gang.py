@@ -18,9 +18,6 @@ class Gang:
     the rest can be placed too: what the others can take does not change, and it was enough.
 
     Args:
-        state: of the engine.
-        job: that waits.
-        degree: its GPUs.
         single: a node takes one GPU at a time; not if jobs are consolidated.
 
     Attributes:
@@ -73,7 +70,6 @@ class Gang:
         return Rows.whole([(node, int(self.staged[node])) for node in self._order])
 
     def _count(self) -> Long:
-        """Return for how many GPUs of the job each node has room."""
         free, unit = self._s.free, self._s.unit[self.job]
         able = free[:, 0].astype(np.int64)
         for r in range(1, free.shape[1]):

@@ -39,7 +39,6 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     Args:
         fleet: the nodes; by default 2 racks of 4 nodes of 4 GPUs, as TopDRL's.
         cases: what episodes are made of; by default 30 jobs of 1 to 8 GPUs at a load of 0.9.
-        scheduler: makes the other decisions.
         speeds: the cost model, by which jobs slow one another down, or what gangs pay for being apart; none by default.
         reward: what is paid, by default minus the increase of the sum of JCT.
         horizon: seconds; longer times are shown as this.
@@ -79,12 +78,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: of all cases from here on.
-            options: ``{"case": case}`` plays that `Case` instead of drawing one.
-        """
+        """Begin an episode; `seed` is of all cases from here on, ``{"case": case}`` plays that `Case` instead."""
         super().reset(seed=seed)
         case = (options or {}).get("case")
         case = self._cases(self.np_random) if case is None else case

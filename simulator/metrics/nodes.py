@@ -90,9 +90,6 @@ def communication(outcome: Outcome, fleet: Fleet, parts: Spans | None = None) ->
     """Return the mean communication cost of a running job: TopDRL's, weighted by the time that it is paid.
 
     None if GPUs were only counted.
-
-    Raises:
-        InstanceError: if `fleet` has another number of nodes.
     """
     if (outcome.row_node < 0).any():
         return None

@@ -62,15 +62,7 @@ class Metrics:
 
 
 def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
-    """Return the figures of `outcome`; of no job, if all were rejected, they are 0.
-
-    Args:
-        outcome: a schedule.
-        fleet: its nodes, for their network.
-
-    Raises:
-        InstanceError: if `fleet` has another number of nodes.
-    """
+    """Return the figures of `outcome`; of no job, if all were rejected, they are 0. `fleet` is for the network."""
     work, ran = outcome.workload, outcome.admitted
     jobs = int(np.count_nonzero(ran))
     if not jobs:

@@ -132,9 +132,6 @@ def run(  # noqa: PLR0912, one loop read from top to bottom
     Args:
         submit: seconds, float64 (n,).
         arrivals: the jobs by submit time, int64 (n,).
-        lines: the queue.
-        levels: the nodes by what is free.
-        gangs, nodes: the jobs and the cluster, whose nodes are equal.
         discipline: `HEAD`, `OVERTAKE` or `EASY`.
     """
     n = len(submit)

@@ -165,7 +165,7 @@ class NodesView:
 
 
 def scored(make: Callable[[Batch], Scored]) -> Policy:
-    """Return the policy for gangs that gives each worker the node with the least score; `make` is called once a batch."""
+    """Return the policy for gangs that gives each worker the node with the least score, of one `make` a batch."""
     known: WeakKeyDictionary[Batch, tuple[NodesView, Scored]] = WeakKeyDictionary()
 
     def policy(offer: Offer, degree: int) -> dict[int, int]:

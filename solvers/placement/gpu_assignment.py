@@ -140,7 +140,7 @@ def rows_of(batch: Batch, plan: PlacementPlan) -> list[Rows]:
 
 
 def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
-    """Return the plan of these rows: shares on the first GPUs of a node, packed by `shared` as by `pack`, then whole ones."""
+    """Return the plan of these rows: shares on the first GPUs of a node, as `shared` packs them, then whole ones."""
     flat = [(node, j, w, p) for j, row in enumerate(rows) for node, (w, p) in row.items()]
     flat.sort()
     cuts = [0, *(i for i, (a, b) in enumerate(pairwise(flat), 1) if a[0] != b[0]), len(flat)]

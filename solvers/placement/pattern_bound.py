@@ -214,7 +214,7 @@ class PatternBound:
                 price = self._generate(price)
 
     def _generate(self, price: FloatArray | None) -> FloatArray:
-        """Generate patterns until the bound is that of the linear programme or the run has stopped; return the best prices."""
+        """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
         if price is None:
             price, node = self._centre()
         else:

@@ -130,7 +130,7 @@ class Layer(NamedTuple):
 
 
 class Search:
-    """The search over starts for one set of prices; `best`: option, -1 for left out, and start of each job; `value`: cost."""
+    """The search over starts for one set of prices; `best`: options (-1: left out) and starts; `value`: their cost."""
 
     def __init__(self, run: Run, p: Prepared, prices: Prices) -> None:
         self._run, self._p, self._prices = run, p, prices

@@ -67,7 +67,7 @@ class Units:
         return found
 
     def ends(self, plan: StagesPlan) -> list[int]:
-        """Return the ideals that the stages of a plan end at, as bits; a merged unit is in the stage of its first op."""
+        """Return the ideals that the stages of a plan end at, as bits; merged units end where their first op does."""
         stage = plan.stage[np.unique(self.order.group_of, return_index=True)[1]].tolist()
         count = len(plan.degree)
         return [sum(1 << g for g, s in enumerate(stage) if s <= end) for end in range(count)]

@@ -85,7 +85,7 @@ class Quotient:
         return before, after
 
     def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
-        """Return the plan in which stage s is a device of type t with the groups listed: [(t, groups), ...], none empty."""
+        """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
         cluster = self.problem.cluster
         free = [np.flatnonzero(cluster.type_of == t).tolist() for t in range(len(cluster.device_types))]
         device, stage = np.full(self.n_groups, -1, dtype=np.int32), np.full(self.n_groups, -1, dtype=np.int32)

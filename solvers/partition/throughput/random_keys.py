@@ -33,7 +33,7 @@ _WIDEN = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline: the load of its busiest device, seconds, and its stages in order, each a type of device and groups."""
+    """The load of the busiest device, seconds, and the stages in order, each a type of device and groups."""
 
     load: float
     stages: Stages

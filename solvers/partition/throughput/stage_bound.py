@@ -66,7 +66,7 @@ def _alone(q: Quotient) -> FloatArray:
 
 
 class Stages:
-    """The sets of groups that a device can have, as cuts of one network; `alone` is the load of each group by itself."""
+    """The sets of groups that a device can have, as cuts of one network; `alone`: the load of each group by itself."""
 
     def __init__(self, q: Quotient) -> None:
         n, nets = q.n_groups, len(q.nets)
@@ -98,7 +98,7 @@ _CLOSE = 0.004
 
 
 def contraction_bounds(q: Quotient, floor: float, ceiling: float, stopped: Callable[[], bool]) -> Iterator[float]:
-    """Yield greater and greater lower bounds on the load of plans of any variant, seconds, from `floor` to `ceiling`."""
+    """Yield greater and greater lower bounds on the load of plans of any variant, seconds, `floor` to `ceiling`."""
     low, high, load = floor, ceiling, ceiling * (1 - OPTIMAL_GAP / 2)
     while load > low and not stopped():
         if refutes(q, load, stopped):

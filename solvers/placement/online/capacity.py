@@ -106,7 +106,7 @@ class Nodes:
 
 
 class Capacity:
-    """The `Vacancy` for one kind of worker: room of nodes, int64 (m,), and sums of each level above, int64 (groups,)."""
+    """The `Vacancy` for one kind of worker: room of nodes, int64 (m,), and sums of each level above, (groups,)."""
 
     def __init__(self, nodes: Nodes, kind: Kind) -> None:
         self.nodes, self.kind = nodes, kind

@@ -87,11 +87,7 @@ class Need:
 
 @lru_cache(maxsize=65_536)
 def need(task: Task) -> Need:
-    """Return what `task` needs; remembered, for a trace repeats few kinds of task.
-
-    Raises:
-        InstanceError: if it sets aside a part of a NIC, which clusters of single tasks do not account for.
-    """
+    """Return what `task` needs; remembered, for a trace repeats few kinds of task."""
     demand: Demand = task.demand
     if demand.nic:
         raise InstanceError("demand.nic", f"{demand.nic!r} is not 0: single tasks set no NIC aside")
