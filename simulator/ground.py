@@ -36,8 +36,7 @@ class Figure:
 def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, shown: Any = None) -> Any:
     """Return a field of a ground that says what it is, for `--help`; its type is bool, int, float or str.
 
-    Args:
-        shown: default of the command, if another.
+    `shown`: default of the command, if another.
     """
     more = {"metavar": metavar} if metavar else {}
     return field(default=default, metadata={"about": about, "many": many, "shown": shown, **more})

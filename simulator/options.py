@@ -71,10 +71,7 @@ class DegreeOptions:
     def scaling(cls, workload: Workload, degrees: Sequence[int], overhead: float = 0.1) -> DegreeOptions:
         """Return options by a law of scaling: d GPUs take (1 + c (d - 1)) / d times as long as one.
 
-        The degree that the trace gives keeps its duration, and is on the options.
-
-        Args:
-            overhead: c, from 0 (ideal) up.
+        The degree that the trace gives keeps its duration, and is on the options. `overhead`: c, from 0 (ideal) up.
         """
         for i, degree in enumerate(degrees):
             require_number(degree, f"degrees[{i}]", positive=True, whole=True)

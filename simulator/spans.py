@@ -123,7 +123,6 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
 
 
 def _broken(o: Outcome, s: Spans, last: np.ndarray) -> np.ndarray:
-    """Return the stints that a failure of one of their nodes ended."""
     if not len(o.down_node):
         return np.zeros(0, dtype=np.int64)
     downs = {(node, time) for node, time in zip(o.down_node.tolist(), o.down_start.tolist(), strict=True)}

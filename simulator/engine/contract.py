@@ -63,7 +63,6 @@ class _Watched:
         self._said: dict[int, tuple[float, float]] = {}
 
     def select(self, view: View, jobs: Long) -> FloatArray:
-        """Return what the policy says, or submit times if it leaves that to others."""
         for name in ("waiting", "running", "degree", "rate", "up", "rank"):
             assert not getattr(view, name).flags.writeable, f"view.{name} can be written to"
         if not hasattr(self._part, "select"):

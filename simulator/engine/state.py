@@ -288,7 +288,6 @@ class ClusterState:
         self.running.remove(job)
 
     def _unmoved(self, job: int) -> bool:
-        """Take a stop back if the job is where it was."""
         (first, count, degree, *rest), _ = self._stopped[job]
         old = slice(first, first + count)
         before = Rows(self.log.node[old], self.log.gpus[old], self.log.gpu[old])

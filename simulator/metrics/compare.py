@@ -42,8 +42,7 @@ class Row:
 def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIGURES) -> tuple[Row, ...]:
     """Return a row for each policy and figure, policy by policy; figures that some run does not have are left out.
 
-    Args:
-        found: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
+    `found`: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
     """
     counts = {name: len(runs) for name, runs in found.items()}
     if not counts or 0 in counts.values():

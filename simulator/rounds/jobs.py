@@ -33,8 +33,7 @@ STEPS = 1000
 class RoundsCluster:
     """GPUs by type; each type's GPUs are numbered on from the type before it.
 
-    Attributes:
-        types: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
+    `types`: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
     """
 
     types: tuple[str, ...]

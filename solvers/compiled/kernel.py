@@ -130,7 +130,6 @@ class _Codegen:
 class _Linked(JITCodeLibrary):
     @property
     def codegen(self) -> Any:
-        """The code generator."""
         return _Codegen(self._codegen)
 
     def _optimize_final_module(self) -> None:
@@ -141,7 +140,6 @@ class _Linked(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Return that there is no such function."""
         self._ensure_finalized()
         return 0
 
@@ -190,7 +188,6 @@ class _Fields(AttributeTemplate):
     key = Reference
 
     def generic_resolve(self, reference: Reference, name: str) -> Any:  # type: ignore[override]
-        """Return the type of a field, `None` if there is none of that name."""
         fields = reference.of.fields
         if name not in fields:
             return None

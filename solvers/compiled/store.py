@@ -31,7 +31,6 @@ class Store:
 
     @cached_property
     def _places(self) -> list[Any]:
-        """Where code is looked for; it is written to the first."""
         found = []
         for place in places():
             files = _Files(self._kernel.py_func)

@@ -117,8 +117,7 @@ def edge(limit: float, total: float, terms: int, *, generous: bool) -> float:
 def whole(memory: FloatArray, limit: float, ops: int) -> Sizes:
     """Return sizes and room in whole numbers such that whatever the verifier accepts is accepted.
 
-    Args:
-        limit: bytes of a device, infinite if unlimited.
+    `limit`: bytes of a device, infinite if unlimited.
     """
     room = most(limit, ops)
     barred = memory > room
@@ -143,8 +142,7 @@ def in_units(amounts: FloatArray, room: float) -> tuple[NDArray[np.int64], int]:
 class Covers:
     """Groups that do not go together, learnt from the plans of a model that the verifier refused.
 
-    Attributes:
-        found: bytes of a device, and groups that no device of at most so many holds together.
+    `found`: bytes of a device, and groups that no device of at most so many holds together.
     """
 
     found: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)

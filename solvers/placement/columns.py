@@ -33,10 +33,7 @@ class Master:
     """Minimise sum of cost_t x_t: the patterns x_t hold the parts of all gangs, on no more nodes than there are.
 
     Servers of a gang that are on none of its workers' nodes are anywhere, at no cost. A family that may be left out
-    pays its value.
-
-    Args:
-        high: what a gang that is left out costs where that is not allowed.
+    pays its value. `high`: what a gang that is left out costs where that is not allowed.
     """
 
     def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:

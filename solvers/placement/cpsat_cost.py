@@ -182,7 +182,6 @@ class Cost:
             self.gangs.append(gangs)
 
     def _syncs(self) -> None:
-        """(S) Synchronisation by collective."""
         for j in self.jobs:
             if not self.tick[j] or not self.batch.gradient[j]:
                 continue
@@ -196,7 +195,6 @@ class Cost:
         return each + sum(floor(each * duty) * x for duty, x in self._others(j, level, a))
 
     def _moved(self, j: int, level: int, a: int, through: Any, each: int) -> Any:
-        """Return the same for `through` units of `each`."""
         most = 2 * self.batch.jobs[j].servers * self.most[j]
         if self.batch.even:
             return each * self._product(through, self.gangs[level][a], most, len(self.jobs))

@@ -116,7 +116,6 @@ class _Search:
             self.rows, self.cost = state.snapshot(), now
 
     def take(self, rows: list[Rows], cost: float) -> bool:
-        """Keep a placement and offer it if it is the best so far; return whether it is."""
         if not cost < self.cost * (1 - 1e-9):
             return False
         plan = plan_of(self.batch, rows)

@@ -324,9 +324,6 @@ def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple
 
 
 def _phases(batch: Batch, j: int, degree: int, size: float) -> float:
-    """Return the bytes of the phases among nodes, racks, ... that a split gang sends through its NICs at least.
-
-    A ring of n members costs 2 (n - 1) / n; two phases of n and m no less than one of n m.
-    """
+    """Return the bytes of the phases that a split gang sends through NICs at least; two of n and m no less than n m."""
     room = int(batch.room[j].max(initial=1))
     return ring_bytes(max(2, -(-degree // max(1, room))), size)

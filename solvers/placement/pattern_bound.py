@@ -118,8 +118,7 @@ class NodeKind:
 def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
     """Return the kinds of nodes that may hold a job of the families.
 
-    Args:
-        known: whether it counts who stays on a node, which is then a kind of its own; else how many GPUs they leave.
+    `known`: whether it counts who stays on a node, which is then a kind of its own; else how many GPUs they leave.
     """
     same, many = merged_kinds(batch), np.array([len(jobs) for jobs in families])
     lead = [jobs[0] for jobs in families]
@@ -174,11 +173,7 @@ def bounds(run: Run, batch: Batch) -> None:
 
 
 class PatternBound:
-    """The linear programme over patterns of families, and its prices.
-
-    Attributes:
-        bound: the best bound so far.
-    """
+    """The linear programme over patterns of families, and its prices. `bound`: the best bound so far."""
 
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch, self.bound = run, batch, -np.inf

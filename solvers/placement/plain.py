@@ -101,7 +101,6 @@ class _Gangs:
                     row(self.here[i][n] + self.here[j][n], 1)
 
     def _resources(self) -> None:
-        """Hold no more of GPUs, cores, memory and NIC than a node has."""
         fleet = self.problem.fleet
         for field, has in (("gpu", fleet.gpus), ("cpu", fleet.cpu), ("memory", fleet.memory), ("nic", fleet.nic)):
             for n in self.N:
@@ -146,7 +145,6 @@ class _Gangs:
                         self.model.row(self.here[j][n], inside[a])
 
     def _sync(self) -> None:
-        """s[j] by its collective."""
         for j, job in enumerate(self.jobs):
             if job.collective == "ps":
                 self._servers(j)
@@ -218,7 +216,6 @@ class _Gangs:
         return found
 
     def _cost(self, j: int, seconds: float) -> Any:
-        """Return what seconds of a step of j cost, as a number of the model."""
         return self.model.units(self.price[j] * seconds)
 
     def _shared(self, j: int, size: float, level: int, a: int) -> Any:
@@ -227,7 +224,6 @@ class _Gangs:
         return self._cost(j, each) + sum(others)
 
     def _others(self, level: int, a: int, j: int) -> Iterator[tuple[int, Any]]:
-        """Yield the other jobs that may cross the link of a member, and whether they do."""
         return ((i, self.cross[level][i][a]) for i in self.J if i != j and a in self.cross[level][i])
 
     def _several(self, j: int) -> list[Any]:
@@ -256,7 +252,6 @@ class _Gangs:
         return sum(terms)
 
     def _plan(self, value: Any) -> PlacementPlan:
-        """Return the plan of a solution; GPUs of a node are given out in order."""
         tasks = [(j, n, *(round(value(x[j][n])) for x in (self.w, self.p))) for j in self.J for n in self.N]
         held = [row for row in tasks if row[2] or row[3]]
         used, grants = [0] * len(self.N), []
@@ -276,7 +271,6 @@ def _open(problem: PlacementProblem, j: int) -> list[bool]:
 
 
 def _price(problem: PlacementProblem) -> list[float]:
-    """Return what a second of a step of each job costs: its weight times best rate over workers."""
     return [job.weight * float(b) / job.gang for job, b in zip(problem.jobs, best_rate(problem), strict=True)]
 
 

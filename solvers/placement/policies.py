@@ -41,11 +41,7 @@ class Vacancy(Protocol):
 
 
 class Offer:
-    """The `Vacancy` of a placement under construction.
-
-    Args:
-        room: of its workers, int (m,), to be left as it is.
-    """
+    """The `Vacancy` of a placement under construction. `room`: of its workers, int (m,), to be left as it is."""
 
     def __init__(self, state: PlacementState, job: int, room: IntArray) -> None:
         self.state, self.job, self.room = state, job, room

@@ -37,10 +37,7 @@ def quick(run: Run, batch: Batch) -> None:
 
 
 class _Nodes:
-    """What is free on each node, which only ever gets less: a node that is full for a kind of task stays so.
-
-    Shares of a GPU have it for their own job alone: `together` of its workers on each.
-    """
+    """What is free on each node, which only gets less; shares of a GPU are for `together` workers of one job."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -76,7 +73,6 @@ class _Nodes:
         return bool(self.rows[j]) and self._serve(j)
 
     def shared(self, node: int) -> list[dict[int, int]]:
-        """Return on which GPUs of a node the shares are."""
         items = [(j, self.share[j], self.rows[j][node][0]) for j in sorted(self.at[node]) if self._part(j)]
         held = pack(items, self.batch.problem.fleet.gpus[node].item(), lambda a, b: 0.0)
         assert held is not None, "each has GPUs of its own"
@@ -148,7 +144,6 @@ class _Nodes:
         return count
 
     def _stay(self, j: int, rows: Rows) -> None:
-        """Place job j, which runs, where it is, if it can stay there."""
         for node, (w, p) in rows.items():
             able = self.at[node].isdisjoint(self.batch.apart[j]) and self._count(j, node, self.worker) >= w
             self._use(j, node, w, 0)

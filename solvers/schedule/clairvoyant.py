@@ -34,10 +34,7 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
 
     It bounds every policy on nodes too, since these constrain it more. Up to `PRICED` jobs the bound is that of the
     time-indexed LP or better, and up to `EXACT` jobs the best schedule is searched for; beyond, relaxations that take
-    O(n log n): see `mean_jct_bound` and `makespan_bound`.
-
-    Args:
-        time_limit: seconds for up to `PRICED` jobs.
+    O(n log n): see `mean_jct_bound` and `makespan_bound`. `time_limit`: seconds for up to `PRICED` jobs.
     """
     if goal not in ("mean_jct", "makespan"):
         raise InstanceError("goal", f"{goal!r} is not one of mean_jct, makespan")

@@ -90,7 +90,6 @@ class _Room:
         return [] if self.kind == POOL else held
 
     def back(self) -> None:
-        """Hold again what `free_at` has found to be over."""
         for end, count, held in self.ended:
             for v, amount in held:
                 self.free -= amount

@@ -257,20 +257,16 @@ class _Search:
         self._offered, self._takes = np.inf, 0.0
 
     def late(self) -> bool:
-        """Return whether the time left is what an offer takes."""
         return self._run.stopped or self._run.remaining() < 1.5 * self._takes
 
     def step(self, best: float, hot: FloatArray, draws: FloatArray) -> float:
-        """See `anneal`."""
         return float(anneal(self._walk, best, hot, draws, *self._given))
 
     def restart(self) -> float:
-        """Go back to the best list, and return what it costs."""
         self._walk.order[:], self._walk.wish[:] = self._walk.best_order, self._walk.best_wish
         return self.step(np.inf, np.zeros(0), np.zeros((0, 5)))
 
     def offer(self, best: float) -> None:
-        """Offer the best list unless that was done."""
         if best < self._offered:
             started, self._offered = time.perf_counter(), best
             self._decoder.offer(self._run, "local_search", self._walk.best_order, self._walk.best_wish)

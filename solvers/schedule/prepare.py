@@ -265,7 +265,6 @@ class ShiftedRun(Run):
         self._run.raise_bound(self._run.zero + value - (blur if blur > 1e-12 * abs(value) else 0.0), by)
 
     def _look(self) -> tuple[Any, float | None]:
-        """Return plan and objective, made anew where the run has another plan."""
         run, p = self._run, self._p
         if not p.zero:
             return run.plan, run.objective

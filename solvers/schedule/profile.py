@@ -131,7 +131,6 @@ def occupy(room: Room, node: int, start: float, end: float, need: int) -> None:
 
 @inner
 def _split(room: Room, node: int, at: float) -> int:
-    """Return the index of the break point at `at`, made if there is none."""
     times, free, n = room.times, room.free, room.count[node]
     low = _at(times, node, n, at)
     if times[node, low] == at:

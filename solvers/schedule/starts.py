@@ -89,7 +89,6 @@ def _ceiling(p: Prepared) -> float:
 
 
 def _end(run: Run, p: Prepared) -> float:
-    """Return when the best schedule known ends, or when all jobs have run one after the other."""
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
         return float(max([p.release.max(), *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))

@@ -135,7 +135,6 @@ class Gandiva:
         return view.now + self.interval if view.together else np.inf
 
     def _expected(self, view: View, job: int, mates: Long) -> FloatArray:
-        """Return what the rates of the job and of each mate would add up to."""
         if not isinstance(view.speeds, SpeedModel):
             return np.ones(len(mates))
         index = {name: k for k, name in enumerate(view.speeds.models)}

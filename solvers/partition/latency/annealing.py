@@ -223,10 +223,7 @@ def _unit(d: LatencyArrays, p: LatencyState, v: int) -> int:
 
 @lean
 def _latency(d: LatencyArrays, p: LatencyState) -> float:
-    """Return when the last call or item on a host is done, infinite if calls wait for one another in a circle.
-
-    A call is a unit, and so is an item on a host: unit S + v for item v.
-    """
+    """Return when the last call or item on a host (unit S + v) is done, infinite if calls wait in a circle."""
     units, slots, last, at = _units(d, p), len(d.kind), 0.0, 0
     size = _ready(d, p)
     while at < size:

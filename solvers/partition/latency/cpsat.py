@@ -34,8 +34,7 @@ def cpsat(run: Run, r: Reduced) -> None:
 class Model:
     """Variables, constraints and objective, a method a constraint.
 
-    Args:
-        covers: what is known not to go together; it learns.
+    `covers`: what is known not to go together; it learns.
     """
 
     def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
@@ -195,7 +194,6 @@ class Model:
             self.model.add_bool_or([~here[g] for g in cover]).only_enforce_if(chosen)
 
     def _symmetry(self) -> None:
-        """(S) calls that hold nothing come last."""
         model = self.model
         self.used = [model.new_bool_var("") for _ in self.calls[:-1]]
         for s, used in enumerate(self.used):

@@ -104,10 +104,7 @@ class Family:
         return seconds
 
     def _needed(self, row: int, under_way: int, capacity: float) -> tuple[FloatArray, FloatArray]:
-        """Return how many units of each ideal are too large alone, and the bytes of the others, float64 (N,) each.
-
-        Bytes are for differences, which would say nothing of the small beside the large.
-        """
+        """Return how many units of each ideal are too large alone, and the bytes of the others, float64 (N,) each."""
         key = row, under_way, capacity
         if key not in self._memory:
             need = self.units.once[row] + under_way * self.units.kept[row]
@@ -197,8 +194,7 @@ def thinned(
 def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[Family]:
     """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
 
-    Args:
-        ends: bits of integers, in the order of the pipeline, the last one full.
+    `ends`: bits of integers, in the order of the pipeline, the last one full.
     """
     # a linear extension through all of them: the steps of each stage in the order of the plain one
     plain = linear_extension(units.order)

@@ -214,7 +214,6 @@ class _Stages:
                     model.row(total, model.share(1.0), on_row, b)
 
     def _chosen(self, s: int) -> Iterator[tuple[Way, Any]]:
-        """Yield the ways of a stage, and whether it runs so."""
         return zip(self.ways, self.y[s], strict=True)
 
     def _joined(self, s: int, level: int) -> list[Any]:

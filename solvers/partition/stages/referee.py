@@ -106,7 +106,6 @@ class _Costs:
             self.inputs.append(float(sum(sent[u] for u in over)))
 
     def seconds(self, tree: Tree) -> float:
-        """Return the seconds a sample of a plan, infinite if it does not fit."""
         leaves = list(_leaves(tree))
         limit = float(self.problem.capacity()[0]) * (1 + TOLERANCE)
         for i, (replicas, (s, row)) in enumerate(leaves):

@@ -28,8 +28,7 @@ _FEW = 4
 def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
     """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come.
 
-    Args:
-        below: whether to search for the makespan from below first, which raises the bound where little else does.
+    `below`: whether to search for the makespan from below first, which raises the bound where little else does.
     """
 
     def build(covers: Covers) -> Formulation:

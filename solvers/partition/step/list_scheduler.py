@@ -76,9 +76,8 @@ def settle(a: Arrays, s: ListState, g: int, d: int) -> None:
 def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
     """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
 
-    Args:
-        careful: whether only devices count after which best fit still packs the heaviest of the other groups, if there
-            is such a device, and if it packs them with g left out.
+    `careful`: whether only devices count after which best fit still packs the heaviest of the other groups, if there is
+    such a device, and if it packs them with g left out.
     """
     choice, count = s.choice, 0
     for d in range(len(a.room)):
@@ -113,8 +112,7 @@ def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
 def pack(a: Arrays, s: ListState, g: int, d: int, left: Floats) -> bool:
     """Return whether best fit finds room for the heaviest groups without a device but g.
 
-    Args:
-        left: gets the bytes that are left then.
+    `left`: gets the bytes that are left then.
     """
     for x in range(len(left)):
         left[x] = s.left[x]
@@ -169,10 +167,7 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
 
     Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
     takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
-    on this device, and near it, are worth.
-
-    Args:
-        state: an empty one; gets the plan.
+    on this device, and near it, are worth. `state`: an empty one; gets the plan.
     """
     a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
     room, waiting, size, n = s.room, s.waiting, 0, len(a.group)

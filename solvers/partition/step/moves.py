@@ -156,10 +156,7 @@ def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
 
 @lean
 def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
-    """Write up to `size` groups into `edge`, on the device of g and connected with it, g first; return how many.
-
-    Behind the ball in `edge` is what it may grow by, of which one is drawn each time.
-    """
+    """Write up to `size` connected groups on the device of g, g first, into `edge`, then their rim; return how many."""
     s.tally[1] += 1
     mark, here = s.tally[1], s.where[g]
     s.edge[0], s.seen[g] = g, mark
@@ -181,10 +178,7 @@ def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
 
 @lean
 def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
-    """Bring groups back from `there` until it fits; return whether that worked, else take everything back.
-
-    Those with the most neighbours on the other side go first.
-    """
+    """Bring groups back from `there` until it fits, most neighbours on the other side first; else undo everything."""
     moved = s.tally[0]
     if s.left[there] < 0.0:
         for g in range(len(s.where)):
@@ -258,10 +252,7 @@ def choose(a: Arrays, s: Annealing) -> bool:
 
 @lean
 def _promise(a: Arrays, s: Annealing) -> float:
-    """Return how much delay a move takes off critical edges and, where links are shared, off all edges.
-
-    Between two groups that move, together or against one another, delays stay as they are.
-    """
+    """Return the delay a move takes off critical edges and, where links are shared, all; none between groups moved."""
     device, shared, critical, total = s.room.device, len(s.room.links.busy) > 0, 0.0, 0.0
     s.tally[1] += 1
     mark = s.tally[1]

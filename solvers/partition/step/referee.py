@@ -56,7 +56,6 @@ def _tasks(problem: StepProblem, device: IntArray) -> tuple[list[_Task], list[di
 
 
 def _best_order(tasks: list[_Task], delays: list[dict[int, float]], best: float) -> float:
-    """Return the least makespan of all orders, or `best` if none is below it."""
     end: dict[int, float] = {}
     free: dict[int, float] = {}
 

@@ -90,9 +90,8 @@ def _serial(p: Prepared, parts: Series) -> FloatArray:
 def _cheapest(p: Prepared, parts: Series, costs: FloatArray, server: IntArray) -> tuple[float, list[int]]:
     """Return the least time of the series in seconds, and the row of `costs` that each unit takes.
 
-    Args:
-        costs: least seconds of each unit on one device, on several, and on several servers; two rows if servers do not
-            matter; float64 (2 or 3, S).
+    `costs`: least seconds of each unit on one device, on several, and on several servers; two rows if servers do not
+    matter; float64 (2 or 3, S).
     """
     count, servers_matter = costs.shape[1], len(costs) == 3
     # rows: the joint at which the present server begins; columns: the joint at which the present device does

@@ -55,11 +55,7 @@ links are shared. With what is joined by device there is less to choose, so that
 
 
 class Basis(NamedTuple):
-    """What the settings of a problem multiply.
-
-    Attributes:
-        ops: float64 (n, U), see `URGENCY`.
-    """
+    """What the settings of a problem multiply: `ops`, float64 (n, U), see `URGENCY`, and `edges`, float64 (m, 2)."""
 
     ops: FloatArray
     edges: FloatArray

@@ -91,10 +91,7 @@ def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
     """Return when all that op v reads, sorted by `sort_reads`, is on device d, seconds.
 
     With contention an output that has not been sent there yet goes when the links of its way are free, what is made
-    first before the rest.
-
-    Args:
-        book: whether the links are taken, or it is only asked.
+    first before the rest. `book`: whether the links are taken, or it is only asked.
     """
     ready, links = 0.0, room.links
     begin, end = a.before_first[v], a.before_first[v + 1]

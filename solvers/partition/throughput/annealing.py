@@ -246,7 +246,6 @@ class _Search:
         return state_of(self.data, stage, kind)
 
     def plan(self) -> PartitionPlan:
-        """Return the best plan."""
         return self.q.plan((int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind))
 
     def _offer(self) -> None:

@@ -50,11 +50,9 @@ class _State:
 
 
 def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
-    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none. `TimeoutError`
-    if `stopped` before that is known.
+    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
 
-    Raises:
-        TimeoutError: if `stopped` turned true before that was known.
+    `stopped` before that is known raises `TimeoutError`.
     """
     return _Recurrence(family, threshold * (1 - STRICT)).run(stopped)
 

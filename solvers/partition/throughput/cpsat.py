@@ -188,7 +188,6 @@ class Model:
                 self.model.add_hint(x, s == slots[g])
 
     def _slots_of(self, plan: PartitionPlan) -> list[int]:
-        """Return the slot of each group in `plan`, devices renamed so that (S) holds."""
         q = self.q
         first = np.unique(q.group_of, return_index=True)[1]
         if self.contiguous:

@@ -165,7 +165,6 @@ class _Model:
                 self.x[g][s].upBound = 0
 
     def solve(self) -> None:
-        """Solve, offer the plan and record the bound."""
         minimise_lp(self.run, self.lp, self.ceiling, self.plan)
 
     def plan(self) -> PartitionPlan | None:

@@ -34,10 +34,7 @@ class LeastInterference:
     The sum over the jobs on a node of what each of the two adds to the compute of the other, each by its weight; a node
     that nobody is on costs the mean weight of recent jobs instead, so that it is left to those that need it. The
     cheapest node that holds the gang is taken, of equals the fullest; a larger gang goes into one rack if one holds it,
-    on few nodes or on cheap ones. A decision takes no random number.
-
-    Attributes:
-        recent: the weights of the jobs that came last.
+    on few nodes or on cheap ones. A decision takes no random number. `recent`: the weights of the jobs that came last.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:

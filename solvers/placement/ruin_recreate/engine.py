@@ -30,11 +30,7 @@ _HERE = 64
 class RuinRecreate:
     """Places the jobs of one batch by insertion, and improves placements of it.
 
-    Args:
-        until: ends whatever is done early once it says so.
-
-    Attributes:
-        failed: the job for which `insert` found no place.
+    `until`: ends whatever is done early once it says so. `failed`: the job for which `insert` found no place.
     """
 
     def __init__(self, batch: Batch, until: Callable[[], bool] = lambda: False) -> None:

@@ -139,7 +139,6 @@ def _dislike(given: Given, job: int, other: int) -> float:
 
 @lean
 def _meetings(given: Given, now: Placement, node: int, count: int, used: int) -> None:
-    """Note what jobs that have a GPU in common do to each other besides."""
     for place in range(count):
         for other in range(place):
             met = False

@@ -215,7 +215,6 @@ def _delayed(given: Given, now: Placement, job: int, changed: int) -> int:
 
 @lean
 def _more(given: Given, now: Placement, changed: int) -> float:
-    """Return what those that are noted cost more."""
     total = 0.0
     for at in range(changed):
         job = now.changed[at]
