@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gangplan.instances.errors import InstanceError, unknown
 
 from .kernels import Kernels
 from .run import Run
-
-if TYPE_CHECKING:
-    from gangplan.instances.verify import Problem
 
 CPSAT = "ortools.sat.python.cp_model"
 """What all methods with CP-SAT load."""
@@ -158,8 +155,3 @@ def suite(objective: str) -> Suite:
         raise InstanceError("objective", unknown(objective, _HOME))
     found: Suite = import_module(_HOME[objective]).SUITE
     return found
-
-
-def suite_of(problem: Problem) -> Suite:
-    """Return the suite that solves `problem`."""
-    return suite(problem.objective)
