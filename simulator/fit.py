@@ -50,12 +50,7 @@ class Nodes(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What running jobs hold: the rows ``first[j]`` up to ``first[j] + count[j]`` are those of job j.
-
-    Attributes:
-        first, count: int64 (n,).
-        node, gpus: int64 (rows,).
-    """
+    """What running jobs hold: rows ``first[j]`` up to ``first[j] + count[j]``, node and GPUs, are those of job j."""
 
     first: Ints
     count: Ints

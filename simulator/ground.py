@@ -167,11 +167,6 @@ def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, t
 
     Args:
         seeds: two or more of it.
-        time_limit: seconds for a bound.
-
-    Raises:
-        AssertionError: saying what is wrong.
-        RuntimeError: if an outcome does not hold.
     """
     ground, again = make(), make()
     first, drawn = next(iter(ground.figures)), [make().draw(seed) for seed in seeds]

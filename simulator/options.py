@@ -17,7 +17,6 @@ class DegreeOptions:
     """The degrees of n jobs, one after the other; job j has the entries first[j] up to first[j + 1].
 
     Attributes:
-        first: int32 (n + 1,).
         gpus: the degrees, int32 (e,), ascending within a job.
         duration: seconds that the job takes at each of them, float64 (e,).
     """

@@ -30,11 +30,8 @@ class Outcome:
     Attributes:
         room: GPUs of each node, int32 (m,).
         start, finish: seconds, float64 (n,): when the job first ran and when it was done; infinite if it was rejected.
-        row_job: int32 (r,).
-        row_node: int32 (r,); -1 if GPUs were only counted.
-        row_gpu: int32 (r,), which GPU of the node; -1 if they are not told apart.
-        row_gpus: int32 (r,), how many.
-        row_share: of each of them, float64 (r,).
+        row_node, row_gpu: int32 (r,); -1 if GPUs were only counted, or are not told apart.
+        row_gpus, row_share: how many, int32 (r,), and the share of each of them, float64 (r,).
         row_start, row_end: seconds, float64 (r,).
         row_rate: seconds of `workload.duration` that the job gets on in a second, float64 (r,); 0 while it is restored.
         down_node, down_start, down_end: when nodes were down, int32 and float64 (f,); the end may be infinite.

@@ -35,7 +35,6 @@ class Saturation:
         marks: requested GPUs as shares of the cluster's, ascending.
         ratio: allocated GPUs as a share of the cluster's when so much has arrived, float64 (len(marks),).
         dropped: those that fitted nowhere.
-        state: the cluster at the end.
     """
 
     marks: tuple[float, ...]

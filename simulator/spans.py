@@ -23,7 +23,6 @@ class Spans:
     Attributes:
         row: rows in the order of their spans, int64 (r,).
         first: where the rows of each span begin in `row`, int64 (s,).
-        job: int64 (s,).
         start, end, rate: float64 (s,).
         gpus: GPUs held, int64 (s,).
         opens: whether the span begins a stint: the job did not hold the same GPUs just before, bool (s,).

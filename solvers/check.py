@@ -20,9 +20,6 @@ def check_solver(method: Method, objective: str = "throughput", *, problems: int
     than the optimum and no bound above it; only problems without a plan are called infeasible; an exact method proves
     its answer; one seed and one worker give the same trace twice; a run that is told to stop, or has no time, gets no
     further plan.
-
-    Raises:
-        AssertionError: saying what is wrong, in which variant and on which seed of the suite's `random_problem`.
     """
     require_kind(method, "method", (Method,))
     tools = suite(objective)

@@ -156,9 +156,7 @@ class Run:
     when `stopped` turns true. Plans that fail the verifier are refused, whoever made them.
 
     Args:
-        problem: what is solved.
         time_limit: seconds from `started`; everything counts.
-        workers: threads a method may use.
         gap: relative gap at which a plan is good enough.
         started: `time.perf_counter()` at the user's call.
     """

@@ -25,9 +25,6 @@ def check_policy(make: Callable[[], Any], *, traces: int = 8) -> None:
     Checked: every schedule passes the check (the engine sees to that, and to what `place` and `select` return); every
     job is done, unless the policy admits; two runs decide alike; the numbers of a policy that calls itself ``steady``
     stay as they are while jobs wait; what the view shows cannot be written to.
-
-    Raises:
-        AssertionError: saying what is wrong and on which trace.
     """
     policy = make()
     missing = [name for name in DECISIONS if hasattr(policy, name) and not callable(getattr(policy, name))]

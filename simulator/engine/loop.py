@@ -109,7 +109,6 @@ class Loop:
                 self._left -= 1
 
     def _alarm(self, now: float) -> float:
-        """Return when to look again though nothing happens."""
         if self._wake is None:
             return np.inf
         alarm = converted(self._wake.wake(self.view), float, "wake")

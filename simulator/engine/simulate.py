@@ -60,10 +60,6 @@ def simulate(
         checkpoint_interval: seconds between the checkpoints of a job since it last started; by default progress is
             saved only when it is stopped on purpose.
         progress: called now and then with the share of the jobs that are done.
-
-    Raises:
-        InstanceError: if an argument is wrong, a job never fits, or a policy breaks its contract or leaves jobs waiting
-            for good.
     """
     loop = prepare(workload, fleet, scheduler, options, speeds, outages, preempt_cost, checkpoint_interval, progress)
     with asking():
@@ -211,7 +207,6 @@ def simulate_named(
         degrees: on offer to every job besides its own; durations by `DegreeOptions.scaling` with `overhead`.
         cpu, memory: cores and bytes of each node; by default they are not counted.
         per_queue: give each queue of the trace a cluster of its own.
-        progress: called now and then with the share of the jobs that are done.
     """
     if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")

@@ -28,14 +28,12 @@ class ClusterState:
         free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
         unit: what a job needs of them for each GPU, float64 (n, R).
         kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
-        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
-        up: nodes that are up, bool (m,).
+        up, ok: nodes that are up, bool (m,), and suit the jobs of a class, bool (classes, m).
         first: the first GPU of each node, int64 (m,).
         idle: GPUs that no job holds which was placed on GPUs told apart, bool (GPUs,).
         degree: GPUs of each job, int64 (n,).
         left: work left at `since`, in seconds of `workload.duration`, float64 (n,).
-        rate: work a second from `ready` on, float64 (n,).
-        end: when running jobs will be done, float64 (n,).
+        rate, end: work a second from `ready` on, and when running jobs will be done, float64 (n,).
         key: by which jobs are ordered, float64 (n,).
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
@@ -246,7 +244,6 @@ class ClusterState:
         heapq.heappush(self._ends, (end, job))
 
     def _cut(self, job: int) -> None:
-        """Write what a running job did so far; it goes on."""
         self.log.times += self._close(job)
         self.since[job] = self.now
 

@@ -23,12 +23,7 @@ from ..outcome import Outcome
 
 
 class Stretch(NamedTuple):
-    """Time between two instants, in which nothing came or went.
-
-    Attributes:
-        waiting, running: jobs that did so all the while, int64.
-        rate: seconds of work that each running job got on in a second, float64.
-    """
+    """Time in which nothing came or went: jobs that waited and ran, and seconds of work a second of each that ran."""
 
     seconds: float
     waiting: Long

@@ -25,10 +25,8 @@ class Lines(NamedTuple):
     """The queue: jobs by size, those of a size in their order.
 
     Attributes:
-        job: in each place, int64 (n,).
-        place: of each job, int64 (n,).
-        rank: of the job in each place, int64 (n,).
-        line: of each job, int64 (n,).
+        job, rank: the job in each place and its rank, int64 (n,).
+        place, line: of each job, int64 (n,).
         size: GPUs of the jobs of each line, ascending, int64 (k,).
         begin: the first place of each line, and n, int64 (k + 1,).
         first: the place of the first job that waits, n if there is none, int64 (k,).

@@ -151,7 +151,6 @@ class Covers:
         """Return whether `plan` fits in memory; if it does not, learn which groups are at fault.
 
         Args:
-            plan: of a model that is right but for memory.
             group_of: the group of each op, -1 for one that has none, int (n,).
         """
         limit, memory = run.problem.capacity(), verify(run.problem, plan).memory

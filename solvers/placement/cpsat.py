@@ -132,7 +132,6 @@ class Fragments:
         self.idle = int(batch.problem.fleet.gpus[n]) - self.plan.whole[n] - sum(self.plan.used[n])
 
     def _fragment(self, n: int, task: Task) -> Any:
-        """Return the fragment of n to a task, in parts of a GPU."""
         model, used, parts = self.model, self.plan.used[n], self.parts
         free = parts * self.idle + sum(parts * x - up for x, up in zip(used, self.up, strict=True))
         fleet = self.batch.problem.fleet

@@ -116,7 +116,6 @@ def _together(problem: PlacementProblem, places: tuple[Where, ...]) -> bool:
 
 
 def _plans(problem: PlacementProblem, places: tuple[Where, ...]) -> Iterator[PlacementPlan]:
-    """Yield a plan for every choice of the pairs of jobs that share GPUs on each node."""
     rows = [(j, node, w, p) for j, where in enumerate(places) for node, (w, p) in enumerate(where) if w or p]
     by_node: dict[int, list[int]] = {}
     for r, (_, node, _, _) in enumerate(rows):

@@ -62,7 +62,6 @@ class _Search:
         return self.run.stopped or self.run.remaining() < _LAST * self.look
 
     def begin(self) -> None:
-        """Start from the best plan there is or from one made by insertion, whichever is better."""
         if self.batch.n_nodes > INSERTED:
             self._descend()
             if not self.engine.holds(self.rows):

@@ -300,7 +300,6 @@ class PatternBound:
         return lp
 
     def _add(self, lp: highspy.Highs, q: int, found: Patterns, pays: FloatArray, node: float) -> int:
-        """Add the patterns of a kind that cost less than their gangs and a node pay; return how many these are."""
         added = 0
         for cost, pattern in zip(found[0].tolist(), found[1], strict=True):
             chosen = tuple(sorted(pattern[pattern >= 0].tolist()))

@@ -275,7 +275,6 @@ def _price(problem: PlacementProblem) -> list[float]:
 
 
 def _worst(problem: PlacementProblem) -> float:
-    """Return a sum of slowdowns that no plan exceeds."""
     kind, fleet, levels = model_of(problem), problem.fleet, problem.fleet.topology.levels
     slowest = 1 / float(fleet.link.min()) + sum(len(problem.jobs) / level.bandwidth for level in levels)
     total, seconds = 0.0, problem.compute()

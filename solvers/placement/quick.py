@@ -60,7 +60,6 @@ class _Nodes:
             self._stay(j, rows)
 
     def place(self, j: int) -> bool:
-        """Place job j, if it is not yet, with as many workers as it may have; return whether it is placed."""
         if self.rows[j]:
             return True
         job = self.batch.jobs[j]

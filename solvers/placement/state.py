@@ -291,7 +291,6 @@ class PlacementState:
         return [*[1.0] * empty, *sorted((max(0.0, 1 - x) for x in held), reverse=True)]
 
     def _sum(self) -> float:
-        """Return the goal afresh: the costs of the jobs, and the fragments of nodes that nobody is on."""
         return sum(self.cost) + (float(self.fragment[self.taken == 0].sum()) if self._measure is not None else 0.0)
 
     def _share_room(self, j: int, node: int) -> int:

@@ -113,7 +113,6 @@ class Base:
 
     Attributes:
         cost: the goal; inf if no list fits all jobs that must run.
-        order: name of the order.
         price: of a GPU-second, in the units of `PRICES`.
         rank: place of each job in the order of starts, float64 (n,).
         penalty: of each option, float64 (o,).

@@ -34,12 +34,7 @@ def rows_of(p: Prepared) -> prepare.Ints:
 
 
 class Decoder:
-    """Builds schedules of lists of one problem, one after the other in the same arrays.
-
-    Attributes:
-        busy: what runs already.
-        made: the schedule built last; the next one overwrites it.
-    """
+    """Builds schedules of lists of one problem, one after the other in the same arrays: the next overwrites `made`."""
 
     def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
         self.p, self.busy = p, idle() if busy is None else busy

@@ -40,8 +40,7 @@ class Walk(NamedTuple):
 
     Attributes:
         order, wish: jobs, and what each is to have, see `profile.serial`, (n,).
-        best_order, best_wish: the same.
-        trial: room for one more order.
+        best_order, best_wish, trial: the same of the best, and room for one more order.
         may_leave: whether a job may be left out, (n,).
         cost, last: before each place of the list and at its end: of those before it, and when the last of them ends,
             (n + 1,).

@@ -193,7 +193,6 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) ->
     mean comes near a solution of the time-indexed LP.
 
     Args:
-        run: its plan says what GPUs cost about, and how far the bound can be.
         tell: is given the best prices, with the means, every few steps.
     """
     best: Prices | None = None
@@ -253,7 +252,6 @@ class _Level:
         return True
 
     def ascend(self, tell: Callable[[Prices], None], most: int) -> Prices:
-        """Go up in at most so many steps, and return the best prices."""
         run, over = self._run, self._used - self._room
         length, fails = _STEP, 0
         for i in range(1, most + 1):

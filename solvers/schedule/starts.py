@@ -193,7 +193,6 @@ class Search:
         return layer
 
     def _next(self, labels: Labels, width: int, budget: float) -> tuple[Layer, float]:
-        """Return beginnings one job longer, and the least bound of those left out."""
         p, lost = self._p, np.inf
         new = self._room(2 * width + 2 * len(p.gpus))
         kept: Layer | None = None

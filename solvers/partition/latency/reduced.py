@@ -225,7 +225,6 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
 
 
 def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
-    """Return the slots: no more of a type than there are groups."""
     cluster = problem.cluster
     total = float(problem.graph.memory.sum())
     calls: list[Slot] = []

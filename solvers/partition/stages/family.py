@@ -125,7 +125,6 @@ class Family:
         return self.problem.move(level, self.crossing)
 
     def _between(self, total: FloatArray, rows: slice) -> FloatArray:
-        """Return what the column's ideal has beyond the row's of what `_sums` has added up."""
         found = total[0, None, :] - total[0, rows, None]
         for part in total[1:]:
             found += part[None, :] - part[rows, None]

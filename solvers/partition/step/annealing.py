@@ -52,7 +52,6 @@ def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, bud
     Args:
         arrays, search: problem and search; at step 0 it goes back to its best plan.
         hot: temperature at the beginning, as a share of the makespan.
-        budget: ops that may be scheduled.
     """
     a, s = by_reference(arrays), by_reference(search)
     sow(seed)

@@ -140,7 +140,6 @@ class Formulation:
         return device, start, sent
 
     def _begins(self, device: IntArray, start: FloatArray) -> tuple[list[int], list[int]]:
-        """Return when each segment of a plan begins and how long it is, ticks."""
         cut = self.base.cut
         begin = [0]
         for j in range(1, cut.count):

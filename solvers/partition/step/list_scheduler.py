@@ -23,7 +23,6 @@ class ListState(NamedTuple):
         load: seconds of the groups on each device, float64 (k,).
         done: seconds of the ops that are in on each device, float64 (k,).
         left: bytes left on each device, float64 (k,).
-        used: whether something is on the device, bool (k,).
         home: zone of each bond, -1 without one, int64 (G,).
         next: groups by falling bytes as a chain, int64 (G + 1,): behind place i of `Arrays.heavy` comes place
             next[i + 1], first of all next[0]; those with a device leave it as `pack` passes.
@@ -32,7 +31,6 @@ class ListState(NamedTuple):
         choice: devices that a group may go to, int64 (k,).
         pull: what edges of a group are worth on each device, float64 (k,).
         waiting: how much of what each op reads is not in yet, int64 (n,).
-        room: the schedule.
     """
 
     where: Ints

@@ -39,7 +39,6 @@ class Annealing(NamedTuple):
         latest, by_start, free: latest start of each op, float64 (n,), the ops by start, int64 (n,), and from when on
             each device is taken, float64 (k,); see `find_critical`.
         key: rank and bias of each op, no less than of what follows, float64 (n,).
-        room: where schedules are made.
     """
 
     where: Ints

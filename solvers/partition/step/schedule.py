@@ -81,7 +81,6 @@ class Partial:
         self._busy[d].take(at, took)
 
     def _ready(self, v: int, d: int) -> tuple[float, list[tuple[tuple[int, int], list[Busy], float]]]:
-        """Return when all inputs of op v are on device d, and the transfers that were booked for it."""
         decoder, finish, ready = self.decoder, self.finish, 0.0
         far, made = decoder.level[d], []
         # what is made first is sent first

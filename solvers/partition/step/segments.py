@@ -24,7 +24,6 @@ class Segments:
         gates: the ops that begin a segment, in order. With ops before the first gate, segment 0 has none: then
             ``first`` is 1, else 0, and gate i begins segment ``first + i``.
         of: the segment of each op, int32 (n,).
-        first: see `gates`.
     """
 
     gates: tuple[int, ...]

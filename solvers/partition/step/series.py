@@ -19,12 +19,7 @@ from .model import Prepared
 
 @dataclass(frozen=True)
 class Half:
-    """What lies between two joints, next to one another in the series.
-
-    Attributes:
-        ops: in topological order; the joints are the first and the last.
-        edges: (u, v) as positions in `ops`, sorted.
-    """
+    """What lies between two joints: ops in topological order, joints first and last, and edges by place in `ops`."""
 
     ops: tuple[int, ...]
     edges: tuple[tuple[int, int], ...]

@@ -149,7 +149,6 @@ class _Recurrence:
         return int(start), int(stop)
 
     def _blocks(self, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
-        """Yield (rows of `source`, ends, loads) for ends from `first` to `last`."""
         if self.memory is None:
             for a in range(0, len(source.ideals), _ROWS):
                 rows = source.ideals[a : a + _ROWS]

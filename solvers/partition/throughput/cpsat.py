@@ -27,12 +27,7 @@ def cpsat(run: Run, q: Quotient) -> None:
 
 
 class Model:
-    """Variables, constraints and objective, a method a constraint.
-
-    Attributes:
-        x: x[g][s], whether group g is in slot s.
-        z: the maximum load, in units.
-    """
+    """A method a constraint: x[g][s], group g is in slot s; z, the maximum load, in units."""
 
     def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
         """Build it; no plan worse than the best of `run` is looked for, and none at all once that has stopped."""

@@ -160,7 +160,6 @@ class Family:
 
         Args:
             inner, outer: how many pins of each of `nets` lie in I (rows) and in J (columns).
-            nets: their indices.
         """
         cost, degree = self.cost[nets], self.degree[nets]
         open_in = (inner > 0) & (inner < degree)

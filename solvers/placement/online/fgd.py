@@ -87,10 +87,7 @@ class Fragmentation:
     def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
         """Return the expected fragmentation of each node, in GPUs, float64 (k,).
 
-        Args:
-            hardware: int64 (k,), rows of `Slots.specs`.
-            cpu, memory: int64 (k,), what is free.
-            free: int64 (k, g), free shares, in any order.
+        `hardware` are rows of `Slots.specs`, `free` shares, int64 (k, g), in any order.
         """
         step = max(1, CHUNK // max(1, free.shape[1] * len(self.shares)))
         parts = [slice(i, i + step) for i in range(0, len(free), step)]

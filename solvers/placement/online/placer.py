@@ -146,7 +146,6 @@ class Placer:
         """Place a job with as many workers as it may have and fit; return what it holds, `None` if it fits nowhere.
 
         Args:
-            job: the gang.
             room: for its workers, where that is less than all there is.
             policy: by which it is placed, by default that of the placer.
         """

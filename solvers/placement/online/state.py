@@ -64,7 +64,6 @@ class Need:
         grants: how many GPUs it holds, or has a share of.
         share: of each of them, in units of 1/`GPU`.
         cpu: cores, in units of 1/`CPU`.
-        memory: bytes.
         gpu_types: the types of GPU it accepts; none named means any.
     """
 
@@ -158,15 +157,12 @@ class State:
 
     Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
     cluster of 10,000 equal nodes has one. There are never more slots than nodes. Adding or removing a task moves a node
-    from one slot to another and notes both in `log`, from which indices learn what to score anew.
+    from one slot to another and notes both in `log`, from which indices learn what to score anew. What is said of slots
+    is as in `Slots`, with m rows.
 
     Attributes:
         share: int64 (m, g), free share of each GPU in units of 1/`units.GPU`; -1 where there is no GPU.
         slot_of: int64 (m,), the slot of each node; -1 for nodes that are not usable.
-        hardware: int64 (m,), the hardware of each slot: its row in `specs`.
-        free: int64 (m, g), the free shares of each slot, descending.
-        cpu, memory: int64 (m,), what else is free in each slot.
-        marks: int64 (m,), a bit for each kind of GPU request in the slot, 0 unless they are told apart.
         members: the nodes of each slot, ascending; none if the slot is not in use.
         first: int64 (m,), the first node of each slot; m if the slot is not in use.
         log: slots in the order in which they began or ceased to be in use.

@@ -192,7 +192,6 @@ def _floor(batch: Batch, goal: int) -> FloatArray:
 
 
 def _network(batch: Batch) -> tuple[Indices, Indices, FloatArray]:
-    """Return of each group what is above it, its level, and the bandwidth of its link."""
     group = batch.group.astype(np.int64)
     sizes = group.max(axis=1) + 1
     offset = np.concatenate([[0], np.cumsum(sizes)])
