@@ -36,8 +36,7 @@ class Nodes(NamedTuple):
     """What m nodes have.
 
     Attributes:
-        free: GPUs, cores and bytes that nobody holds, float64 (m, R).
-        whole: what there is at all, float64 (m, R).
+        free, whole: GPUs, cores and bytes that nobody holds, and what there is at all, float64 (m, R).
         ok: nodes that are up and suit the jobs of a class, bool (classes, m).
         consolidate: whether jobs go on as few nodes as hold them.
     """

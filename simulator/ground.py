@@ -34,10 +34,7 @@ class Figure:
 
 
 def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, shown: Any = None) -> Any:
-    """Return a field of a ground that says what it is, for `--help`; its type is bool, int, float or str.
-
-    `shown`: default of the command, if another.
-    """
+    """Return a field of a ground, bool, int, float or str, with what `--help` says; `shown`: its default there."""
     more = {"metavar": metavar} if metavar else {}
     return field(default=default, metadata={"about": about, "many": many, "shown": shown, **more})
 
@@ -114,11 +111,7 @@ class Ground(ABC):
 
     @abstractmethod
     def play(self, policy: Any, drawn: Any) -> Mapping[str, float]:
-        """Let a policy decide, check the outcome, and return its figures.
-
-        Raises:
-            RuntimeError: if the outcome does not hold.
-        """
+        """Let a policy decide, check the outcome, and return its figures."""
 
     @abstractmethod
     def bound(self, drawn: Any, time_limit: float) -> float:

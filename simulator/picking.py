@@ -130,9 +130,6 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
     Checked: it needs columns that there are; each action is a job that fits, or `WAIT`; the same scene has the same
     answer from two of it; jobs in another order do not change who is picked, unless equal ones are; what it is shown
     cannot be written to; it picks a job of some scene.
-
-    Raises:
-        AssertionError: saying what is wrong.
     """
     policy, again, rng, picked = make(), make(), np.random.default_rng(seed), 0
     for name in ("needs", "act"):

@@ -46,10 +46,7 @@ class Saturation:
 
 
 def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> list[Task]:
-    """Return the tasks of a list in random order, and then samples of it, until they request `load` times `capacity`.
-
-    The capacity is in units of 1/`units.GPU`.
-    """
+    """Return tasks of a list in random order, then samples, until they request `load` times `capacity`, in 1/`GPU`."""
     if not any(task.demand.gpu for task in tasks):
         raise InstanceError("tasks", "no task asks for a GPU")
     rng = np.random.default_rng(seed)

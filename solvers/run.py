@@ -283,10 +283,7 @@ class Run:
         self.note(f"{name} left out: {why}")
 
     def can_import(self, library: str, *, tell: bool = True) -> bool:
-        """Return whether a heavy library is loaded, or can be in the time left; note for whom it cannot, unless silent.
-
-        Nothing stops an import once it has begun.
-        """
+        """Return whether a library is loaded or can be in the time left, for nothing stops an import; note it if not."""
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if tell and not able:
             words = f"no time to import {library.partition('.')[0]}"
@@ -294,10 +291,7 @@ class Run:
         return able
 
     def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
-        """Return whether the kernels that the method `name` calls can run at once; note it if not, unless silent.
-
-        No solve compiles anything itself: nothing could stop that.
-        """
+        """Return whether the kernels of method `name` can run at once: no solve compiles. Note it if not and `tell`."""
         if kernels is None or in_memory(kernels):
             return True
         if not self.can_import("numba", tell=False):

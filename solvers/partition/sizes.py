@@ -115,10 +115,7 @@ def edge(limit: float, total: float, terms: int, *, generous: bool) -> float:
 
 
 def whole(memory: FloatArray, limit: float, ops: int) -> Sizes:
-    """Return sizes and room in whole numbers such that whatever the verifier accepts is accepted.
-
-    `limit`: bytes of a device, infinite if unlimited.
-    """
+    """Return sizes and room, whole numbers, such that whatever the verifier accepts is accepted; `limit` may be inf."""
     room = most(limit, ops)
     barred = memory > room
     fitting = np.where(barred, 0.0, memory)

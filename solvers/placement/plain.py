@@ -21,10 +21,7 @@ from ..run import Run
 
 
 def rows(problem: PlacementProblem) -> int:
-    """Return the number of rows of either model, but for a few: of jobs, pairs of jobs, and nodes.
-
-    What the model leaves out raises `NotImplementedError`, which names it.
-    """
+    """Return the number of rows of either model, but for a few; `NotImplementedError` names what a model leaves out."""
     if problem.goal != "slowdown":
         raise NotImplementedError(f"goal: {problem.goal!r} has no plain model")
     if problem.running:

@@ -214,10 +214,7 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
 
 
 def lists(run: Run, p: Prepared, most: int | None = None) -> None:
-    """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long.
-
-    At most `most` of these, by default all.
-    """
+    """Offer the best of all priority lists; of a long problem of `most`, those that are good where queues are long."""
     if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
         return
     decoder = Decoder(p)

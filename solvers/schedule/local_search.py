@@ -71,10 +71,7 @@ def anneal(
     changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, nothing: Busy,
     made: Schedule, penalty: Floats,
 ) -> float:  # fmt: skip
-    """Make a change a row of `draws`, and keep it or not; return the best cost. `changed` changes in place.
-
-    Without a row the list is only decoded.
-    """
+    """Make a change a row of `draws` in `changed`, none without rows, and keep it or not; return the best cost."""
     data, room, walk = by_reference(problem), by_reference(profiles), by_reference(changed)
     order, wish, trial, first = walk.order, walk.wish, walk.trial, data.first
     n = len(order)

@@ -80,10 +80,7 @@ def run_cost(grid: Grid, data: Data, job: int, option: int, start: float) -> flo
 def cheapest(  # noqa: PLR0912
     prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats
 ) -> float:
-    """Write the least cost of each option, prices included, and its start; return the bound without the constant.
-
-    The cost is inf where an option cannot run.
-    """
+    """Write the least cost of each option, inf if it cannot run, and its start; return the bound, less the constant."""
     grid, data = by_reference(prices), by_reference(problem)
     zero, step, count = grid.zero, grid.step, len(grid.pi)
     bound, all_of_them = 0.0, 0.0

@@ -32,10 +32,7 @@ def cpsat(run: Run, r: Reduced) -> None:
 
 
 class Model:
-    """Variables, constraints and objective, a method a constraint.
-
-    `covers`: what is known not to go together; it learns.
-    """
+    """Variables, constraints and objective, a method a constraint; `covers` learns what does not go together."""
 
     def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
         self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()

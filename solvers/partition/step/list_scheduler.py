@@ -20,8 +20,7 @@ class ListState(NamedTuple):
 
     Attributes:
         where: device of each group, -1 without one, int64 (G,).
-        load: seconds of the groups on each device, float64 (k,).
-        done: seconds of the ops that are in on each device, float64 (k,).
+        load, done: seconds of the groups on each device, and of the ops that are in, float64 (k,).
         left: bytes left on each device, float64 (k,).
         home: zone of each bond, -1 without one, int64 (G,).
         next: groups by falling bytes as a chain, int64 (G + 1,): behind place i of `Arrays.heavy` comes place
@@ -108,10 +107,7 @@ def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
 
 @lean
 def pack(a: Arrays, s: ListState, g: int, d: int, left: Floats) -> bool:
-    """Return whether best fit finds room for the heaviest groups without a device but g.
-
-    `left`: gets the bytes that are left then.
-    """
+    """Return whether best fit finds room for the heaviest groups without a device but g; `left` gets the bytes left."""
     for x in range(len(left)):
         left[x] = s.left[x]
     if d >= 0:

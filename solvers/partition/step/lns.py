@@ -101,10 +101,7 @@ class Around:
         self.order: list[int] = np.lexsort((rank, took, self.start)).tolist()
 
     def improve(self, free: Collection[int], run: Run) -> tuple[StepPlan | None, bool]:
-        """Return the best plan found in which only the groups `free` move, and whether there is no better one.
-
-        No plan is returned where it is plain that none is better.
-        """
+        """Return the best plan in which only the groups `free` move, if worth a search, and whether none is better."""
         arcs = self.arcs(free)
         head, tail = self.paths(free, arcs)
         if int((head + self.least(free) + tail).max()) >= self.makespan:

@@ -30,8 +30,7 @@ class Annealing(NamedTuple):
         moved, came: groups that have just moved, and from where, int64 (G,).
         kept, goal: groups of the most promising move, and where they go, int64 (G,).
         tally: how many have, how many balls there have been, and how many ops are critical, int64 (3,).
-        critical: ops that cannot start later without making the plan longer, int64 (n,).
-        hangs: 1 for each of them, 0 for the others, int64 (n,).
+        critical, hangs: ops that cannot start later without making the plan longer, and 1 for each of them, int64 (n,).
         seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
             has on the other side, int64 (G,).
         best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).

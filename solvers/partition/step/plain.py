@@ -20,10 +20,7 @@ from ..textbook import Textbook
 
 
 def rows(problem: StepProblem) -> int:
-    """Return the number of rows, but for a few: of ops on devices, of edges between two devices.
-
-    Contended links raise `NotImplementedError`.
-    """
+    """Return the number of rows, but for a few; contended links raise `NotImplementedError`."""
     if problem.contention:
         raise NotImplementedError("contention: links that are contended for have no plain model")
     graph, devices = problem.graph, problem.cluster.n_devices
@@ -140,10 +137,7 @@ def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], valu
 
 
 def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:
-    """Return the plan in which ops on their devices start in the order of `start`, each as early as it can.
-
-    Starts of solvers are rounded: only their order counts.
-    """
+    """Return the plan in which ops start in the order of `start`, a solver's rounded times, each as early as it can."""
     graph, cluster = problem.graph, problem.cluster
     rank = np.empty(graph.n_ops, dtype=int)
     rank[graph.topological_order()] = np.arange(graph.n_ops)

@@ -50,10 +50,7 @@ class Segments:
 
 
 def segments(p: Prepared) -> Segments:
-    """Cut the step of `p` into segments.
-
-    With contention a gate that an edge passes by is none: a transfer may still be under way then.
-    """
+    """Cut the step of `p` into segments; with contention not where an edge passes by: its transfer may be under way."""
     above, below = p.reach
     order = p.order.tolist()
     related = [(above[v] | below[v]).bit_count() == p.n - 1 for v in range(p.n)]

@@ -50,10 +50,7 @@ class _State:
 
 
 def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
-    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
-
-    `stopped` before that is known raises `TimeoutError`.
-    """
+    """Return the chain of least maximum load below `threshold` and its load, or `None`; `TimeoutError` if stopped."""
     return _Recurrence(family, threshold * (1 - STRICT)).run(stopped)
 
 

@@ -117,10 +117,7 @@ class Family:
         self.degree = pins.sum(axis=0)
 
     def loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
-        """Return the columns worth looking at, and load(t, J minus I) for I in rows and J in columns.
-
-        It is infinite unless I is part of J and the stage fits.
-        """
+        """Return the columns worth looking at, and load(t, J minus I), I in rows, J in columns; inf if no stage."""
         q = self.q
         ends = np.arange(start, stop)
         # groups in all rows, or in no column, take no part in any stage of this block

@@ -75,8 +75,6 @@ class LeastInterference:
 def cheapest(room: Vacancy, degree: int, cost: FloatArray, node: float) -> dict[int, int]:
     """Return node -> workers on the cheapest node that holds the gang, or in one rack if one holds it.
 
-    Of equally cheap nodes the fullest is taken; in a rack few nodes or cheap ones.
-
     Args:
         cost: of being on each node, float64 (m,).
         node: what each node costs on top where several are taken.

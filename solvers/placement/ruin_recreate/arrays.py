@@ -31,8 +31,7 @@ class Given(NamedTuple):
         model, weight, servers: of each job, (J,); servers are parameter servers.
         floor: what each job costs at least, placed or left out, if it need not move, (J,).
         best: rate of each job alone on an empty fleet, (J,).
-        gradient: bytes, (J,).
-        overlap: share of the compute that hides synchronisation, (J,).
+        gradient, overlap: bytes, and the share of the compute that hides synchronisation, (J,).
         duty: share of the time that a job is on its links, (J,).
         collective: one of those above, (J,).
         value, migration: what leaving a job out costs, infinite if it must be placed, and what moving it does, (J,).
@@ -102,8 +101,7 @@ class Placement(NamedTuple):
         suffer: what those on a node add to each model's compute, (m, K).
         extra: what a job suffers from those on its own GPUs besides, of each of its rows, (J, R).
         left: GPUs, cores, bytes and NIC that are free on each node, (m, 4).
-        whole: GPUs of each node that are taken as a whole, (m,).
-        guarded: jobs on each node that want it for themselves, (m,).
+        whole, guarded: GPUs of each node that are taken as a whole, and jobs that want it for themselves, (m,).
         load: duties of the gangs that cross a group's link, (M,).
         compute, sync, cost: seconds and cost of each job, (J,).
         fragment: expected fragments of each node, (m,).
