@@ -70,6 +70,7 @@ def saturate(
     *,
     seed: int = 0,
     marks: tuple[float, ...] = MARKS,
+    progress: Callable[[float], None] | None = None,
 ) -> Saturation:
     """Let tasks of a list arrive one by one at an empty cluster, and place each, or drop it for good; see `arrivals`.
 
@@ -81,6 +82,7 @@ def saturate(
         seed: of the order of the nodes and of the tasks that arrive, which are the same for all policies.
         marks: shares of the cluster's GPUs; how much is allocated is noted when so much has been requested, and the
             last ends the replay.
+        progress: called now and then with the share of the replay that is done.
     """
     for i, mark in enumerate(marks):
         require_number(mark, f"marks[{i}]", positive=True)
@@ -94,7 +96,7 @@ def saturate(
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)
     ratio: list[float] = []
     requested = dropped = 0
-    for task in drawn:
+    for i, task in enumerate(drawn):
         requested += need(task).gpu
         with asking():
             choice = policy.choose(state, task)
@@ -104,6 +106,8 @@ def saturate(
             state.add(choice[0], task, choice[1])
         while len(ratio) < len(marks) and requested >= marks[len(ratio)] * state.capacity:
             ratio.append(state.allocated / state.capacity)
+        if progress is not None and i % 256 == 0:
+            progress(i / len(drawn))
     return Saturation(marks, np.array(ratio), len(drawn), dropped, time.perf_counter() - started, state)
 
 

@@ -283,7 +283,7 @@ class Run:
         self.note(f"{name} left out: {why}")
 
     def can_import(self, library: str, *, tell: bool = True) -> bool:
-        """Return whether a library is loaded or can be in the time left, for nothing stops an import; note it if not."""
+        """Return whether a library is loaded or can be in the time left, as nothing stops an import; note it if not."""
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if tell and not able:
             words = f"no time to import {library.partition('.')[0]}"
