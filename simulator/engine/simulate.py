@@ -47,6 +47,7 @@ def simulate(
     """Run `workload` on `fleet` as `scheduler` decides.
 
     Of one instant, jobs that are done leave first, then nodes come up, go down, and jobs arrive; then it decides.
+    A policy that breaks its contract or leaves jobs waiting for good is an error.
 
     Args:
         fleet: the nodes. Cores and memory count if jobs name them.

@@ -148,8 +148,9 @@ def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: RoundsClust
 
 
 def from_workload(workload: Workload, speeds: Mapping[str, float], cluster: RoundsCluster) -> RoundJobs:
-    """Take a trace that knows durations only: how fast each type is, where 1 is the type they were measured on. A step
-    is a millisecond of the duration; a job of none has one.
+    """Take a trace that knows durations only: how fast each type is, where 1 is the type they were measured on.
+
+    A step is a millisecond of the duration; a job of none has one.
     """
     for kind in cluster.types:
         value = speeds.get(kind)

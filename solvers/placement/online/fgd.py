@@ -85,7 +85,7 @@ class Fragmentation:
         self.table = table.cumsum(axis=1).cumsum(axis=2)
 
     def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
-        """Return the expected fragmentation of each node, in GPUs, float64 (k,); `hardware`: rows of `Slots.specs`."""
+        """Return what is expected for each node, GPUs, (k,); `hardware`: rows of `Slots.specs`; `free` in any order."""
         step = max(1, CHUNK // max(1, free.shape[1] * len(self.shares)))
         parts = [slice(i, i + step) for i in range(0, len(free), step)]
         return np.concatenate([np.zeros(0), *(self._part(hardware[p], cpu[p], memory[p], free[p]) for p in parts)])

@@ -148,6 +148,10 @@ class Placer:
         Args:
             room: for its workers, where that is less than all there is.
             policy: by which it is placed, by default that of the placer.
+
+        Raises:
+            InstanceError: if a job of its name runs, its workers share GPUs, its model has no speed, or the fleet lacks
+                one of its labels.
         """
         if job.name in self._jobs:
             raise InstanceError("job.name", f"{job.name!r} runs already")
