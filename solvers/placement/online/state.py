@@ -86,7 +86,7 @@ class Need:
 
 @lru_cache(maxsize=65_536)
 def need(task: Task) -> Need:
-    """Return what `task` needs, remembered, as traces repeat few kinds; a part of a NIC is not accounted for: an error."""
+    """Return what `task` needs, remembered: traces repeat few kinds. Who sets aside a part of a NIC is refused."""
     demand: Demand = task.demand
     if demand.nic:
         raise InstanceError("demand.nic", f"{demand.nic!r} is not 0: single tasks set no NIC aside")
