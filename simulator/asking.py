@@ -25,11 +25,7 @@ def asking() -> Iterator[None]:
 
 
 def converted(answer: Any, convert: Callable[[Any], T], decision: str) -> T:
-    """Return the answer of a policy as what it should be.
-
-    Raises:
-        InstanceError: naming the decision and the answer, if that is none.
-    """
+    """Return the answer of a policy as what it should be; an error names the decision and the answer."""
     try:
         return convert(answer)
     except (TypeError, ValueError, OverflowError, AttributeError):

@@ -29,10 +29,6 @@ def ceiling(drawn: Sequence[Task], gpus: int) -> float:
     placed, and no large one that came later. Given when that was, the rest is a linear programme: choose how many of
     each share are placed and cut GPUs into them (Gilmore & Gomory 1961), with nodes, cores and memory left out. The
     bound is the best case over all times, by branch and bound, and the least over a few c and b.
-
-    Args:
-        drawn: the tasks in the order in which they come.
-        gpus: of the cluster.
     """
     needs = [need(task) for task in drawn]
     shared = Counter((k.cpu, k.memory) for k in needs if k.grants and not k.whole)
@@ -41,8 +37,6 @@ def ceiling(drawn: Sequence[Task], gpus: int) -> float:
 
 
 class _Split:
-    """One way to tell large tasks from light ones."""
-
     def __init__(self, needs: Sequence[Need], gpus: int, cpu: int, memory: int) -> None:
         self.gpus, self.n = gpus, len(needs)
         self.sizes = sorted({k.share for k in needs if k.grants and not k.whole})

@@ -36,7 +36,6 @@ def _named(outcome: Outcome, bad: BoolArray, jobs: Long | IntArray, problem: str
 
 
 def _rows(o: Outcome) -> list[str]:
-    """Rows that mean nothing, before anything is computed from them."""
     m = len(o.room)
     counted = o.row_node < 0
     if counted.any() and not counted.all():

@@ -36,10 +36,8 @@ class Nodes(NamedTuple):
     """What m nodes have.
 
     Attributes:
-        free: GPUs, cores and bytes that nobody holds, float64 (m, R).
-        whole: what there is at all, float64 (m, R).
+        free, whole: GPUs, cores and bytes that nobody holds, and what there is at all, float64 (m, R).
         ok: nodes that are up and suit the jobs of a class, bool (classes, m).
-        biggest: GPUs of the largest node.
         consolidate: whether jobs go on as few nodes as hold them.
     """
 
@@ -51,12 +49,7 @@ class Nodes(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What running jobs hold: the rows ``first[j]`` up to ``first[j] + count[j]`` are those of job j.
-
-    Attributes:
-        first, count: int64 (n,).
-        node, gpus: int64 (rows,).
-    """
+    """What running jobs hold: rows ``first[j]`` up to ``first[j] + count[j]``, node and GPUs, are those of job j."""
 
     first: Ints
     count: Ints
@@ -175,14 +168,7 @@ def next_fit(queue: Ints, begin: int, gangs: Gangs, nodes: Nodes) -> int:
 
 @kernel
 def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, held: Held) -> tuple[float, Floats2]:
-    """Return when a job fits if nothing else starts, and what is free then.
-
-    Args:
-        job: that waits first.
-        running: jobs.
-        end: of each job, float64 (n,).
-        gangs, nodes, held: of the cluster.
-    """
+    """Return when a job fits if nothing else starts, and what is free then; running jobs end at `end`."""
     cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
     later = nodes.free.copy()
     node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)

@@ -24,7 +24,6 @@ class Figure:
     """One figure of a run.
 
     Attributes:
-        words: its name in a table.
         unit: ``s`` for seconds, which are shown in a unit that suits them, ``%`` for a share, else as it is.
         aside: whether it stands in a table of its own, and only if some policy has it.
     """
@@ -35,15 +34,7 @@ class Figure:
 
 
 def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, shown: Any = None) -> Any:
-    """Return a field of a ground that says what it is, for `--help`; its type is bool, int, float or str.
-
-    Args:
-        default: its value.
-        about: what it is.
-        metavar: the word for its value.
-        many: whether a command takes several, joined by commas, each a ground of its own.
-        shown: default of the command, if another.
-    """
+    """Return a field of a ground, bool, int, float or str, with what `--help` says; `shown`: its default there."""
     more = {"metavar": metavar} if metavar else {}
     return field(default=default, metadata={"about": about, "many": many, "shown": shown, **more})
 
@@ -93,18 +84,10 @@ class Ground(ABC):
 
     @abstractmethod
     def policy(self, name: str) -> Maker:
-        """Return what makes the policy of a name.
-
-        Raises:
-            InstanceError: if there is none.
-        """
+        """Return what makes the policy of a name."""
 
     def find(self, name: str) -> Maker:
-        """Return what makes the policy of a name, or of ``FILE.py:Class``, which picks the next job.
-
-        Raises:
-            InstanceError: if there is none, or it needs what is not shown here.
-        """
+        """Return what makes the policy of a name, or of ``FILE.py:Class``, which picks the next job."""
         if ":" not in name:
             return self.policy(name)
         from gangplan.instances.torch_model.load import find_object
@@ -118,11 +101,7 @@ class Ground(ABC):
         return self.picks(made)
 
     def picks(self, make: Callable[[], Picks]) -> Maker:
-        """Return what makes of a policy that picks the next job one of this ground, a new one for all that is drawn.
-
-        Raises:
-            InstanceError: if it needs what is not shown here.
-        """
+        """Return what makes of a policy that picks the next job one of this ground, a new one for all that is drawn."""
         require_seen(make(), self.sees, f"the ground of {self.case!r}")
         return lambda drawn, seed: self.native(make())
 
@@ -132,11 +111,7 @@ class Ground(ABC):
 
     @abstractmethod
     def play(self, policy: Any, drawn: Any) -> Mapping[str, float]:
-        """Let a policy decide, check the outcome, and return its figures.
-
-        Raises:
-            RuntimeError: if the outcome does not hold.
-        """
+        """Let a policy decide, check the outcome, and return its figures."""
 
     @abstractmethod
     def bound(self, drawn: Any, time_limit: float) -> float:
@@ -161,7 +136,6 @@ def evaluate(
     """Play every policy on what is drawn of every seed, the same for all.
 
     Raises:
-        InstanceError: if there is no seed.
         RuntimeError: if an outcome does not hold, which is a defect of the policy or of this library.
     """
     if not seeds:
@@ -185,13 +159,7 @@ def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, t
     figures, finite ones first, and the same ones again; none has less of the first than the bound.
 
     Args:
-        make: returns the ground, a small one.
         seeds: two or more of it.
-        time_limit: seconds for a bound.
-
-    Raises:
-        AssertionError: saying what is wrong.
-        RuntimeError: if an outcome does not hold.
     """
     ground, again = make(), make()
     first, drawn = next(iter(ground.figures)), [make().draw(seed) for seed in seeds]

@@ -17,7 +17,6 @@ class DegreeOptions:
     """The degrees of n jobs, one after the other; job j has the entries first[j] up to first[j + 1].
 
     Attributes:
-        first: int32 (n + 1,).
         gpus: the degrees, int32 (e,), ascending within a job.
         duration: seconds that the job takes at each of them, float64 (e,).
     """
@@ -55,11 +54,7 @@ class DegreeOptions:
         return np.asarray(self.duration[self.first[job] : self.first[job + 1]])
 
     def entry(self, job: int, degree: int) -> int:
-        """Return the entry of a job at a degree.
-
-        Raises:
-            InstanceError: if the job does not have it.
-        """
+        """Return the entry of a job at a degree."""
         degrees = self.degrees(job)
         at = int(np.searchsorted(degrees, degree))
         if at == len(degrees) or degrees[at] != degree:
@@ -75,15 +70,7 @@ class DegreeOptions:
     def scaling(cls, workload: Workload, degrees: Sequence[int], overhead: float = 0.1) -> DegreeOptions:
         """Return options by a law of scaling: d GPUs take (1 + c (d - 1)) / d times as long as one.
 
-        The degree that the trace gives keeps its duration, and is on the options.
-
-        Args:
-            workload: the jobs.
-            degrees: on offer to every job.
-            overhead: c, from 0 (ideal) up.
-
-        Raises:
-            InstanceError: naming the argument and the value found.
+        The degree that the trace gives keeps its duration, and is on the options. `overhead`: c, from 0 (ideal) up.
         """
         for i, degree in enumerate(degrees):
             require_number(degree, f"degrees[{i}]", positive=True, whole=True)

@@ -28,20 +28,15 @@ class Outcome:
     A job on several nodes, or holding several GPUs that are told apart, has a row for each over the same time.
 
     Attributes:
-        workload: the jobs.
         room: GPUs of each node, int32 (m,).
         start, finish: seconds, float64 (n,): when the job first ran and when it was done; infinite if it was rejected.
-        row_job: int32 (r,).
-        row_node: int32 (r,); -1 if GPUs were only counted.
-        row_gpu: int32 (r,), which GPU of the node; -1 if they are not told apart.
-        row_gpus: int32 (r,), how many.
-        row_share: of each of them, float64 (r,).
+        row_node, row_gpu: int32 (r,); -1 if GPUs were only counted, or are not told apart.
+        row_gpus, row_share: how many, int32 (r,), and the share of each of them, float64 (r,).
         row_start, row_end: seconds, float64 (r,).
         row_rate: seconds of `workload.duration` that the job gets on in a second, float64 (r,); 0 while it is restored.
         down_node, down_start, down_end: when nodes were down, int32 and float64 (f,); the end may be infinite.
         cost: seconds to restore a job that has run before.
         interval: seconds between checkpoints; after a failure a job resumes from the last one since it started.
-        options: the degrees of the jobs, `None` if they run as submitted.
         beside: cores and bytes of memory of each node, float64 (m, 2); no rows where they are not counted.
     """
 
@@ -90,9 +85,6 @@ class Outcome:
 
         On a part smaller than its gang a job takes longer in proportion, on a larger one it is no faster; if it has
         degrees to choose from, it takes the one that is best for that part.
-
-        Args:
-            parts: into how many equal parts the cluster is cut for each of these jobs, float64 (a,).
         """
         work, ran, part = self.workload, self.admitted, self.n_gpus / parts
         if self.options is None:

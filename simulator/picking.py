@@ -57,22 +57,14 @@ class Picks(Protocol):
 
 
 def require_seen(policy: Picks, sees: Sequence[str], where: str) -> None:
-    """Raise unless all that a policy needs is shown.
-
-    Raises:
-        InstanceError: naming what is not.
-    """
+    """Raise unless all that a policy needs is shown; the error names what is not."""
     for name in policy.needs:
         if name not in sees:
             raise InstanceError("policy", f"needs {name!r}, and {where} shows {', '.join(sees) or 'no jobs that wait'}")
 
 
 def ask(policy: Picks, scene: Scene) -> int:
-    """Return a policy's action.
-
-    Raises:
-        InstanceError: if it is none, or a job that does not fit.
-    """
+    """Return a policy's action."""
     if not scene.fits.any():
         return WAIT
     shown = Scene(scene.now, scene.idle, scene.gpus, {x: scene.columns[x] for x in policy.needs}, scene.fits)
@@ -101,11 +93,7 @@ def in_turn(policy: Picks, scene: Scene, takes: Callable[[int], int]) -> list[in
 
 
 class EnginePick:
-    """A policy that picks, as one of the engine: for the discipline ``overtake``.
-
-    Args:
-        policy: see `Picks`.
-    """
+    """A policy that picks, as one of the engine: for the discipline ``overtake``."""
 
     steady = False
     sees: ClassVar[tuple[str, ...]] = tuple(COLUMNS)
@@ -142,15 +130,6 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
     Checked: it needs columns that there are; each action is a job that fits, or `WAIT`; the same scene has the same
     answer from two of it; jobs in another order do not change who is picked, unless equal ones are; what it is shown
     cannot be written to; it picks a job of some scene.
-
-    Args:
-        make: returns a new policy.
-        scenes: how many.
-        seed: of the scenes.
-
-    Raises:
-        AssertionError: saying what is wrong.
-        InstanceError: if an action is none.
     """
     policy, again, rng, picked = make(), make(), np.random.default_rng(seed), 0
     for name in ("needs", "act"):

@@ -34,10 +34,7 @@ class Saturation:
     Attributes:
         marks: requested GPUs as shares of the cluster's, ascending.
         ratio: allocated GPUs as a share of the cluster's when so much has arrived, float64 (len(marks),).
-        arrived: tasks that came.
         dropped: those that fitted nowhere.
-        seconds: of the whole replay.
-        state: the cluster at the end.
     """
 
     marks: tuple[float, ...]
@@ -49,17 +46,7 @@ class Saturation:
 
 
 def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> list[Task]:
-    """Return the tasks of a list in random order, and then samples of it, until they request `load` times `capacity`.
-
-    Args:
-        tasks: the list.
-        capacity: GPUs of the cluster, in units of 1/`units.GPU`.
-        load: a share of the capacity.
-        seed: of order and samples.
-
-    Raises:
-        InstanceError: if no task of the list asks for a GPU.
-    """
+    """Return tasks of a list in random order, then samples, until they request `load` times `capacity`, in 1/`GPU`."""
     if not any(task.demand.gpu for task in tasks):
         raise InstanceError("tasks", "no task asks for a GPU")
     rng = np.random.default_rng(seed)
@@ -91,16 +78,11 @@ def saturate(
     equally good policies take the first, and in the order of a published list those are nodes of one kind.
 
     Args:
-        fleet: the cluster.
-        tasks: the list.
         policy: places them. It sees the cluster and one task at a time.
         seed: of the order of the nodes and of the tasks that arrive, which are the same for all policies.
         marks: shares of the cluster's GPUs; how much is allocated is noted when so much has been requested, and the
             last ends the replay.
         progress: called now and then with the share of the replay that is done.
-
-    Raises:
-        InstanceError: if an argument is wrong.
     """
     for i, mark in enumerate(marks):
         require_number(mark, f"marks[{i}]", positive=True)
@@ -134,11 +116,9 @@ class Replay:
     """How full one policy got a cluster, over seeds.
 
     Attributes:
-        policy: its name.
         marks: requested GPUs as shares of the cluster's.
         ratio: allocated GPUs as a share of the cluster's at each mark, float64 (seeds, len(marks)).
         dropped: tasks that fitted nowhere, of all that arrived, float64 (seeds,).
-        seconds: of each replay, float64 (seeds,).
     """
 
     policy: str
@@ -171,16 +151,9 @@ def replay(
     """Replay every policy on the same samples; see `saturate`.
 
     Args:
-        fleet: the cluster.
         tasks: the list; each policy that wants to know what to expect is given its mix.
         policies: names of `gangplan.solvers.placement.online.TASK_POLICIES`.
-        seeds: one sample each.
         marks: shares of the cluster's GPUs at which the ratio is noted.
-        workers: processes.
-        progress: called with the share of the replays that are done.
-
-    Raises:
-        InstanceError: if an argument is wrong.
     """
     require_number(len(policies), "policies", positive=True)
     require_number(len(seeds), "seeds", positive=True)

@@ -23,7 +23,6 @@ class Spans:
     Attributes:
         row: rows in the order of their spans, int64 (r,).
         first: where the rows of each span begin in `row`, int64 (s,).
-        job: int64 (s,).
         start, end, rate: float64 (s,).
         gpus: GPUs held, int64 (s,).
         opens: whether the span begins a stint: the job did not hold the same GPUs just before, bool (s,).
@@ -123,7 +122,6 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
 
 
 def _broken(o: Outcome, s: Spans, last: np.ndarray) -> np.ndarray:
-    """Return the stints that a failure of one of their nodes ended."""
     if not len(o.down_node):
         return np.zeros(0, dtype=np.int64)
     downs = {(node, time) for node, time in zip(o.down_node.tolist(), o.down_start.tolist(), strict=True)}

@@ -20,15 +20,6 @@ def check_solver(method: Method, objective: str = "throughput", *, problems: int
     than the optimum and no bound above it; only problems without a plan are called infeasible; an exact method proves
     its answer; one seed and one worker give the same trace twice; a run that is told to stop, or has no time, gets no
     further plan.
-
-    Args:
-        method: what to check; it need not be registered.
-        objective: of the problems it solves.
-        problems: how many per variant; some have no plan.
-
-    Raises:
-        AssertionError: saying what is wrong, in which variant and on which seed of the suite's `random_problem`.
-        InstanceError: if `method` is no `Method`.
     """
     require_kind(method, "method", (Method,))
     tools = suite(objective)

@@ -49,13 +49,10 @@ def minimise(
     """Solve `model` to the end of `run`: offer every plan, raise the bound, prove that there is no plan.
 
     Args:
-        run: the solve.
-        solver: see `cpsat_solver`.
         model: its objective is `scale` times the seconds less `constant`, rounded down.
         scale: integers a second.
         plan: makes a plan of a solution, `None` if that holds only within the rounding of sizes.
         constant: seconds that the model leaves out.
-        by: the method's name.
     """
     solver.best_bound_callback = lambda value: run.raise_bound(value / scale + constant, by)
     status = search(run, solver, model, plan, by)

@@ -59,7 +59,6 @@ def _named() -> str:
 
 
 def _users() -> Path:
-    """Return the folder for what programs keep for this user."""
     if sys.platform == "darwin":
         return Path("~/Library/Caches").expanduser()
     if os.name == "nt":

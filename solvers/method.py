@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gangplan.instances.errors import InstanceError, unknown
 
 from .kernels import Kernels
 from .run import Run
-
-if TYPE_CHECKING:
-    from gangplan.instances.verify import Problem
 
 CPSAT = "ortools.sat.python.cp_model"
 """What all methods with CP-SAT load."""
@@ -87,7 +84,6 @@ def plain_methods(
             raises `NotImplementedError` for what is not modelled.
         start: offers a plan if there is none, which makes the MILP's big M small.
         rows_milp: number of rows of the MILP if it has more.
-        exact: whether they prove at nasty scales too, where HiGHS 1.14 cuts off an optimum now and then.
     """
 
     def within(rows: Callable[[Any], int]) -> Callable[[Any], bool]:
@@ -154,17 +150,8 @@ OBJECTIVES = tuple(_HOME)
 
 
 def suite(objective: str) -> Suite:
-    """Return the suite of an objective; it is imported when it is first asked for.
-
-    Raises:
-        InstanceError: naming the objective if there is none of that name.
-    """
+    """Return the suite of an objective; it is imported when it is first asked for."""
     if objective not in _HOME:
         raise InstanceError("objective", unknown(objective, _HOME))
     found: Suite = import_module(_HOME[objective]).SUITE
     return found
-
-
-def suite_of(problem: Problem) -> Suite:
-    """Return the suite that solves `problem`."""
-    return suite(problem.objective)

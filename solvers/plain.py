@@ -30,8 +30,6 @@ def refine(
     """Attempt a model with its objective in a unit, and again while a plan shows that to be coarse, or rows are learnt.
 
     Args:
-        run: the solve.
-        by: name of the method.
         rows: of the model, at least; if they are too many, a note says so.
         worst: objective that the best plan does not exceed, the first unit if no plan is known.
         attempt: builds the model in the unit it is given, and solves it.
@@ -53,9 +51,7 @@ def solve_cpsat(
     """Minimise by CP-SAT.
 
     Args:
-        run: the solve.
         model: its objective is scale x (seconds - constant).
-        scale, constant: see above.
         plan: makes a plan of what gives the value of a variable.
         probes: whether presolve probes. In OR-Tools 9.15 that loses solutions where large factors meet conditions.
     """

@@ -56,11 +56,7 @@ def killed() -> list[Child]:
 
 
 class Child:
-    """A process that is a copy of this one, runs `work` and ends.
-
-    Raises:
-        OSError: if the system has no process or no memory to give.
-    """
+    """A process that is a copy of this one, runs `work` and ends."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         _left[:] = killed()

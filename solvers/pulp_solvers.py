@@ -50,11 +50,8 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
     same problems: what one way proves the other confirms, by finding nothing better.
 
     Args:
-        run: the solve.
         lp: its objective is in `unit` seconds, at most 1 or so.
-        unit: seconds.
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
-        by: the method's name.
     """
     bound = _solve(run, lp, presolve=False)
     if lp.status == pulp.LpStatusInfeasible:
@@ -77,7 +74,6 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
 
 
 def _offer(run: Run, plan: Callable[[], Any], by: str) -> None:
-    """Offer the plan of the solution, if it is one."""
     made = plan()
     if made is not None and verify(run.problem, made).ok:
         run.offer(made, by)
@@ -107,11 +103,7 @@ def _solve(run: Run, lp: Any, *, presolve: bool) -> float:
 
 
 class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
-    """A problem to minimise whose rows look at the clock as they come in.
-
-    Raises:
-        TimeoutError: in place of a row, once the run has stopped.
-    """
+    """A problem to minimise whose rows look at the clock as they come in: `TimeoutError` once the run has stopped."""
 
     def __init__(self, name: str, stopped: Callable[[], bool]) -> None:
         super().__init__(name, pulp.LpMinimize)

@@ -52,7 +52,6 @@ class Incumbent:
         seconds: since the call.
         objective: as the verifier recomputed it, seconds.
         bound: the best bound known at that moment, `None` if none.
-        by: the method that found it.
     """
 
     seconds: float
@@ -66,7 +65,6 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        method: its name.
         where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone``, or in a
             process as interpreted ``python``.
         begin, end, ran: as planned, seconds since the call; seconds at work.
@@ -158,12 +156,8 @@ class Run:
     when `stopped` turns true. Plans that fail the verifier are refused, whoever made them.
 
     Args:
-        problem: what is solved.
         time_limit: seconds from `started`; everything counts.
-        seed: for every random choice.
-        workers: threads a method may use.
         gap: relative gap at which a plan is good enough.
-        callbacks: see `Callback`.
         started: `time.perf_counter()` at the user's call.
     """
 
@@ -223,11 +217,7 @@ class Run:
         return self.stop_reason is not None
 
     def offer(self, plan: Answer, by: str) -> bool:
-        """Verify `plan` and keep it if it is the best; return whether it is.
-
-        Raises:
-            AssertionError: if the plan breaks a constraint, which is a defect of the method `by`.
-        """
+        """Verify `plan` and keep it if it is the best; return whether it is; `AssertionError` if it is infeasible."""
         verdict = verify(self.problem, plan)
         if verdict.objective is None:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")
@@ -293,10 +283,7 @@ class Run:
         self.note(f"{name} left out: {why}")
 
     def can_import(self, library: str, *, tell: bool = True) -> bool:
-        """Return whether a heavy library is loaded, or can be in the time left; note for whom it cannot, unless silent.
-
-        Nothing stops an import once it has begun.
-        """
+        """Return whether a library is loaded or can be in the time left, as nothing stops an import; note it if not."""
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if tell and not able:
             words = f"no time to import {library.partition('.')[0]}"
@@ -304,10 +291,7 @@ class Run:
         return able
 
     def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
-        """Return whether the kernels that the method `name` calls can run at once; note it if not, unless silent.
-
-        No solve compiles anything itself: nothing could stop that.
-        """
+        """Return whether the kernels of method `name` can run at once: no solve compiles. Note it if not and `tell`."""
         if kernels is None or in_memory(kernels):
             return True
         if not self.can_import("numba", tell=False):

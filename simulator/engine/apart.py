@@ -13,12 +13,7 @@ from .jobs import Long, Rows
 
 
 class ApartRates:
-    """Does what `Rates` does, by `Proximity`.
-
-    Attributes:
-        rate: of each job as of its last start, float64 (n,).
-        cost: of communication, likewise.
-    """
+    """Does what `Rates` does, by `Proximity`: rate and cost of communication as of the last start of each job."""
 
     def __init__(self, workload: Workload, fleet: Fleet, proximity: Proximity) -> None:
         self._model, self._fleet, self._proximity = workload.model, fleet, proximity

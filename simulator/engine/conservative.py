@@ -69,7 +69,6 @@ class Reservations:
         self._node, self._gpus = self._node[at], self._gpus[at]
 
     def _start_at_once(self) -> None:
-        """Start jobs while they fit and nothing is reserved: what runs can only make more room."""
         s = self.s
         while s.queue.size:
             job = int(s.queue.jobs[0])
@@ -128,7 +127,6 @@ class Reservations:
         )
 
     def _one_node(self, running: Long) -> tuple[Long, Long, Long, Nodes]:
-        """Return the same with all nodes that are up as one."""
         s = self.s
         count = np.concatenate([np.ones(len(running), dtype=np.int64), self._count])
         free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))

@@ -25,14 +25,6 @@ def check_policy(make: Callable[[], Any], *, traces: int = 8) -> None:
     Checked: every schedule passes the check (the engine sees to that, and to what `place` and `select` return); every
     job is done, unless the policy admits; two runs decide alike; the numbers of a policy that calls itself ``steady``
     stay as they are while jobs wait; what the view shows cannot be written to.
-
-    Args:
-        make: returns a new policy; a class without arguments will do.
-        traces: how many random traces.
-
-    Raises:
-        AssertionError: saying what is wrong and on which trace.
-        InstanceError: if a decision is not what its protocol says.
     """
     policy = make()
     missing = [name for name in DECISIONS if hasattr(policy, name) and not callable(getattr(policy, name))]
@@ -63,14 +55,11 @@ def _run(part: Any, work: Workload, fleet: Fleet, consolidate: bool, outages: Ou
 
 
 class _Watched:
-    """Asks the policy, and notes what it says of jobs that go on waiting."""
-
     def __init__(self, part: Any, where: str) -> None:
         self._part, self._where = part, where
         self._said: dict[int, tuple[float, float]] = {}
 
     def select(self, view: View, jobs: Long) -> FloatArray:
-        """Return what the policy says, or submit times if it leaves that to others."""
         for name in ("waiting", "running", "degree", "rate", "up", "rank"):
             assert not getattr(view, name).flags.writeable, f"view.{name} can be written to"
         if not hasattr(self._part, "select"):

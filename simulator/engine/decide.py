@@ -72,7 +72,6 @@ class Decider:
             self.s.queue.sort()
 
     def _ask(self, jobs: Long) -> None:
-        """Get the keys of jobs."""
         s = self.s
         if self._select is None:
             s.key[jobs] = s.workload.submit[jobs]
@@ -98,7 +97,6 @@ class Decider:
                     return
 
     def _next(self, at: int) -> int:
-        """Return the place of the next job that may fit, -1 if there is none."""
         s = self.s
         if not self._plain:
             if self._degree is not None or s.sharing is not None:
@@ -108,7 +106,6 @@ class Decider:
         return int(next_fit(s.queue.jobs, at, s.gangs, s.nodes))
 
     def _try(self, at: int) -> bool:
-        """Start the job at a place of the queue if it fits."""
         s, job = self.s, int(self.s.queue.jobs[at])
         if self._plain:
             degree = int(s.degree[job])
@@ -217,7 +214,6 @@ class Decider:
         return in_order(running, s.key, s.rank)[::-1]
 
     def _behind(self, victims: Long, job: int) -> Long:
-        """Return those jobs of the victims that come after `job`."""
         s, key = self.s, self.s.key[job]
         after = (s.key[victims] > key) | ((s.key[victims] == key) & (s.rank[victims] > s.rank[job]))
         return victims[: int(np.count_nonzero(after))]

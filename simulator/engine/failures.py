@@ -20,7 +20,6 @@ class Outages:
         mtbf: mean seconds that a node is up, exponential, from the first submission on; no random failure if it is
             `None`.
         mttr: mean seconds that it is then down, exponential.
-        seed: of the random failures.
     """
 
     listed: tuple[tuple[int, float, float], ...] = ()
@@ -44,7 +43,6 @@ class Outages:
             before = (node, down, up)
 
     def __bool__(self) -> bool:
-        """Whether a node may fail."""
         return bool(self.listed) or self.mtbf is not None
 
 

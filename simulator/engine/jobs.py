@@ -20,7 +20,6 @@ class Rows(NamedTuple):
     """Where a job runs; k rows.
 
     Attributes:
-        node: int64 (k,).
         gpus: how many GPUs it holds there, int64 (k,).
         gpu: which one, int64 (k,); -1 where GPUs are not told apart.
     """
@@ -42,11 +41,7 @@ class Rows(NamedTuple):
 
 
 class Running:
-    """A set of jobs.
-
-    Attributes:
-        place: of each job in the array, -1 if it does not run, int64 (n,).
-    """
+    """A set of jobs; `place` in the array of each, -1 if it does not run, int64 (n,)."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = np.zeros(jobs, dtype=np.int64)

@@ -22,8 +22,6 @@ class Loop:
     """Runs a state to its end.
 
     Attributes:
-        s, view: the state and the window on it.
-        arrived: how many jobs have been submitted.
         decider: who decides; whoever calls `advance` may do so instead.
         downs: (node, down, up) of every failure so far; infinite while the node is down.
     """
@@ -111,7 +109,6 @@ class Loop:
                 self._left -= 1
 
     def _alarm(self, now: float) -> float:
-        """Return when to look again though nothing happens."""
         if self._wake is None:
             return np.inf
         alarm = converted(self._wake.wake(self.view), float, "wake")

@@ -29,8 +29,6 @@ class View:
     Attributes:
         workload: the jobs, those that are still to arrive among them; policies that are not clairvoyant look at waiting
             and running ones only, and not at durations.
-        fleet: the nodes.
-        options: the degrees of the jobs and their durations.
         speeds: the cost model, `None` if rates are 1.
         rank: of each job by submit time and place in the trace, int64 (n,).
         shared: whether GPUs are told apart and may be shared.
@@ -194,9 +192,6 @@ class EngineScheduler:
             one on whole free nodes. Otherwise on any free GPUs.
         preemptive: whether running jobs may be stopped; by default if a part says so by an attribute ``preemptive``.
         shared: whether GPUs may be shared; by default if a part says so by an attribute ``shared``.
-
-    Raises:
-        InstanceError: if these do not go together.
     """
 
     parts: tuple[Any, ...]

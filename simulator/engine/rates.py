@@ -132,7 +132,6 @@ class Rates:
         return found
 
     def _meet(self, node: int) -> None:
-        """Note which jobs of a node have a GPU in common."""
         here = [(e, {g for n, g in self._cards[e] if n == node}) for e in self._at[node] if self._cards[e]]
         pairs = [(min(a, b), max(a, b)) for i, (a, x) in enumerate(here) for b, y in here[:i] if x & y]
         if pairs:

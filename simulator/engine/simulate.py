@@ -47,11 +47,10 @@ def simulate(
     """Run `workload` on `fleet` as `scheduler` decides.
 
     Of one instant, jobs that are done leave first, then nodes come up, go down, and jobs arrive; then it decides.
+    A policy that breaks its contract or leaves jobs waiting for good is an error.
 
     Args:
-        workload: the jobs.
         fleet: the nodes. Cores and memory count if jobs name them.
-        scheduler: the policies.
         options: degrees of the jobs; by default each runs on the GPUs it asked for.
         speeds: of the models of the jobs: with it jobs slow one another down on nodes, GPUs and links, and run slower
             on slower GPUs, by the cost model of placement; a duration is then that of a job alone at its best. Or what
@@ -62,10 +61,6 @@ def simulate(
         checkpoint_interval: seconds between the checkpoints of a job since it last started; by default progress is
             saved only when it is stopped on purpose.
         progress: called now and then with the share of the jobs that are done.
-
-    Raises:
-        InstanceError: if an argument is wrong, a job never fits, or a policy breaks its contract or leaves jobs waiting
-            for good.
     """
     loop = prepare(workload, fleet, scheduler, options, speeds, outages, preempt_cost, checkpoint_interval, progress)
     with asking():
@@ -139,14 +134,12 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
 
 
 def _fit(state: ClusterState) -> None:
-    """Raise if a job would not fit if it were alone."""
     for job in np.flatnonzero(~_fitting(state))[:1].tolist():
         words = f"job {state.workload.names[job]} needs {state.workload.gpus[job]}, which the cluster never has for it"
         raise InstanceError(f"gpus[{job}]", words)
 
 
 def _fitting(state: ClusterState) -> BoolArray:
-    """Return which jobs would fit if they were alone, bool (n,)."""
     asked = np.column_stack([state.workload.gpus, np.asarray(state.workload.share), state.kind, state.unit])
     _, sample, alike = np.unique(asked, axis=0, return_index=True, return_inverse=True)
     fits = [state.find(job, int(state.workload.gpus[job])) is not None for job in sample.tolist()]
@@ -209,20 +202,12 @@ def simulate_named(
     """Run `workload` on equal nodes by a policy's name.
 
     Args:
-        workload: the jobs.
-        nodes, gpus: the cluster, or that of each queue.
         policy: a name of `POLICIES`, or what makes a policy.
-        discipline, consolidate: see `EngineScheduler`.
         preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
-        preempt_cost, checkpoint_interval, outages: see `simulate`.
         degrees: on offer to every job besides its own; durations by `DegreeOptions.scaling` with `overhead`.
         cpu, memory: cores and bytes of each node; by default they are not counted.
         per_queue: give each queue of the trace a cluster of its own.
-        progress: called now and then with the share of the jobs that are done.
-
-    Raises:
-        InstanceError: if an argument is wrong, or a job never fits.
     """
     if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")

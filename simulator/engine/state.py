@@ -24,19 +24,16 @@ class ClusterState:
     """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
 
     Attributes:
-        now: seconds.
         changes: how often nodes have failed or come up.
         free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
         unit: what a job needs of them for each GPU, float64 (n, R).
         kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
-        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
-        up: nodes that are up, bool (m,).
+        up, ok: nodes that are up, bool (m,), and suit the jobs of a class, bool (classes, m).
         first: the first GPU of each node, int64 (m,).
         idle: GPUs that no job holds which was placed on GPUs told apart, bool (GPUs,).
         degree: GPUs of each job, int64 (n,).
         left: work left at `since`, in seconds of `workload.duration`, float64 (n,).
-        rate: work a second from `ready` on, float64 (n,).
-        end: when running jobs will be done, float64 (n,).
+        rate, end: work a second from `ready` on, and when running jobs will be done, float64 (n,).
         key: by which jobs are ordered, float64 (n,).
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
@@ -235,7 +232,6 @@ class ClusterState:
         self.ok[:, node] = self._suits[:, node]
 
     def _speed(self, job: int) -> float:
-        """Return the rate of a job alone at its degree."""
         at, degree = int(self.options.first[job]), int(self.degree[job])
         if self.options.gpus[at] != degree:
             at = self.options.entry(job, degree)
@@ -248,7 +244,6 @@ class ClusterState:
         heapq.heappush(self._ends, (end, job))
 
     def _cut(self, job: int) -> None:
-        """Write what a running job did so far; it goes on."""
         self.log.times += self._close(job)
         self.since[job] = self.now
 
@@ -290,7 +285,6 @@ class ClusterState:
         self.running.remove(job)
 
     def _unmoved(self, job: int) -> bool:
-        """Take a stop back if the job is where it was."""
         (first, count, degree, *rest), _ = self._stopped[job]
         old = slice(first, first + count)
         before = Rows(self.log.node[old], self.log.gpus[old], self.log.gpu[old])
@@ -306,7 +300,6 @@ class ClusterState:
 
 
 def _needs(workload: Workload, fleet: Fleet) -> tuple[FloatArray, FloatArray]:
-    """Return what jobs need for each GPU, (n, R), and what nodes have, (m, R)."""
     cpu, memory = np.asarray(workload.cpu), np.asarray(workload.memory)
     unit, whole = [np.ones(workload.n_jobs)], [fleet.gpus.astype(float)]
     if cpu.any() or memory.any():

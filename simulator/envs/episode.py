@@ -23,13 +23,7 @@ from ..outcome import Outcome
 
 
 class Stretch(NamedTuple):
-    """Time between two instants, in which nothing came or went.
-
-    Attributes:
-        seconds: how long.
-        waiting, running: jobs that did so all the while, int64.
-        rate: seconds of work that each running job got on in a second, float64.
-    """
+    """Time in which nothing came or went: jobs that waited and ran, and seconds of work a second of each that ran."""
 
     seconds: float
     waiting: Long
@@ -61,11 +55,7 @@ def progress(view: View, stretch: Stretch) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Pay the rates of the jobs that run, less a penalty for each that waits, by the second (TopDRL).
-
-    Attributes:
-        hold: the penalty.
-    """
+    """Pay the rates of the jobs that run, less a penalty (`hold`) for each that waits, by the second (TopDRL)."""
 
     hold: float = 1.0
 
@@ -76,12 +66,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """The jobs of an episode.
-
-    Attributes:
-        workload: the jobs.
-        options: the degrees they may run at; by default each runs on the GPUs it asked for.
-    """
+    """The jobs of an episode and their degrees; by default each runs on the GPUs it asked for."""
 
     workload: Workload
     options: DegreeOptions | None = None
@@ -96,8 +81,6 @@ class Synthetic:
     """Poisson arrivals of jobs with lognormal durations, at a given load.
 
     Attributes:
-        gpus: of the cluster, for the load.
-        jobs: how many.
         load: GPU seconds asked for a second over `gpus`.
         sizes: the numbers of GPUs that jobs ask for, each as likely as the others.
         mean: of the durations, whole seconds from 1 up.
@@ -192,11 +175,7 @@ class Episode:
 def plain(
     scheduler: EngineScheduler, taken: str, disciplines: tuple[str, ...] = ("head", "overtake")
 ) -> EngineScheduler:
-    """Return `scheduler` if an environment that makes the decision `taken` itself can go by it for the others.
-
-    Raises:
-        InstanceError: naming what it cannot.
-    """
+    """Return `scheduler` if an environment that makes the decision `taken` itself can go by it for the others."""
     for decision in ("admit", "preempt", "wake", taken):
         if scheduler.part(decision) is not None:
             words = "which the environment decides" if decision == taken else "for which there is no environment yet"

@@ -36,13 +36,7 @@ MOST_JOBS = 1e6
 
 
 class Scene:
-    """Turns states into observations of one fleet.
-
-    Args:
-        fleet: the nodes.
-        speeds: names the models.
-        horizon: seconds; longer times are shown as this.
-    """
+    """Turns states into observations of one fleet; times beyond `horizon` seconds are shown as that."""
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | Proximity | None, horizon: float) -> None:
         names = sorted(speeds.intensity) if isinstance(speeds, Proximity) else () if speeds is None else speeds.models

@@ -18,11 +18,12 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 
 from ..engine import POLICIES, EngineScheduler
-from ..engine.jobs import Rows
+from ..engine.jobs import Long, Rows
+from ..engine.state import ClusterState
+from ..fit import SLACK
 from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
-from .gang import Gang
 from .observe import Scene
 
 Mask = NDArray[np.int8]
@@ -39,7 +40,6 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     Args:
         fleet: the nodes; by default 2 racks of 4 nodes of 4 GPUs, as TopDRL's.
         cases: what episodes are made of; by default 30 jobs of 1 to 8 GPUs at a load of 0.9.
-        scheduler: makes the other decisions.
         speeds: the cost model, by which jobs slow one another down, or what gangs pay for being apart; none by default.
         reward: what is paid, by default minus the increase of the sum of JCT.
         horizon: seconds; longer times are shown as this.
@@ -79,12 +79,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: of all cases from here on.
-            options: ``{"case": case}`` plays that `Case` instead of drawing one.
-        """
+        """Begin an episode; `seed` is of all cases from here on, ``{"case": case}`` plays that `Case` instead."""
         super().reset(seed=seed)
         case = (options or {}).get("case")
         case = self._cases(self.np_random) if case is None else case
@@ -236,6 +231,74 @@ class SelectEnv(ClusterEnv):
             return seen
         shown = episode.queue.jobs[: self._slots]
         return self._scene.observe(episode.state, shown, self._slots)
+
+
+class Gang:
+    """The GPUs of a job that starts when all of them have a place.
+
+    A node takes as many as it can hold and are left. Consolidated, a job no larger than the largest node goes on a
+    single node and a larger one on whole free nodes, as by default in the engine. Whatever eligible node is taken next,
+    the rest can be placed too: what the others can take does not change, and it was enough.
+
+    Args:
+        single: a node takes one GPU at a time; not if jobs are consolidated.
+
+    Attributes:
+        left: GPUs that have no place yet.
+        staged: GPUs set aside on each node, int64 (m,).
+    """
+
+    def __init__(self, state: ClusterState, job: int, degree: int, single: bool = False) -> None:
+        self._s, self.job, self.degree, self.left, self._single = state, job, degree, degree, single
+        m = len(state.free)
+        self.staged: Long = np.zeros(m, dtype=np.int64)
+        self._order: list[int] = []
+        self._may = state.ok[state.kind[job]]
+        self._able = self._count()
+        self._whole = state.whole[:, 0].astype(np.int64)
+        self._many = state.consolidate and degree > int(self._whole.max())
+        self._idle = state.free[:, 0] == state.whole[:, 0]
+
+    def fits(self) -> bool:
+        """Return whether all of it can be placed."""
+        s, able, left = self._s, self._able, self.left
+        if not s.consolidate:
+            return int(able.sum()) >= left
+        if not self._many:
+            return bool((able >= left).any())
+        able = np.where(self._idle, able, 0)
+        full = able == self._whole
+        rest = left - int(able[full].sum())
+        return rest <= 0 or bool((able[~full] >= rest).any())
+
+    def eligible(self) -> NDArray[np.bool_]:
+        """Return which nodes may take the next part, bool (m,); of meaning while it `fits`."""
+        if not self._s.consolidate:
+            return np.asarray(self._able > 0)
+        if not self._many:
+            return np.asarray(self._able >= self.left)
+        return np.asarray(self._idle & (self._able > 0) & (self._able >= np.minimum(self.left, self._whole)))
+
+    def take(self, node: int) -> None:
+        """Place one GPU, or as many as possible, on an eligible node."""
+        gpus = 1 if self._single else min(self.left, int(self._able[node]))
+        if not self.staged[node]:
+            self._order.append(node)
+        self.staged[node] += gpus
+        self.left -= gpus
+        self._able[node] = self._able[node] - gpus if self._single else 0
+
+    def rows(self) -> Rows:
+        """Return where it is."""
+        return Rows.whole([(node, int(self.staged[node])) for node in self._order])
+
+    def _count(self) -> Long:
+        free, unit = self._s.free, self._s.unit[self.job]
+        able = free[:, 0].astype(np.int64)
+        for r in range(1, free.shape[1]):
+            if unit[r] > 0:
+                able = np.minimum(able, np.floor(free[:, r] / unit[r] * (1 + SLACK) + SLACK).astype(np.int64))
+        return np.asarray(np.where(self._may, np.maximum(able, 0), 0))
 
 
 class PlaceEnv(ClusterEnv):

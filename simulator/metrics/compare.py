@@ -23,8 +23,6 @@ class Row:
     """One figure of one policy.
 
     Attributes:
-        policy, figure: their names.
-        seeds: how many.
         mean: over the seeds.
         margin: half the width of the 95% interval of the mean, by Student's t; None of one seed.
         difference: of the mean from that of the first policy; None for that one.
@@ -44,12 +42,7 @@ class Row:
 def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIGURES) -> tuple[Row, ...]:
     """Return a row for each policy and figure, policy by policy; figures that some run does not have are left out.
 
-    Args:
-        found: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
-        figures: names of fields of `Metrics`.
-
-    Raises:
-        InstanceError: if there is none, policies have other numbers of seeds, or a figure is unknown.
+    `found`: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
     """
     counts = {name: len(runs) for name, runs in found.items()}
     if not counts or 0 in counts.values():
@@ -80,11 +73,7 @@ def interval(values: np.ndarray) -> tuple[float, float | None]:
 
 
 def half_width(values: np.ndarray) -> np.ndarray | None:
-    """Return half the width of the 95% intervals of the means over the first axis, by Student's t; None of one value.
-
-    Args:
-        values: float64 (n, ...).
-    """
+    """Return half the width of the 95% intervals of means over the first axis, by Student's t; None of one value."""
     from scipy.special import stdtrit
 
     n = len(values)

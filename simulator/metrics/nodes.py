@@ -87,13 +87,7 @@ def _whole(o: Outcome) -> tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArr
 
 
 def communication(outcome: Outcome, fleet: Fleet, parts: Spans | None = None) -> float | None:
-    """Return the mean communication cost of a running job: TopDRL's, weighted by the time that it is paid.
-
-    None if GPUs were only counted.
-
-    Raises:
-        InstanceError: if `fleet` has another number of nodes.
-    """
+    """Return TopDRL's communication cost of a running job, the mean over time; None if GPUs were only counted."""
     if (outcome.row_node < 0).any():
         return None
     if fleet.n_nodes != len(outcome.room):

@@ -67,12 +67,7 @@ def means_of_groups(
 ) -> FloatArray:
     """Return what each group holds on average between each edge and the next, float64 (groups, len(edges) - 1).
 
-    Args:
-        group: of each row, from 0.
-        groups: how many there are.
-        amount: of each row, held from `start` to `end`, which may be infinite.
-        start, end: seconds.
-        edges: seconds, ascending.
+    A row holds its amount from `start` to `end`, seconds, perhaps infinite; groups count from 0 and edges ascend.
     """
     total = np.zeros((groups, len(edges)))
     for time, sign in ((start, 1.0), (end, -1.0)):

@@ -21,8 +21,7 @@ class Metrics:
     """Figures in seconds, or shares from 0 to 1; docs/metrics.md has the formulas.
 
     Attributes:
-        jobs: how many ran.
-        blocking_rate: the share of all jobs that were rejected.
+        jobs, blocking_rate: how many ran, and the share of all jobs that were rejected.
         mean_jct, median_jct, p95_jct, p99_jct: of finish - submit.
         mean_wait, p99_wait: of start - submit.
         makespan: the last finish.
@@ -62,15 +61,7 @@ class Metrics:
 
 
 def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
-    """Return the figures of `outcome`; of no job, if all were rejected, they are 0.
-
-    Args:
-        outcome: a schedule.
-        fleet: its nodes, for their network.
-
-    Raises:
-        InstanceError: if `fleet` has another number of nodes.
-    """
+    """Return the figures of `outcome`; of no job, if all were rejected, they are 0. `fleet` is for the network."""
     work, ran = outcome.workload, outcome.admitted
     jobs = int(np.count_nonzero(ran))
     if not jobs:

@@ -84,11 +84,7 @@ def to_csv(table: Mapping[str, Column]) -> bytes:
 
 
 def to_parquet(table: Mapping[str, Column]) -> bytes:
-    """Return a table as Parquet, zstd; lists stay lists, words that repeat are written once.
-
-    Raises:
-        ImportError: without pyarrow.
-    """
+    """Return a table as Parquet, zstd; lists stay lists, words that repeat are written once."""
     import pyarrow as arrow
     from pyarrow import parquet
 

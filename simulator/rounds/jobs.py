@@ -33,9 +33,7 @@ STEPS = 1000
 class RoundsCluster:
     """GPUs by type; each type's GPUs are numbered on from the type before it.
 
-    Attributes:
-        types: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
-        count: GPUs of each type.
+    `types`: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
     """
 
     types: tuple[str, ...]
@@ -56,11 +54,7 @@ class RoundsCluster:
 
 
 def parse_cluster(text: str) -> RoundsCluster:
-    """Build a cluster from words like ``8xV100+8xP100+8xK80``.
-
-    Raises:
-        InstanceError: naming the part that is wrong.
-    """
+    """Build a cluster from words like ``8xV100+8xP100+8xK80``."""
     types, count = [], []
     for part in text.split("+"):
         match = _PART.fullmatch(part.strip())
@@ -76,7 +70,6 @@ class RoundJobs:
     """Jobs, n of them, for a cluster of k types of GPUs.
 
     Attributes:
-        names: unique job ids.
         gpus: of each, all of one type at a time, int32 (n,).
         steps: to be done, whole and positive, int64 (n,).
         speed: steps a second on each type, float64 (n, k); 0 where the job does not run.
@@ -142,11 +135,7 @@ class RoundsPolicy(Protocol):
 
 
 def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: RoundsCluster) -> RoundJobs:
-    """Look the jobs of Gavel's trace up in measured throughputs.
-
-    Raises:
-        InstanceError: naming the job whose model was not measured on that many GPUs of a type of the cluster.
-    """
+    """Look the jobs of Gavel's trace up in measured throughputs."""
     known: dict[tuple[str, int], list[float]] = {}
     for name, model, gpus in zip(trace.names, trace.model, trace.gpus.tolist(), strict=True):
         if (model, gpus) not in known:
@@ -162,9 +151,6 @@ def from_workload(workload: Workload, speeds: Mapping[str, float], cluster: Roun
     """Take a trace that knows durations only: how fast each type is, where 1 is the type they were measured on.
 
     A step is a millisecond of the duration; a job of none has one.
-
-    Raises:
-        InstanceError: if a type of the cluster has no speed.
     """
     for kind in cluster.types:
         value = speeds.get(kind)

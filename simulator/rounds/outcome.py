@@ -24,7 +24,6 @@ class RoundOutcome(Outcome):
 
     Attributes:
         jobs: n, in order of arrival.
-        cluster: of k types.
         begins: when each round began, seconds, ascending.
         allocations: how often the policy was asked.
         overhead: seconds that each lease loses at its start.
@@ -67,10 +66,8 @@ def outcome_of(
 ) -> RoundOutcome:
     """Return the outcome of leases, by their start.
 
-    Args:
-        jobs, cluster, begins, allocations, overhead: as of the outcome.
-        leases: job, type and steps of each, int64 (l, 3); start, end and seconds at work, float64 (l, 3); and the
-            numbers of the GPUs of one lease after the other, counted on from type to type.
+    `leases`: job, type and steps of each, int64 (l, 3); start, end and seconds at work, float64 (l, 3); and the numbers
+    of the GPUs of one lease after the other, counted on from type to type.
     """
     (job, kind, steps), (start, end, busy), gpu = leases[0].T, leases[1].T, leases[2]
     work, lease = jobs.workload, np.repeat(np.arange(len(job)), jobs.gpus[job])

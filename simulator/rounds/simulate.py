@@ -31,16 +31,11 @@ def simulate_rounds(
     """Run `jobs` in rounds, as Gavel does (Narayanan et al., OSDI 2020, section 5); `docs/rounds.md` has the rules.
 
     Args:
-        jobs: in any order; ties of arrival go by their order.
-        cluster: GPUs by type.
         policy: a name of `ROUND_POLICIES`, or what makes a policy: what share of time each job is to have on each type.
         length: of a round in seconds; a round ends earlier if all its jobs are done with their whole steps.
         gap: least seconds between two allocations, except for the first.
         overhead: seconds that a job loses at the start of each lease that does not extend one.
         seed: of what is random: the order of types each round, types that `fifo` draws.
-
-    Raises:
-        InstanceError: if an argument is wrong, or a job can run nowhere.
     """
     if isinstance(policy, str) and policy not in ROUND_POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(ROUND_POLICIES)}")
@@ -65,7 +60,6 @@ def simulate_rounds(
 
 
 def _absolute(times: FloatArray, jobs: RoundJobs) -> FloatArray:
-    """Return times that count from the first arrival as those of the trace; arrivals as the trace has them."""
     there = jobs.submit - jobs.submit[0]
     at = np.minimum(np.searchsorted(there, times), jobs.n_jobs - 1)
     return np.where(there[at] == times, jobs.submit[at], jobs.submit[0] + times)

@@ -25,8 +25,7 @@ class Rounds(NamedTuple):
     Times count from the first arrival, so that a trace in Unix time is run as finely as one from 0.
 
     Attributes:
-        submit: seconds, float64 (n,).
-        gpus, speed: as in `RoundJobs`.
+        submit, gpus, speed: as in `RoundJobs`.
         room: GPUs of each type, int64 (k,).
         left: steps still to do, int64 (n,).
         share: of time on each type, as the policy last said, float64 (n, k).
@@ -41,8 +40,7 @@ class Rounds(NamedTuple):
         running: jobs whose lease is open after a round, int64 (g,).
         kind: type of the open lease of each job, -1 if none, int64 (n,).
         own, own_at: GPUs of the open leases, int64, and where each job's begin.
-        lease: job, type and steps of the leases written, int64 (r, 3).
-        span: start, end and seconds at work of the leases written, float64 (r, 3).
+        lease, span: of the leases written, job, type, steps, int64 (r, 3); start, end, seconds at work, float64 (r, 3).
         open_steps, open_span: steps so far, and the same of each job's open lease, int64 (n,) and float64 (n, 3).
         held: GPUs of the leases written, one lease after the other, int64.
         begins: when each round began, float64.

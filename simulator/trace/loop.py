@@ -25,10 +25,8 @@ class Lines(NamedTuple):
     """The queue: jobs by size, those of a size in their order.
 
     Attributes:
-        job: in each place, int64 (n,).
-        place: of each job, int64 (n,).
-        rank: of the job in each place, int64 (n,).
-        line: of each job, int64 (n,).
+        job, rank: the job in each place and its rank, int64 (n,).
+        place, line: of each job, int64 (n,).
         size: GPUs of the jobs of each line, ascending, int64 (k,).
         begin: the first place of each line, and n, int64 (k + 1,).
         first: the place of the first job that waits, n if there is none, int64 (k,).
@@ -132,9 +130,6 @@ def run(  # noqa: PLR0912, one loop read from top to bottom
     Args:
         submit: seconds, float64 (n,).
         arrivals: the jobs by submit time, int64 (n,).
-        lines: the queue.
-        levels: the nodes by what is free.
-        gangs, nodes: the jobs and the cluster, whose nodes are equal.
         discipline: `HEAD`, `OVERTAKE` or `EASY`.
     """
     n = len(submit)
@@ -211,10 +206,7 @@ def fits(need: int, levels: Levels, nodes: Nodes) -> bool:
 
 @lean
 def take(need: int, levels: Levels, nodes: Nodes, rows: Ints2, used: int) -> int:
-    """Give a job that fits its GPUs, and write where they are behind the `used` rows; return how many rows that makes.
-
-    It goes where `fit.find` says, on the node with the fewest free GPUs that is enough, or on whole free nodes.
-    """
+    """Give a job that fits its GPUs, as `fit.find` says, and write them behind the `used` rows; return their number."""
     m, least = len(nodes.free), min(need, nodes.biggest)
     while need > 0:
         gpus = min(need, nodes.biggest)
@@ -276,10 +268,7 @@ def first_spare(
     gangs: Gangs,
     nodes: Nodes,
 ) -> int:
-    """Return the place of the first job of a rank beyond `past` that may start by EASY, -1 if there is none.
-
-    See `fit.next_spare`, which does the same for a queue that is one array.
-    """
+    """Return the place of the first job ranked beyond `past` that may start by EASY, else -1; as `fit.next_spare`."""
     node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
     best, least = -1, len(lines.job)
     for line in range(len(lines.size)):

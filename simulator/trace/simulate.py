@@ -42,17 +42,12 @@ def simulate(
     The queue is looked at when jobs arrive or end; of one instant, all that end are freed before any arrives.
 
     Args:
-        workload: the jobs.
-        nodes, gpus: the cluster.
         policy: a name of `ORDERS`: who is first in the queue.
         discipline: ``head`` (who is first blocks the others), ``overtake`` (whoever fits starts, in order) or ``easy``
             (whoever fits starts unless that would delay the first beyond when it could start otherwise; Lifka 1995).
         consolidate: a job of at most `gpus` GPUs runs on one node, that with the fewest free GPUs that fits, lowest
             index first; a larger one on whole free nodes, the last of which it need not fill. Otherwise GPUs are only
             counted.
-
-    Raises:
-        InstanceError: if an argument is wrong, or a job never fits.
     """
     require_number(nodes, "nodes", positive=True, whole=True)
     require_number(gpus, "gpus", positive=True, whole=True)
@@ -86,7 +81,6 @@ def simulate(
 
 
 def _outcome(workload: Workload, room: IntArray, start: FloatArray, rows: NDArray[np.int64] | None) -> Outcome:
-    """Return the outcome of jobs that run once, in `rows` (job, node, GPUs), or counted if there are none."""
     if rows is None:
         job, gpus = np.arange(workload.n_jobs, dtype=np.int32), workload.gpus
         node: IntArray = np.broadcast_to(np.int32(-1), len(job))
@@ -112,12 +106,7 @@ def _outcome(workload: Workload, room: IntArray, start: FloatArray, rows: NDArra
 def by_queue(workload: Workload, run: Callable[[Workload], Outcome]) -> Outcome:
     """Return the schedule of all queues, each run by itself; their nodes are numbered one queue after the other.
 
-    Args:
-        workload: the jobs of all queues.
-        run: simulates those of one, on its nodes.
-
-    Raises:
-        InstanceError: if a schedule has degrees to choose from.
+    Schedules with degrees to choose from are refused.
     """
     names, member = np.unique(np.array(workload.queue), return_inverse=True)
     jobs = [np.flatnonzero(member == k) for k in range(len(names))]

@@ -69,12 +69,7 @@ def inner(function: _F) -> _F: ...
 @overload
 def inner(*, fastmath: bool) -> Callable[[_F], _F]: ...
 def inner(function: Any = None, *, fastmath: bool = False) -> Any:
-    """Compile a function for the kernels that call it, which are translated once.
-
-    Args:
-        function: to be compiled.
-        fastmath: whether sums may be taken in another order.
-    """
+    """Compile a function for the kernels that call it, which are translated once; `fastmath`: sums in any order."""
     if function is None:
         return partial(inner, fastmath=fastmath)
     return function if _SETTINGS.DISABLE_JIT else Linked(function, {"fastmath": fastmath})
@@ -135,7 +130,6 @@ class _Codegen:
 class _Linked(JITCodeLibrary):
     @property
     def codegen(self) -> Any:
-        """The code generator."""
         return _Codegen(self._codegen)
 
     def _optimize_final_module(self) -> None:
@@ -146,7 +140,6 @@ class _Linked(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Return that there is no such function."""
         self._ensure_finalized()
         return 0
 
@@ -195,7 +188,6 @@ class _Fields(AttributeTemplate):
     key = Reference
 
     def generic_resolve(self, reference: Reference, name: str) -> Any:  # type: ignore[override]
-        """Return the type of a field, `None` if there is none of that name."""
         fields = reference.of.fields
         if name not in fields:
             return None

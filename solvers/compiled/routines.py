@@ -75,9 +75,7 @@ def pop(heap: Ints, size: int, value: Floats, place: Ints) -> int:
 def argsort(keys: Floats, stable: bool) -> Ints:
     """Return the order of ascending keys, by quicksort (Hoare 1962) with medians of three, as numba's `np.argsort`.
 
-    Args:
-        keys: no nan among them.
-        stable: whether equal keys keep their order; else it is what the exchanges make of it.
+    No key is nan. Equal keys keep their order if `stable`; else it is what the exchanges make of it.
     """
     order = np.arange(len(keys))
     low, high = np.empty(_DEEPEST, np.int64), np.empty(_DEEPEST, np.int64)

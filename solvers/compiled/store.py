@@ -31,7 +31,6 @@ class Store:
 
     @cached_property
     def _places(self) -> list[Any]:
-        """Where code is looked for; it is written to the first."""
         found = []
         for place in places():
             files = _Files(self._kernel.py_func)
@@ -58,8 +57,6 @@ class Store:
 
 
 class _Here(_CacheLocator):
-    """Tell numba where to keep a kernel."""
-
     def __init__(self, function: Any) -> None:
         self.digest = digest(function)
         source = Path(function.__code__.co_filename)
@@ -119,7 +116,6 @@ def digest(function: Any) -> str:
 
 @cache
 def _ourselves() -> bytes:
-    """Return the text of what decides how functions are compiled."""
     return Path(__file__).with_name("kernel.py").read_bytes()
 
 

@@ -65,10 +65,7 @@ def _stages(run: Run, problem: StagesProblem) -> None:
 
 
 def _chain(problem: StagesProblem, share: float) -> IntArray | None:
-    """Return stages filled from the last one on, each to its memory and `share` of an even load; `None` if too many.
-
-    The earlier a stage, the more samples it has under way.
-    """
+    """Return stages filled from the last on, each to its memory and `share` of an even load; `None` if too many."""
     ops, rank = problem.graph.n_ops, _ranks(problem.graph)
     rows = (problem.seconds()[0], *(row[0] for row in problem.need()))
     # from the last place on
@@ -125,8 +122,6 @@ def _ranks(graph: OpGraph) -> NDArray[np.int64]:
 
 
 class _Blocks:
-    """The ops in topological order, those of a class where its first one is."""
-
     def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
         graph = problem.graph
         self.problem = problem

@@ -13,9 +13,7 @@ from gangplan.instances.verify import TOLERANCE
 
 def assignments(problem: GraphProblem, most: int) -> IntArray:
     """Return the devices of the ops in each assignment, int32 (assignments, n); a constraint is an array operation.
-
-    Raises:
-        InstanceError: if there are more than `most` before any is left out.
+    More than `most`, before any is left out, are refused.
     """
     n, k = problem.graph.n_ops, problem.cluster.n_devices
     if k**n > most:

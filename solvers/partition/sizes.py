@@ -79,7 +79,6 @@ def why_impossible(
     """Return why no plan exists if that is plain to see, else `None`.
 
     Args:
-        names: of the ops.
         op_of: from a group to one of its ops.
         runs, fits: whether devices run a group, and whether those that do have the memory for it, bool (any, G).
         memory: bytes of each group, float64 (G,).
@@ -107,7 +106,6 @@ def edge(limit: float, total: float, terms: int, *, generous: bool) -> float:
     """Return so many bytes that differences of sums count as fitting into `limit`.
 
     Args:
-        limit: bytes of a device.
         total: the greatest of the sums, bytes; of amounts that are no more than `limit` each.
         terms: that it has.
         generous: whether to let in all that the verifier may accept, or else what it is sure to.
@@ -117,13 +115,7 @@ def edge(limit: float, total: float, terms: int, *, generous: bool) -> float:
 
 
 def whole(memory: FloatArray, limit: float, ops: int) -> Sizes:
-    """Return sizes and room in whole numbers such that whatever the verifier accepts is accepted.
-
-    Args:
-        memory: bytes of each group.
-        limit: bytes of a device, infinite if unlimited.
-        ops: that the groups have.
-    """
+    """Return sizes and room, whole numbers, such that whatever the verifier accepts is accepted; `limit` may be inf."""
     room = most(limit, ops)
     barred = memory > room
     fitting = np.where(barred, 0.0, memory)
@@ -147,8 +139,7 @@ def in_units(amounts: FloatArray, room: float) -> tuple[NDArray[np.int64], int]:
 class Covers:
     """Groups that do not go together, learnt from the plans of a model that the verifier refused.
 
-    Attributes:
-        found: bytes of a device, and groups that no device of at most so many holds together.
+    `found`: bytes of a device, and groups that no device of at most so many holds together.
     """
 
     found: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
@@ -157,10 +148,7 @@ class Covers:
         """Return whether `plan` fits in memory; if it does not, learn which groups are at fault.
 
         Args:
-            run: whose problem it answers.
-            plan: of a model that is right but for memory.
             group_of: the group of each op, -1 for one that has none, int (n,).
-            by: the method, for the note.
         """
         limit, memory = run.problem.capacity(), verify(run.problem, plan).memory
         over = np.flatnonzero(memory > limit * (1 + TOLERANCE))
@@ -181,8 +169,6 @@ def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M
     """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
 
     Args:
-        run: the solve.
-        name: of the method, for the phases.
         build: makes the model; its `ceiling` is the seconds that numbers in it are as fine as.
         solve: looks for plans in it and raises the bound.
         apt: the share of the ceiling from which a plan leaves it fine enough.
@@ -199,7 +185,6 @@ def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M
 
 
 def _least(memory: FloatArray, here: BoolArray, group_of: NDArray[Any], limit: float) -> tuple[int, ...]:
-    """Return the groups of the ops `here`, which are too much, without the smallest that do not matter."""
     ops = np.flatnonzero(here & (group_of >= 0))
     groups, inverse = np.unique(group_of[ops], return_inverse=True)
     size = np.bincount(inverse, weights=memory[ops])

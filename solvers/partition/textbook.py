@@ -24,10 +24,8 @@ class Textbook:
     Attributes:
         time: seconds, time[t][v]; infinite where t does not run v.
         cost: seconds of a transfer of each op's output.
-        edges: all (u, v).
         order: (a, b) where a pipeline has a no later than b.
         together: (v, w) on one device.
-        kind: type of each device.
         count, host: number of devices of each type, and whether it is a host.
         barred: barred[t], ops that type t cannot run or hold.
         size, room: whole bytes size[t][v] of ops and room[t] of a device, see `sizes`; all 0 where memory is ample.

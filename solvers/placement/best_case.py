@@ -151,7 +151,6 @@ class BestCase:
         return self._reach[key]
 
     def _compute(self, j: int, degree: int) -> float:
-        """Return the compute of the slowest worker if all use the fastest nodes that hold them."""
         batch = self.batch
         count = np.bincount(batch.kind, minlength=len(batch.sample))
         order = np.argsort(batch.alone[j], kind="stable")

@@ -146,18 +146,12 @@ def _all(batch: Batch, node: int) -> tuple[float, float, float]:
 
 
 def _usable(batch: Batch) -> FloatArray:
-    """Return the usable nodes of each kind."""
     usable = np.asarray(batch.problem.fleet.usable)[batch.sample]
     return np.asarray(np.bincount(batch.kind, minlength=len(batch.sample)) * usable, dtype=np.float64)
 
 
 def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
-    """Return a bound on the goal that costs little, and the name of what proves it.
-
-    Args:
-        batch: the batch.
-        brief: do not look at where running jobs are: they cost no less there than at best.
-    """
+    """Return a bound on the goal that costs little and what proves it; `brief`: running jobs as if placed at best."""
     best = BestCase(batch)
     floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])
     state = PlacementState(batch)

@@ -158,11 +158,7 @@ def stays(state: PlacementState, j: int, rows: Rows) -> bool:
 def cheapest(state: PlacementState, j: int, policies: Sequence[Policy], before: Rows | None = None) -> None:
     """Place job j, which is not placed, where the goal is least; leave it out if that is better or nothing fits.
 
-    Args:
-        state: the placement of the others.
-        j: the job.
-        policies: propose places.
-        before: a place that is known to fit.
+    `policies` propose places; `before` is a place that is known to fit.
     """
     standing = state.batch.standing.get(j, ({}, 0.0))[0]
     options = [rows for rows in (before, standing) if rows and (rows is before or stays(state, j, rows))]

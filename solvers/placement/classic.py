@@ -34,7 +34,6 @@ def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray
         score: of a node once it has so many of the workers; not less than with fewer of them.
         start: the scores with none, (m,).
         room: how many workers each node can take, (m,).
-        degree: how many there are.
     """
     nodes = np.flatnonzero(room)
     if len(nodes) > degree:
@@ -84,7 +83,6 @@ def nearest_to_centre(offer: Offer, degree: int) -> dict[int, int]:
 
 
 def _idle(offer: Offer) -> tuple[Indices, Indices]:
-    """Return the racks where the gang has room, and the idle GPUs that it can use in each."""
     nodes = np.flatnonzero(offer.room)
     racks, inverse = np.unique(offer.tree.group[1][nodes], return_inverse=True)
     return racks, np.bincount(inverse, weights=offer.room[nodes]).astype(np.int32)
@@ -122,11 +120,7 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
 
 
 class NodesView:
-    """Nodes as policies for single tasks see them, `online.state.Slots` of one node each.
-
-    Args:
-        batch: the problem; `read` takes what is free from a placement of it.
-    """
+    """Nodes as policies for single tasks see them, `online.state.Slots` of one node each, read from a placement."""
 
     def __init__(self, batch: Batch) -> None:
         fleet = self._fleet = batch.problem.fleet
@@ -171,11 +165,7 @@ class NodesView:
 
 
 def scored(make: Callable[[Batch], Scored]) -> Policy:
-    """Return the policy for gangs that gives each worker the node with the least score, ties to the first.
-
-    Args:
-        make: the policy for single tasks; what it learns of a batch is kept as long as that is.
-    """
+    """Return the policy for gangs that gives each worker the node with the least score, of one `make` a batch."""
     known: WeakKeyDictionary[Batch, tuple[NodesView, Scored]] = WeakKeyDictionary()
 
     def policy(offer: Offer, degree: int) -> dict[int, int]:
@@ -211,7 +201,6 @@ def _need(worker: Demand) -> Need:
 
 
 def _mix(batch: Batch) -> Mix:
-    """Return the tasks that the problem expects."""
     expected = batch.problem.expected()
     needs = tuple(need(Task(replace(x.task.demand, nic=0.0), x.task.gpu_types)) for x in expected)
     return Mix(needs, np.array([x.share for x in expected]))

@@ -33,13 +33,7 @@ class Master:
     """Minimise sum of cost_t x_t: the patterns x_t hold the parts of all gangs, on no more nodes than there are.
 
     Servers of a gang that are on none of its workers' nodes are anywhere, at no cost. A family that may be left out
-    pays its value.
-
-    Args:
-        batch: the problem.
-        kin: its families.
-        nodes: how many of each kind.
-        high: what a gang that is left out costs where that is not allowed.
+    pays its value. `high`: what a gang that is left out costs where that is not allowed.
     """
 
     def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:
@@ -146,7 +140,6 @@ class Columns:
     Attributes:
         batch: the problem, with costs in its own unit.
         bound: the best bound so far, constant costs included, in that unit.
-        patterns: the columns.
     """
 
     def __init__(self, run: Run, batch: Batch) -> None:

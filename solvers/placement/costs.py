@@ -17,8 +17,6 @@ class Costs:
     """Reads the rows and links that a `State` keeps.
 
     Args:
-        batch: the problem.
-        rows: of each job.
         at: node -> job -> (workers, servers).
         meets: node -> pairs of jobs that have a GPU in common.
         crossers: for each level, member -> jobs that cross it there.

@@ -34,12 +34,7 @@ _MILLI = 1000
 
 
 class Goal(Protocol):
-    """What a model minimises.
-
-    Attributes:
-        total: an expression in whole units.
-        units: how many units 1 of the goal is.
-    """
+    """What a model minimises: `total`, an expression in whole units, of which `units` are 1 of the goal."""
 
     total: Any
     units: float
@@ -94,7 +89,6 @@ class Communication:
                     self.total += self._pairs(j, nodes, scale * (own - above))
 
     def _pairs(self, j: int, nodes: list[int], each: float) -> Any:
-        """Return what pairs of GPUs of job j on `nodes` cost, at `each` a pair."""
         batch = self.plan.batch
         workers = sum(self.plan.w[j][n] for n in nodes)
         room = sum(int(batch.room[j, batch.kind[n]]) for n in nodes)
@@ -138,7 +132,6 @@ class Fragments:
         self.idle = int(batch.problem.fleet.gpus[n]) - self.plan.whole[n] - sum(self.plan.used[n])
 
     def _fragment(self, n: int, task: Task) -> Any:
-        """Return the fragment of n to a task, in parts of a GPU."""
         model, used, parts = self.model, self.plan.used[n], self.parts
         free = parts * self.idle + sum(parts * x - up for x, up in zip(used, self.up, strict=True))
         fleet = self.batch.problem.fleet
@@ -234,7 +227,6 @@ def hint(run: Run, batch: Batch, plan: Assignment) -> None:
 
 
 def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int, int]]:
-    """Return (variable, value) of all that says where tasks are."""
     found: list[tuple[int, int]] = []
     for j, row in enumerate(rows):
         for task, counts in enumerate((plan.w[j], plan.p[j])):
@@ -246,7 +238,6 @@ def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int,
 
 
 def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
-    """Return the rows of each job and, of nodes with shared GPUs, what each holds, fullest numbering first."""
     cards: dict[int, dict[int, dict[int, int]]] = {}
     for r, g in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
         j, n = int(plan.job[r]), int(plan.node[r])

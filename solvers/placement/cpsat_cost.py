@@ -123,7 +123,6 @@ class Cost:
         return shared
 
     def _added(self, j: int, i: int) -> float:
-        """Return what i adds to the compute of j on a node they share, as a share of it."""
         return float(self.batch.problem.speeds.host[self.batch.model[j], self.batch.model[i]])
 
     def _computes(self) -> None:
@@ -183,7 +182,6 @@ class Cost:
             self.gangs.append(gangs)
 
     def _syncs(self) -> None:
-        """(S) Synchronisation by collective."""
         for j in self.jobs:
             if not self.tick[j] or not self.batch.gradient[j]:
                 continue
@@ -197,7 +195,6 @@ class Cost:
         return each + sum(floor(each * duty) * x for duty, x in self._others(j, level, a))
 
     def _moved(self, j: int, level: int, a: int, through: Any, each: int) -> Any:
-        """Return the same for `through` units of `each`."""
         most = 2 * self.batch.jobs[j].servers * self.most[j]
         if self.batch.even:
             return each * self._product(through, self.gangs[level][a], most, len(self.jobs))
@@ -262,7 +259,6 @@ class Cost:
         model.add(self.sync[j] >= sum(phases))
 
     def _any_reaches(self, counts: list[Any], m: int) -> Any:
-        """Return a literal that is true if one of the counts is m or more."""
         model = self.model
         reached = model.new_bool_var("")
         for count in counts:
@@ -297,7 +293,6 @@ class Cost:
         return product
 
     def _product_of(self, x: Any, y: Any, most_x: int, most_y: int) -> Any:
-        """Return the product of two expressions."""
         a, b = self.model.new_int_var(0, most_x, ""), self.model.new_int_var(0, most_y, "")
         self.model.add(a == x)
         self.model.add(b == y)

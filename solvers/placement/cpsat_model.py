@@ -89,7 +89,6 @@ class Assignment:
             model.add(sum(self.p[j].values()) == job.servers * sum(sizes.values()))
 
     def _standing(self) -> None:
-        """(R) Running jobs stay, or are moved."""
         for j, rows in self.batch.pinned.items():
             self._stays(j, rows, [])
         for j, (rows, _) in self.batch.standing.items():

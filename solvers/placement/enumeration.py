@@ -38,10 +38,7 @@ def optimum(problem: PlacementProblem) -> float | None:
     """Return the least goal of any feasible placement, `None` if there is none.
 
     It takes nothing from the solvers: every way to spread each gang over the nodes, every way to pack shares on
-    GPUs, the goal by the cost model of the verifier.
-
-    Raises:
-        InstanceError: if there are more than `MOST` combinations of the jobs' places.
+    GPUs, the goal by the cost model of the verifier. More than `MOST` combinations are refused.
     """
     options = [_places(problem, j) for j in range(len(problem.jobs))]
     count = np.prod([float(len(x)) for x in options])
@@ -58,7 +55,6 @@ def optimum(problem: PlacementProblem) -> float | None:
 
 
 def _places(problem: PlacementProblem, j: int) -> list[Where]:
-    """Return every place of job j that its own constraints allow; the empty one if it may be left out."""
     fleet, job = problem.fleet, problem.jobs[j]
     index = {name: i for i, name in enumerate(fleet.names)}
     for run in problem.running:
@@ -120,7 +116,6 @@ def _together(problem: PlacementProblem, places: tuple[Where, ...]) -> bool:
 
 
 def _plans(problem: PlacementProblem, places: tuple[Where, ...]) -> Iterator[PlacementPlan]:
-    """Yield a plan for every choice of the pairs of jobs that share GPUs on each node."""
     rows = [(j, node, w, p) for j, where in enumerate(places) for node, (w, p) in enumerate(where) if w or p]
     by_node: dict[int, list[int]] = {}
     for r, (_, node, _, _) in enumerate(rows):
@@ -175,12 +170,7 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 3, nodes: int = 
     Two racks or one, GPUs of two types that some models cannot run on, nodes without GPUs or not usable, cores and
     memory from ample to scarce, NICs set aside in part; gangs of one to three workers or a choice, whole GPUs and
     shares, with all collectives, selectors, jobs apart, spread, whole nodes; optional jobs, jobs that run and stay or
-    may move. Some problems have no plan.
-
-    Args:
-        seed: of the local random generator.
-        variant: there is but one, ``""``.
-        jobs, nodes: at most so many; at least one.
+    may move. Some problems have no plan. `jobs`, `nodes`: at most.
     """
     rng = np.random.default_rng(seed)
     m, count = int(rng.integers((nodes + 1) // 2, nodes + 1)), int(rng.integers(1, jobs + 1))

@@ -25,8 +25,6 @@ def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float])
     looked at up to the order of GPUs and of equal tasks; with many the first that fits may be taken.
 
     Args:
-        items: the jobs.
-        gpus: how many.
         dislike: what it costs that two jobs have a GPU in common; paid once.
     """
     whole = 1 + TOLERANCE
@@ -43,8 +41,6 @@ def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float])
 
 
 class _Packing:
-    """Depth-first search over GPUs for each task, fullest GPU first, largest tasks first."""
-
     def __init__(self, items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> None:
         self.tasks = [
             (share, job) for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])) for _ in range(count)
@@ -144,13 +140,7 @@ def rows_of(batch: Batch, plan: PlacementPlan) -> list[Rows]:
 
 
 def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
-    """Return the plan of these rows with GPUs handed out: shares on the first GPUs of a node, whole ones after them.
-
-    Args:
-        batch: the problem.
-        rows: of each job.
-        shared: gives the packing of the shares on a node, as `pack` does.
-    """
+    """Return the plan of these rows: shares on the first GPUs of a node, as `shared` packs them, then whole ones."""
     flat = [(node, j, w, p) for j, row in enumerate(rows) for node, (w, p) in row.items()]
     flat.sort()
     cuts = [0, *(i for i, (a, b) in enumerate(pairwise(flat), 1) if a[0] != b[0]), len(flat)]

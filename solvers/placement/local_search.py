@@ -30,12 +30,7 @@ _LAST = 1.2
 def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
     """Improve the best plan, or one made by insertion, by ruin and recreate; each search begins with the best so far.
 
-    See `gangplan.solvers.placement.ruin_recreate.search`.
-
-    Args:
-        run: the solve.
-        batch: its problem.
-        most: rounds in all, by default until nothing is gained by them.
+    `most` rounds in all, by default until they gain nothing; see `gangplan.solvers.placement.ruin_recreate.search`.
     """
     search = _Search(run, batch)
     search.begin()
@@ -56,8 +51,6 @@ def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
 
 
 class _Search:
-    """The best placement of a local search, and what it takes to look at it."""
-
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch = run, batch
         self.rows: list[Rows] = []
@@ -69,7 +62,6 @@ class _Search:
         return self.run.stopped or self.run.remaining() < _LAST * self.look
 
     def begin(self) -> None:
-        """Start from the best plan there is or from one made by insertion, whichever is better."""
         if self.batch.n_nodes > INSERTED:
             self._descend()
             if not self.engine.holds(self.rows):
@@ -123,7 +115,6 @@ class _Search:
             self.rows, self.cost = state.snapshot(), now
 
     def take(self, rows: list[Rows], cost: float) -> bool:
-        """Keep a placement and offer it if it is the best so far; return whether it is."""
         if not cost < self.cost * (1 - 1e-9):
             return False
         plan = plan_of(self.batch, rows)

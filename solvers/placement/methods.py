@@ -77,7 +77,6 @@ def _proved_impossible(run: Run, batch: Batch) -> bool:
 
 
 def _draft(run: Run, batch: Batch | None) -> None:
-    """Offer the plan of first fit once the batch is prepared, or prove that there is none."""
     if batch is not None and not _proved_impossible(run, batch):
         quick(run, batch)
 
@@ -90,7 +89,6 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 
 def _start(run: Run, batch: Batch) -> None:
-    """Offer the plan of first fit if there is none."""
     if run.plan is None:
         quick(run, batch)
 

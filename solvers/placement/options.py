@@ -212,14 +212,7 @@ class Pricing:
     """Searches the patterns of a kind of node, many times at other prices."""
 
     def __init__(self, batch: Batch, many: Indices, apart: BoolArray, options: Options) -> None:
-        """Take a kind of node.
-
-        Args:
-            batch: the problem.
-            many: jobs of each family.
-            apart: families that cannot meet on a node, bool (f, f).
-            options: what may be on a node.
-        """
+        """Take a kind of node; `apart`: families that cannot meet on a node, bool (f, f)."""
         self.options = options
         speeds = batch.problem.speeds
         table = np.stack(
@@ -251,12 +244,9 @@ class Pricing:
         """Find the patterns whose cost less what their jobs pay is below `limit`.
 
         Args:
-            run: the solve; once it has stopped the search gives up.
             pays: what is paid for each option.
-            limit: the search is for what is below.
             most: keep so many.
             keep_best: whether of more the best are kept, and else the search ends there.
-            steps: sets looked at before it gives up.
             kept: the options that are looked at, ascending, by default all.
 
         Returns:
@@ -305,7 +295,6 @@ def _row(
 
 
 def _table(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
-    """Return the rows that fit on a node of `kind` as columns."""
     fleet, node = batch.problem.fleet, int(batch.sample[kind])
     has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
     return _columns(batch, kind, [row for row in rows if row[5] <= has[0] and row[6] <= has[1]])
@@ -335,9 +324,6 @@ def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple
 
 
 def _phases(batch: Batch, j: int, degree: int, size: float) -> float:
-    """Return the bytes of the phases among nodes, racks, ... that a split gang sends through its NICs at least.
-
-    A ring of n members costs 2 (n - 1) / n; two phases of n and m no less than one of n m.
-    """
+    """Return the bytes of the phases that a split gang sends through NICs at least; two of n and m no less than n m."""
     room = int(batch.room[j].max(initial=1))
     return ring_bytes(max(2, -(-degree // max(1, room))), size)

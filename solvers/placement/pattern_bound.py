@@ -52,9 +52,7 @@ class NodeKind:
     """The options of a kind of node and the search for patterns of them.
 
     Attributes:
-        nodes: of this kind.
         gpus: of an empty one, in parts.
-        options: of the families.
         alone: what each costs on an empty node, float64 (n,).
         plain: whether nobody who stays is on it.
     """
@@ -120,11 +118,7 @@ class NodeKind:
 def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
     """Return the kinds of nodes that may hold a job of the families.
 
-    Args:
-        batch: the problem.
-        families: of the jobs that do not stay.
-        state: the jobs that stay.
-        known: whether it counts who stays on a node, which is then a kind of its own; else how many GPUs they leave.
+    `known`: whether it counts who stays on a node, which is then a kind of its own; else how many GPUs they leave.
     """
     same, many = merged_kinds(batch), np.array([len(jobs) for jobs in families])
     lead = [jobs[0] for jobs in families]
@@ -179,12 +173,7 @@ def bounds(run: Run, batch: Batch) -> None:
 
 
 class PatternBound:
-    """The linear programme over patterns of families, and its prices.
-
-    Attributes:
-        families: jobs of each, the lightest first.
-        bound: the best bound so far.
-    """
+    """The linear programme over patterns of families, and its prices. `bound`: the best bound so far."""
 
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch, self.bound = run, batch, -np.inf
@@ -220,14 +209,7 @@ class PatternBound:
                 price = self._generate(price)
 
     def _generate(self, price: FloatArray | None) -> FloatArray:
-        """Generate patterns until the bound is that of the linear programme, or the run has stopped.
-
-        Args:
-            price: of gangs, to begin with.
-
-        Returns:
-            The prices of the best bound.
-        """
+        """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
         if price is None:
             price, node = self._centre()
         else:
@@ -318,7 +300,6 @@ class PatternBound:
         return lp
 
     def _add(self, lp: highspy.Highs, q: int, found: Patterns, pays: FloatArray, node: float) -> int:
-        """Add the patterns of a kind that cost less than their gangs and a node pay; return how many these are."""
         added = 0
         for cost, pattern in zip(found[0].tolist(), found[1], strict=True):
             chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
@@ -356,7 +337,6 @@ class PatternBound:
         return found, low
 
     def _raise(self, price: FloatArray, node: FloatArray) -> bool:
-        """Tell the run of Lagrange's bound at these prices; return whether it is the best so far."""
         total = self.rest + float(self.count @ price + self.nodes @ node)
         total -= _EPS * (1 + abs(total))
         if total <= self.bound:
@@ -367,7 +347,6 @@ class PatternBound:
 
 
 def _families(batch: Batch, best: BestCase) -> list[list[int]]:
-    """Return the jobs that count as one each, the lightest first."""
     found: dict[object, list[int]] = {}
     most = batch.room.max(axis=1)
     scale = batch.weight * batch.best

@@ -56,7 +56,6 @@ class PatternModel:
         self.model.minimize(self.total)
 
     def _most(self, pattern: Pattern) -> int:
-        """Return how often a pattern can be there."""
         opts, master = self.columns.options[pattern.kind], self.columns.master
         most = int(self.columns.nodes[pattern.kind])
         for x in pattern.options:
@@ -117,7 +116,6 @@ class PatternModel:
         return each * sum(steps)
 
     def _use(self, t: int) -> Any:
-        """Return whether pattern t is used."""
         if t not in self.used:
             if self.patterns and self._most(self.patterns[t]) == 1:
                 self.used[t] = self.x[t]

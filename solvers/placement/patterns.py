@@ -187,7 +187,6 @@ def _restricted(run: Run, columns: Columns) -> None:
 
 
 def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> bool:
-    """Choose among patterns; return whether the model was solved to its end."""
     batch = columns.batch
     model = PatternModel(columns, found)
     state = PlacementState(batch)

@@ -21,11 +21,7 @@ from ..run import Run
 
 
 def rows(problem: PlacementProblem) -> int:
-    """Return the number of rows of either model, but for a few: of jobs, pairs of jobs, and nodes.
-
-    Raises:
-        NotImplementedError: for what the model leaves out, naming it.
-    """
+    """Return the number of rows of either model, but for a few; `NotImplementedError` names what a model leaves out."""
     if problem.goal != "slowdown":
         raise NotImplementedError(f"goal: {problem.goal!r} has no plain model")
     if problem.running:
@@ -102,7 +98,6 @@ class _Gangs:
                     row(self.here[i][n] + self.here[j][n], 1)
 
     def _resources(self) -> None:
-        """Hold no more of GPUs, cores, memory and NIC than a node has."""
         fleet = self.problem.fleet
         for field, has in (("gpu", fleet.gpus), ("cpu", fleet.cpu), ("memory", fleet.memory), ("nic", fleet.nic)):
             for n in self.N:
@@ -147,7 +142,6 @@ class _Gangs:
                         self.model.row(self.here[j][n], inside[a])
 
     def _sync(self) -> None:
-        """s[j] by its collective."""
         for j, job in enumerate(self.jobs):
             if job.collective == "ps":
                 self._servers(j)
@@ -209,11 +203,9 @@ class _Gangs:
 
     @property
     def _levels(self) -> range:
-        """All levels of links."""
         return range(len(self.bandwidth))
 
     def _within(self, level: int, j: int) -> dict[int, list[int]]:
-        """Return the nodes that j may use in each member of a level."""
         found: dict[int, list[int]] = {}
         for n in self.N:
             if self.open[j][n]:
@@ -221,21 +213,17 @@ class _Gangs:
         return found
 
     def _cost(self, j: int, seconds: float) -> Any:
-        """Return what seconds of a step of j cost, as a number of the model."""
         return self.model.units(self.price[j] * seconds)
 
     def _shared(self, j: int, size: float, level: int, a: int) -> Any:
-        """Return what j pays to move `size` bytes over the link of a member, beside all others that cross it."""
         each = size / self.bandwidth[level]
         others = (self._cost(j, each * self.duty[i]) * crosses for i, crosses in self._others(level, a, j))
         return self._cost(j, each) + sum(others)
 
     def _others(self, level: int, a: int, j: int) -> Iterator[tuple[int, Any]]:
-        """Yield the other jobs that may cross the link of a member, and whether they do."""
         return ((i, self.cross[level][i][a]) for i in self.J if i != j and a in self.cross[level][i])
 
     def _several(self, j: int) -> list[Any]:
-        """Return whether j has two workers or more, by node."""
         found = [self.model.binary() for _ in self.N]
         for w, several in zip(self.w[j], found, strict=True):
             self.model.row(w, 1 + self.jobs[j].gang * several)
@@ -261,7 +249,6 @@ class _Gangs:
         return sum(terms)
 
     def _plan(self, value: Any) -> PlacementPlan:
-        """Return the plan of a solution; GPUs of a node are given out in order."""
         tasks = [(j, n, *(round(value(x[j][n])) for x in (self.w, self.p))) for j in self.J for n in self.N]
         held = [row for row in tasks if row[2] or row[3]]
         used, grants = [0] * len(self.N), []
@@ -275,19 +262,16 @@ class _Gangs:
 
 
 def _open(problem: PlacementProblem, j: int) -> list[bool]:
-    """Return whether tasks of job j may be on each node: it is usable and has the labels."""
     fleet = problem.fleet
     labels = fleet.labelled[[fleet.labels.index(x) for x in problem.jobs[j].requires]].all(axis=0)
     return [bool(x) for x in np.asarray(fleet.usable) & labels]
 
 
 def _price(problem: PlacementProblem) -> list[float]:
-    """Return what a second of a step of each job costs: its weight times best rate over workers."""
     return [job.weight * float(b) / job.gang for job, b in zip(problem.jobs, best_rate(problem), strict=True)]
 
 
 def _worst(problem: PlacementProblem) -> float:
-    """Return a sum of slowdowns that no plan exceeds."""
     kind, fleet, levels = model_of(problem), problem.fleet, problem.fleet.topology.levels
     slowest = 1 / float(fleet.link.min()) + sum(len(problem.jobs) / level.bandwidth for level in levels)
     total, seconds = 0.0, problem.compute()

@@ -41,13 +41,7 @@ class Vacancy(Protocol):
 
 
 class Offer:
-    """The `Vacancy` of a placement under construction.
-
-    Args:
-        state: who is where.
-        job: whose turn it is.
-        room: of its workers, int (m,), to be left as it is.
-    """
+    """The `Vacancy` of a placement under construction. `room`: of its workers, int (m,), to be left as it is."""
 
     def __init__(self, state: PlacementState, job: int, room: IntArray) -> None:
         self.state, self.job, self.room = state, job, room
@@ -151,7 +145,6 @@ def topology(offer: Vacancy, degree: int) -> dict[int, int]:
 
 
 def _inside(offer: Vacancy, sums: Sequence[Indices], level: int, part: int, degree: int) -> dict[int, int]:
-    """Place the gang inside one group of `level`, which has room for it."""
     if level > 1:
         return _among(offer, sums, level - 1, offer.tree.children[level - 2][part], degree)
     nodes = offer.tree.inside[part]
@@ -159,7 +152,6 @@ def _inside(offer: Vacancy, sums: Sequence[Indices], level: int, part: int, degr
 
 
 def _among(offer: Vacancy, sums: Sequence[Indices], level: int, parts: Indices, degree: int) -> dict[int, int]:
-    """Place the gang in groups of `level`, which have room for it together."""
     has = sums[level - 1][parts]
     chosen: dict[int, int] = {}
     while True:

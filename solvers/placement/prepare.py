@@ -42,7 +42,6 @@ class Tree:
 
 
 def _parts(group: IntArray, members: Indices) -> list[Indices]:
-    """Return the members of each group, ascending, by group number."""
     order = np.argsort(group, kind="stable")
     cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
     return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
@@ -52,7 +51,6 @@ class Batch:
     """What all methods of a solve share; J jobs, m nodes, q kinds of nodes, L levels.
 
     Attributes:
-        problem: the problem.
         kind: int (m,), nodes of a kind are equal but for where they are in the network.
         sample: int (q,), a node of each kind.
         allowed: bool (J, q), whether tasks may be there: usable, labels.
@@ -62,8 +60,7 @@ class Batch:
         bandwidth: bytes/s of a member's link, L figures.
         model, weight, best, gradient, overlap, duty: of each job; `best` is its rate alone. even: whether all duties
             are 1, so that links are shared by the number of gangs.
-        each: int (J,), GPUs that a worker holds or has a share of.
-        share: float64 (J,), of each of them.
+        each, share: GPUs that a worker holds or has a share of, int (J,), and the share of each, float64 (J,).
         nic: bytes/s that tasks may set aside on each node, float64 (m,); reserves: whether any does.
         apart: the jobs that each job may share no node with, both ways.
         pinned: the rows of jobs that run and stay.
@@ -127,7 +124,6 @@ class Batch:
                 self.pinned[index[run.job]] = rows
 
     def _room(self) -> IntArray:
-        """Return how many workers an empty node of each kind holds, (J, q)."""
         fleet = self.problem.fleet
         room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
         amounts = (
@@ -161,10 +157,7 @@ class Batch:
 
     @cached_property
     def place(self) -> IntArray:
-        """The class of each node, int (m,): nodes of a class can be swapped in any plan, at no change.
-
-        They are of one kind, in one rack, and hold no running job.
-        """
+        """The class of each node, int (m,): one kind, one rack, no running job, so they can be swapped at no change."""
         held = np.full(self.n_nodes, -1)
         for rows in (*self.pinned.values(), *(rows for rows, _ in self.standing.values())):
             held[list(rows)] = list(rows)

@@ -20,7 +20,6 @@ class Kind(NamedTuple):
         table: cores, bytes, rate, compute, hidden, fixed, NIC of each option, see `Options`, (7, n).
         marks: family, GPUs, model, whether it is split, whether its two parts add up, whether it has workers, (6, n).
         host: what a model adds to another's compute, (K, K).
-        apart: families that cannot meet, (f, f).
         many: jobs of each family, (f,).
         room: GPUs, cores and bytes, (3,).
     """

@@ -37,10 +37,7 @@ def quick(run: Run, batch: Batch) -> None:
 
 
 class _Nodes:
-    """What is free on each node, which only ever gets less: a node that is full for a kind of task stays so.
-
-    Shares of a GPU have it for their own job alone: `together` of its workers on each.
-    """
+    """What is free on each node, which only gets less; shares of a GPU are for `together` workers of one job."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -63,7 +60,6 @@ class _Nodes:
             self._stay(j, rows)
 
     def place(self, j: int) -> bool:
-        """Place job j, if it is not yet, with as many workers as it may have; return whether it is placed."""
         if self.rows[j]:
             return True
         job = self.batch.jobs[j]
@@ -76,7 +72,6 @@ class _Nodes:
         return bool(self.rows[j]) and self._serve(j)
 
     def shared(self, node: int) -> list[dict[int, int]]:
-        """Return on which GPUs of a node the shares are."""
         items = [(j, self.share[j], self.rows[j][node][0]) for j in sorted(self.at[node]) if self._part(j)]
         held = pack(items, self.batch.problem.fleet.gpus[node].item(), lambda a, b: 0.0)
         assert held is not None, "each has GPUs of its own"
@@ -99,14 +94,7 @@ class _Nodes:
         return not left
 
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
-        """Return nodes and what they have room for, in their order, until that is `most`; one alone if it has it.
-
-        Args:
-            j: the job.
-            most: of its tasks that are looked for.
-            need: what each of them occupies, `worker` or `server`.
-            but: nodes that are passed over.
-        """
+        """Return nodes and their room, in order, until that is `most` tasks; one alone if it has it; none of `but`."""
         job = self.batch.jobs[j]
         key = job.whole_nodes, job.requires, tuple(x[j] for x in need), need is self.server or self._cards(j)
         if key not in self.able:
@@ -155,7 +143,6 @@ class _Nodes:
         return count
 
     def _stay(self, j: int, rows: Rows) -> None:
-        """Place job j, which runs, where it is, if it can stay there."""
         for node, (w, p) in rows.items():
             able = self.at[node].isdisjoint(self.batch.apart[j]) and self._count(j, node, self.worker) >= w
             self._use(j, node, w, 0)

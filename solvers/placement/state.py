@@ -25,8 +25,7 @@ class PlacementState:
         free_gpu: int (m,), idle GPUs, those counted that packing the shares leaves.
         free_cpu, free_memory, free_nic: float64 (m,).
         present: int (m, K), jobs of each model with workers on the node.
-        taken: int (m,), jobs on the node.
-        crossing: int (m,), jobs that use its NIC.
+        taken, crossing: int (m,), jobs on the node, and those that use its NIC.
         cost: of each job, in the unit of the goal; for fragmentation that of its nodes, in equal parts with the others
             there.
         fragment: expected fragments of each node, float64 (m,); 0 unless they are the goal.
@@ -291,7 +290,6 @@ class PlacementState:
         return [*[1.0] * empty, *sorted((max(0.0, 1 - x) for x in held), reverse=True)]
 
     def _sum(self) -> float:
-        """Return the goal afresh: the costs of the jobs, and the fragments of nodes that nobody is on."""
         return sum(self.cost) + (float(self.fragment[self.taken == 0].sum()) if self._measure is not None else 0.0)
 
     def _share_room(self, j: int, node: int) -> int:

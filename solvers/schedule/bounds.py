@@ -85,7 +85,6 @@ def squashed(p: Prepared) -> float:
 
 
 def _cheapest(p: Prepared, finish: FloatArray) -> FloatArray:
-    """Return what each job costs at least if it could end at `finish`, inf if it has no option."""
     runs = np.isfinite(finish)
     cost = np.full(p.n, np.inf)
     cost[runs] = (p.slope * np.where(runs, finish, 0.0))[runs]

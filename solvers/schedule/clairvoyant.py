@@ -23,12 +23,7 @@ EXACT, PRICED = 100, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Clairvoyant:
-    """What is known of the best schedule of a trace.
-
-    Attributes:
-        bound: no schedule has a smaller goal, seconds.
-        objective: that of the best schedule found, `None` if none was looked for.
-    """
+    """What is known of the best schedule: `bound` on any goal, `objective` of the best one found, if any; seconds."""
 
     bound: float
     objective: float | None = None
@@ -39,16 +34,7 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
 
     It bounds every policy on nodes too, since these constrain it more. Up to `PRICED` jobs the bound is that of the
     time-indexed LP or better, and up to `EXACT` jobs the best schedule is searched for; beyond, relaxations that take
-    O(n log n): see `mean_jct_bound` and `makespan_bound`.
-
-    Args:
-        workload: the jobs, n of them.
-        gpus: of the cluster.
-        goal: ``mean_jct`` or ``makespan``.
-        time_limit: seconds for up to `PRICED` jobs.
-
-    Raises:
-        InstanceError: if an argument is wrong or a job never fits.
+    O(n log n): see `mean_jct_bound` and `makespan_bound`. `time_limit`: seconds for up to `PRICED` jobs.
     """
     if goal not in ("mean_jct", "makespan"):
         raise InstanceError("goal", f"{goal!r} is not one of mean_jct, makespan")

@@ -113,7 +113,6 @@ class Base:
 
     Attributes:
         cost: the goal; inf if no list fits all jobs that must run.
-        order: name of the order.
         price: of a GPU-second, in the units of `PRICES`.
         rank: place of each job in the order of starts, float64 (n,).
         penalty: of each option, float64 (o,).
@@ -215,13 +214,7 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
 
 
 def lists(run: Run, p: Prepared, most: int | None = None) -> None:
-    """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long.
-
-    Args:
-        run: the solve.
-        p: its problem.
-        most: lists of a long problem that are tried, by default all.
-    """
+    """Offer the best of all priority lists; of a long problem of `most`, those that are good where queues are long."""
     if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
         return
     decoder = Decoder(p)
@@ -244,7 +237,6 @@ def lists(run: Run, p: Prepared, most: int | None = None) -> None:
 
 
 def _waiting(p: Prepared) -> Iterator[Listed]:
-    """Yield lists for long queues, where GPU-seconds are expensive and releases count for little."""
     work = p.gpus * p.seconds
     keys, cheapest = keys_of(p, "smith_now", work), np.full(p.n, CHEAPEST)
     yield "smith_now, least work", keys, p.first_least(work, LEFT_OUT), work

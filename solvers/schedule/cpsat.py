@@ -46,16 +46,7 @@ class Model:
     """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
     def __init__(self, p: Prepared, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Build the model.
-
-        Args:
-            p: the problem.
-            most: see `Scale`.
-            stopped: whether to give up.
-
-        Raises:
-            OutOfTimeError: if `stopped` says so.
-        """
+        """Build the model for schedules of at most `most`; raise `OutOfTimeError` if `stopped` says so."""
         self.p, self._stopped = p, stopped
         self.scale = Scale(p, most)
         self.cp = cp_model.CpModel()
@@ -124,7 +115,6 @@ class Model:
         self.cp.add_cumulative(intervals, self._held(self.p.gpus.tolist()), self.p.total)
 
     def _held(self, gpus: list[int]) -> list[int]:
-        """Return the GPUs of each option; a run of 0 s holds none."""
         return [g if q else 0 for g, q in zip(gpus, self.runs, strict=True)]
 
     def nodes(self) -> None:
@@ -204,16 +194,9 @@ class Model:
 
 
 def seated(p: Prepared, option: Ints, start: FloatArray, places: list[list[tuple[int, int]]]) -> SchedulePlan | None:
-    """Start the jobs in the order of `start` on their places, each as early as it can.
+    """Start the jobs in the order of `start`, in any unit, on their places, each as early as it can.
 
-    Args:
-        p: the problem.
-        option: int (n,), -1 for a job left out.
-        start: float (n,), in any unit: only their order counts.
-        places: of each job.
-
-    Returns:
-        The plan, `None` if a job is late in times as they are.
+    `option` is -1 for a job left out. Return the plan, `None` if a job is late in times as they are.
     """
     room = new(p.nodes, p.per, p.n)
     begin = np.zeros(p.n)

@@ -34,13 +34,7 @@ def rows_of(p: Prepared) -> prepare.Ints:
 
 
 class Decoder:
-    """Builds schedules of lists of one problem, one after the other in the same arrays.
-
-    Attributes:
-        p: the problem.
-        busy: what runs already.
-        made: the schedule built last; the next one overwrites it.
-    """
+    """Builds schedules of lists of one problem, one after the other in the same arrays: the next overwrites `made`."""
 
     def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
         self.p, self.busy = p, idle() if busy is None else busy
@@ -56,7 +50,6 @@ class Decoder:
             order: jobs, (n,).
             wish: of each job, (n,); by default whatever costs least.
             penalty: of each option, (o,); by default none.
-            stopped: is asked now and then.
         """
         p, so_far = self.p, (0.0, 0.0, 0)
         given = np.asarray(order, np.int64), self._cheapest if wish is None else np.asarray(wish, np.int64)

@@ -24,10 +24,8 @@ def optimum(problem: ScheduleProblem) -> float | None:
     """Return the least goal of any schedule, `None` if there is none.
 
     Every order of the jobs, every degree, every place, each job as early as it fits there beside those before it: the
-    goals never gain by a later completion, so one of these is best. It takes nothing from the solvers.
-
-    Raises:
-        InstanceError: if there are more than `MOST` jobs.
+    goals never gain by a later completion, so one of these is best. It takes nothing from the solvers. More than `MOST`
+    jobs are refused.
     """
     if len(problem.jobs) > MOST:
         raise InstanceError("instance", f"{len(problem.jobs)} jobs are more than {MOST}")
@@ -110,12 +108,7 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 4) -> SchedulePr
 
     All goals and capacities in turn; menus of one to three degrees, some slower than a smaller one or too large;
     releases, deadlines, jobs that may be left out; whole and broken numbers of seconds. Some problems have no
-    schedule.
-
-    Args:
-        seed: of the local random generator.
-        variant: there is but one, ``""``.
-        jobs: at most so many, one less where places count too; at least one.
+    schedule. `jobs`: at most, one less where places count too.
     """
     rng = np.random.default_rng(seed)
     capacity: Capacity = Pool(int(rng.integers(2, 6)))

@@ -90,7 +90,6 @@ class _Room:
         return [] if self.kind == POOL else held
 
     def back(self) -> None:
-        """Hold again what `free_at` has found to be over."""
         for end, count, held in self.ended:
             for v, amount in held:
                 self.free -= amount
@@ -152,7 +151,6 @@ class _Room:
         self.idle[amount].append(v)
 
     def _listed(self, amount: int) -> list[int]:
-        """Return the nodes with so many GPUs free."""
         self.idle[amount] = list(dict.fromkeys(v for v in self.idle[amount] if self.left[v] == amount))
         return self.idle[amount]
 

@@ -28,8 +28,7 @@ class Labels(NamedTuple):
         started: a bit set of the jobs, (l, w).
         time, last: when and which the last started, (l,).
         true: the cost of those that run without prices, (l,).
-        used: reduced costs and idle GPUs so far, (l,).
-        bound: that and the least of what is to come, (l,).
+        used, bound: reduced costs and idle GPUs so far, and with the least of what is to come, (l,).
         running, ends, held: how many run, (l,), until when, and on how many GPUs each, by ends, (l, wide).
     """
 
@@ -48,10 +47,7 @@ class Labels(NamedTuple):
 def at_least(
     prices: Grid, problem: Data, least: Floats, leave: Floats, points: Floats, begin: int, end: int, found: Floats2
 ) -> None:
-    """Write the least reduced cost of each job that starts at a point or later or is left out, (n, points).
-
-    Only those of jobs from `begin` up to `end`.
-    """
+    """Write the least reduced cost of jobs `begin` to `end` that start at a point or later or are left out."""
     grid, data = by_reference(prices), by_reference(problem)
     zero, step, count_of = grid.zero, grid.step, len(grid.pi)
     first, seconds, release, due = data.first, data.seconds, data.release, data.due

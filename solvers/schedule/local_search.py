@@ -40,8 +40,7 @@ class Walk(NamedTuple):
 
     Attributes:
         order, wish: jobs, and what each is to have, see `profile.serial`, (n,).
-        best_order, best_wish: the same.
-        trial: room for one more order.
+        best_order, best_wish, trial: the same of the best, and room for one more order.
         may_leave: whether a job may be left out, (n,).
         cost, last: before each place of the list and at its end: of those before it, and when the last of them ends,
             (n + 1,).
@@ -72,10 +71,7 @@ def anneal(
     changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, nothing: Busy,
     made: Schedule, penalty: Floats,
 ) -> float:  # fmt: skip
-    """Make a change a row of `draws`, and keep it or not; return the best cost. `changed` changes in place.
-
-    Without a row the list is only decoded.
-    """
+    """Make a change a row of `draws` in `changed`, none without rows, and keep it or not; return the best cost."""
     data, room, walk = by_reference(problem), by_reference(profiles), by_reference(changed)
     order, wish, trial, first = walk.order, walk.wish, walk.trial, data.first
     n = len(order)
@@ -151,7 +147,6 @@ def _restore(walk: Walk, room: Room, place: int, n: int) -> int:
 
 @inner
 def _save(walk: Walk, room: Room, s: int) -> None:
-    """Keep the profiles of the trial."""
     at = 2 * s + 1 - walk.slot[s]
     for v in range(len(room.count)):
         walk.count[at, v] = room.count[v]
@@ -197,7 +192,6 @@ def _decode(walk: Walk, data: Data, room: Room, made: Schedule, penalty: Floats,
 
 @inner
 def _accept(walk: Walk, s: int) -> None:
-    """Let the trial, decoded from kept place `s` on, be the list."""
     n, saved = len(walk.order), len(walk.slot)
     begin = s * n // saved
     for place in range(begin, n):
@@ -237,8 +231,6 @@ def local_search(run: Run, p: Prepared) -> None:
 
 
 class _Search:
-    """The arrays of a search, and what it has offered."""
-
     def __init__(self, run: Run, p: Prepared) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
         starts = [list_of(p, run.plan.degree, run.plan.start)]
@@ -261,20 +253,16 @@ class _Search:
         self._offered, self._takes = np.inf, 0.0
 
     def late(self) -> bool:
-        """Return whether the time left is what an offer takes."""
         return self._run.stopped or self._run.remaining() < 1.5 * self._takes
 
     def step(self, best: float, hot: FloatArray, draws: FloatArray) -> float:
-        """See `anneal`."""
         return float(anneal(self._walk, best, hot, draws, *self._given))
 
     def restart(self) -> float:
-        """Go back to the best list, and return what it costs."""
         self._walk.order[:], self._walk.wish[:] = self._walk.best_order, self._walk.best_wish
         return self.step(np.inf, np.zeros(0), np.zeros((0, 5)))
 
     def offer(self, best: float) -> None:
-        """Offer the best list unless that was done."""
         if best < self._offered:
             started, self._offered = time.perf_counter(), best
             self._decoder.offer(self._run, "local_search", self._walk.best_order, self._walk.best_wish)

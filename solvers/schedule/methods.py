@@ -47,7 +47,6 @@ def _prepare(run: Run) -> Prepared:
 
 
 def _draft(run: Run, p: Prepared | None) -> None:
-    """Offer the schedule in which who comes first runs first, if there is one."""
     found = None if p is None else first_come(p)
     if p is not None and found is not None:
         run.offer(p.plan(*found), BY)

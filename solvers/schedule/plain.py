@@ -105,8 +105,7 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
     """Minimise the goal by a time-indexed MILP: x[m, t] a job starts by way m at tick t, out[j] it is left out.
 
-    Raises:
-        NotImplementedError: if times are not whole ticks, or there are too many.
+    Times that are not whole ticks, or too many, raise `NotImplementedError`.
     """
     import pulp
 
@@ -158,7 +157,6 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
 
 
 def _places(p: Prepared, o: int) -> int:
-    """Return how many places option o has."""
     if p.kind == RAMP:
         return int((p.size == p.gpus[o]).sum())
     full, rest = divmod(int(p.gpus[o]), p.per)

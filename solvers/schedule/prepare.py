@@ -40,22 +40,17 @@ class Prepared:
     `makespan`), plus the prices of those left out; `clock_cost` of the problem comes on top, see `relative`.
 
     Attributes:
-        problem: as given.
         kind: of the capacity, `POOL`, `NODES` or `RAMP`.
         nodes, per: nodes and GPUs of each; a pool is one node; a RAMP server is a node of one GPU.
         size: of each block of RAMP, ascending, int64 (b,).
-        block_first: int64 (b + 1,), where its servers begin in `server`.
-        server: int64.
+        block_first, server: where its servers begin in `server`, int64 (b + 1,).
         first: int64 (n + 1,), where the options of each job begin; larger degrees later. An option that does not fit,
             is late on an idle cluster, or is no faster than a smaller one is not here.
         gpus, menu: int64 (o,), degree of an option and its place on the job's menu.
-        seconds: float64 (o,), its duration.
-        owner: int64 (o,), its job.
+        seconds, owner: its duration, float64 (o,), and its job, int64 (o,).
         due: float64 (o,), when it is over at the latest, as late as the verifier lets it be; inf without a deadline.
         release, deadline, slope, price: float64 (n,); the deadline is that of the option with the latest; a job that
             must run has the price inf. Times are seconds from `zero` on.
-        constant: see above.
-        makespan: see above.
         zero: seconds on the clock of the problem at which those here begin.
         blur: what a goal may be wrong by, because starts on that clock are rounded.
     """
@@ -266,7 +261,6 @@ class ShiftedRun(Run):
         self._run.raise_bound(self._run.zero + value - (blur if blur > 1e-12 * abs(value) else 0.0), by)
 
     def _look(self) -> tuple[Any, float | None]:
-        """Return plan and objective, made anew where the run has another plan."""
         run, p = self._run, self._p
         if not p.zero:
             return run.plan, run.objective

@@ -80,10 +80,7 @@ def run_cost(grid: Grid, data: Data, job: int, option: int, start: float) -> flo
 def cheapest(  # noqa: PLR0912
     prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats
 ) -> float:
-    """Write the least cost of each option, prices included, and its start; return the bound without the constant.
-
-    The cost is inf where an option cannot run.
-    """
+    """Write the least cost of each option, inf if it cannot run, and its start; return the bound, less the constant."""
     grid, data = by_reference(prices), by_reference(problem)
     zero, step, count = grid.zero, grid.step, len(grid.pi)
     bound, all_of_them = 0.0, 0.0
@@ -141,8 +138,6 @@ def answer(
     """Write the GPU-seconds that the cheapest runs use in each interval, and take these runs into the means.
 
     Args:
-        prices: see above.
-        problem: see above.
         cost, start: of each option, as `cheapest` writes them.
         weight: of these runs in the means.
         used: written, (k,).
@@ -195,9 +190,6 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) ->
     mean comes near a solution of the time-indexed LP.
 
     Args:
-        run: its plan says what GPUs cost about, and how far the bound can be.
-        p: the problem.
-        end: seconds.
         tell: is given the best prices, with the means, every few steps.
     """
     best: Prices | None = None
@@ -234,8 +226,6 @@ def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:
 
 
 class _Level:
-    """Prices on one grid, and what was answered to them."""
-
     def __init__(self, run: Run, p: Prepared, first: Grid, before: Prices | None) -> None:
         self._run, self._p, self._data, self.grid = run, p, data_of(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
@@ -259,7 +249,6 @@ class _Level:
         return True
 
     def ascend(self, tell: Callable[[Prices], None], most: int) -> Prices:
-        """Go up in at most so many steps, and return the best prices."""
         run, over = self._run, self._used - self._room
         length, fails = _STEP, 0
         for i in range(1, most + 1):

@@ -86,7 +86,6 @@ def clear(room: Room, per: int, busy: Busy) -> None:
 
 @inner
 def _at(times: Floats2, node: int, count: int, at: float) -> int:
-    """Return the last break point of a node not after `at`."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -132,7 +131,6 @@ def occupy(room: Room, node: int, start: float, end: float, need: int) -> None:
 
 @inner
 def _split(room: Room, node: int, at: float) -> int:
-    """Return the index of the break point at `at`, made if there is none."""
     times, free, n = room.times, room.free, room.count[node]
     low = _at(times, node, n, at)
     if times[node, low] == at:
@@ -271,11 +269,6 @@ def serial(
         order: int64 (n,), jobs.
         wish: int64 (n,), an option, `LEFT_OUT`, `CHEAPEST`, or `EARLIEST`: the option that ends first.
         penalty: of each option, in the unit of the goal, float64 (o,).
-        problem: see `data_of`.
-        profiles: see `room_of`; cleared before the first of them.
-        running: what runs already.
-        made: written.
-        begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
     data, room = by_reference(problem), by_reference(profiles)

@@ -89,7 +89,6 @@ def _ceiling(p: Prepared) -> float:
 
 
 def _end(run: Run, p: Prepared) -> float:
-    """Return when the best schedule known ends, or when all jobs have run one after the other."""
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
         return float(max([p.release.max(), *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
@@ -130,12 +129,7 @@ class Layer(NamedTuple):
 
 
 class Search:
-    """The search over starts for one set of prices.
-
-    Attributes:
-        best: the cheapest schedule found: option and start of each job, with -1 for one left out.
-        value: what it costs.
-    """
+    """The search over starts for one set of prices; `best`: options (-1: left out) and starts; `value`: their cost."""
 
     def __init__(self, run: Run, p: Prepared, prices: Prices) -> None:
         self._run, self._p, self._prices = run, p, prices
@@ -158,12 +152,7 @@ class Search:
     def run(self, width: int, known: float, step: float) -> float:
         """Keep `width` beginnings of each length; return what any schedule costs that was not looked at.
 
-        It is inf if none that is cheaper than both `known` and `value` was left out.
-
-        Args:
-            width: see above.
-            known: the cost of a schedule, or more than any costs.
-            step: values that are cheaper by less than this are of no interest.
+        It is inf if none that is cheaper than both `known` and `value`, by `step` or more, was left out.
         """
         bound, proved = self._prices.bound, np.inf
         budget = known - step - bound
@@ -181,7 +170,6 @@ class Search:
         return float(proved)
 
     def _room(self, count: int) -> Layer:
-        """Return room for so many beginnings."""
         labels = Labels(
             started=np.empty((count, (self._p.n + 63) // 64), dtype=np.uint64),
             time=np.empty(count),
@@ -196,7 +184,6 @@ class Search:
         return Layer(labels, np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64))
 
     def _root(self) -> Layer:
-        """Return the beginning in which no job has started."""
         layer = self._room(1)
         labels = layer.labels
         for column in (labels.started, labels.true, labels.used, labels.running):
@@ -206,7 +193,6 @@ class Search:
         return layer
 
     def _next(self, labels: Labels, width: int, budget: float) -> tuple[Layer, float]:
-        """Return beginnings one job longer, and the least bound of those left out."""
         p, lost = self._p, np.inf
         new = self._room(2 * width + 2 * len(p.gpus))
         kept: Layer | None = None

@@ -18,7 +18,7 @@ from gangplan.hybrid.table import Entry, named
 from gangplan.hybrid.timetable import timetable
 from gangplan.instances.generators.jobs import moldable
 from gangplan.solvers import Run
-from gangplan.solvers.method import Method, suite_of
+from gangplan.solvers.method import Method, suite
 
 SOLVE = """
 import json, sys
@@ -127,7 +127,7 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(table, "ENTRIES", (*table.ENTRIES, Entry("schedule", "learned", policy, learned=True)))
     monkeypatch.setattr(compiling, "ENTRIES", table.ENTRIES)
     run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
-    prepared = suite_of(run.problem).prepare(run)
+    prepared = suite(run.problem.objective).prepare(run)
     slots = timetable(Crew(run, "auto").survey(prepared), 0.0, 3600.0).slots
     assert slots and not any(slot.entry.learned for slot in slots) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]

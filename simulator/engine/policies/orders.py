@@ -22,9 +22,6 @@ class Fixed:
 
     Shortest first has the least mean wait of all that do not preempt, on one machine (Smith, Naval Research Logistics
     Quarterly 1956); longest first keeps the makespan low (Graham, SIAM Journal on Applied Mathematics 1969).
-
-    Args:
-        name: one of `gangplan.simulator.trace.ORDERS`.
     """
 
     steady = True

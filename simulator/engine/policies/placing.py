@@ -46,10 +46,7 @@ class Tetris:
         return np.asarray(work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align)
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
-        """Take the node that aligns best; a gang that no single node holds goes where it does by default.
-
-        So does every job where GPUs are shared: there the score only says who is first.
-        """
+        """Take the node that aligns best; a gang that no single node holds goes where it does by default."""
         if view.shared:
             return view.find(job, degree)
         if self._of is not view.workload:
@@ -59,7 +56,6 @@ class Tetris:
         return Rows.whole([(node, degree)]) if score[node] > 0 else view.find(job, degree)
 
     def _aligned(self, view: View, asks: FloatArray) -> FloatArray:
-        """Return the alignment with each node, 0 where the job does not fit, (m,)."""
         free, fleet = view.spare, view.fleet
         whole = np.stack([fleet.gpus, fleet.cpu, fleet.memory], axis=1)
         fits = (free >= asks).all(axis=1)
@@ -139,7 +135,6 @@ class Gandiva:
         return view.now + self.interval if view.together else np.inf
 
     def _expected(self, view: View, job: int, mates: Long) -> FloatArray:
-        """Return what the rates of the job and of each mate would add up to."""
         if not isinstance(view.speeds, SpeedModel):
             return np.ones(len(mates))
         index = {name: k for k, name in enumerate(view.speeds.models)}
@@ -211,7 +206,6 @@ class Optimus:
         return self._until if self._until > view.now else view.now + self.interval
 
     def _shares(self, view: View, jobs: Long, free: int) -> dict[int, int]:
-        """Return the degrees of the jobs that get GPUs, `free` in all."""
         left, whole = view.left(jobs), view.workload.duration[jobs]
         share = dict(zip(jobs.tolist(), np.divide(left, whole, out=np.zeros(len(jobs)), where=whole > 0), strict=True))
         chosen: dict[int, int] = {}

@@ -45,16 +45,11 @@ class ByLP:
         return self._solved(active, left, age) if len(active) else np.zeros((0, len(self.room)))
 
     def _solved(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
-        """Return the shares of some jobs."""
         raise NotImplementedError
 
 
 class Groups:
-    """Jobs that an allocation treats alike, so that its LP has a row a group and not a row a job.
-
-    Args:
-        key: what tells jobs apart, float64 (n, c).
-    """
+    """Jobs that an allocation treats alike, by `key`, (n, c), so that its LP has a row a group and not a row a job."""
 
     def __init__(self, key: FloatArray) -> None:
         rows, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
@@ -219,7 +214,6 @@ class AllocationLP:
 
         Args:
             gain: of a full share, float64 (m, k).
-            demand: float64 (m,).
             use: GPUs of all jobs of a group, float64 (m,).
             room: GPUs of each type, float64 (k,).
         """

@@ -30,12 +30,9 @@ def anneal(
     """Try moves from a plan, which changes; return the latency of the best, seconds, and put that into `best`.
 
     Args:
-        data, plan: the problem, and where the search is.
         best: the slots of the best plan so far, int64 (G,).
         least: its latency, seconds.
         hot, cold: the first and the last temperature, as shares of `least`.
-        moves: how many.
-        seed: of all that is drawn.
     """
     d, p = by_reference(data), by_reference(plan)
     sow(seed)
@@ -62,7 +59,6 @@ def anneal(
 
 @lean
 def _count(d: LatencyArrays, p: LatencyState) -> None:
-    """Compute loads, bytes and what of each net is in each slot."""
     for e in range(len(d.size)):
         for s in range(len(d.kind)):
             p.inside[e, s] = 0
@@ -76,7 +72,6 @@ def _count(d: LatencyArrays, p: LatencyState) -> None:
 
 @lean
 def _put(d: LatencyArrays, p: LatencyState, g: int, to: int) -> None:
-    """Move a group to a slot."""
     here = p.slot[g]
     p.slot[g] = to
     if here >= 0:
@@ -104,7 +99,6 @@ def _put(d: LatencyArrays, p: LatencyState, g: int, to: int) -> None:
 
 @lean
 def _full(d: LatencyArrays, p: LatencyState, some: int) -> bool:
-    """Return whether a slot that groups have moved to holds more than it may."""
     for i in range(some):
         s = p.slot[p.moved[i]]
         if p.used[s] > d.room[s]:
@@ -131,7 +125,6 @@ def _back(d: LatencyArrays, p: LatencyState, some: int) -> int:
 
 @lean
 def _move(d: LatencyArrays, p: LatencyState) -> int:
-    """Move some groups; return how many, 0 of none."""
     v, slots, way = below(len(d.group)), len(d.kind), uniform()
     g = d.group[v]
     here = p.slot[g]
@@ -165,7 +158,6 @@ def _exchange(d: LatencyArrays, p: LatencyState, here: int, to: int, both: bool)
 
 @lean
 def _beside(d: LatencyArrays, v: int, back: bool) -> int:
-    """Return an item before another, or behind it, -1 if there is none."""
     if back:
         first, count = d.before_first[v], d.before_first[v + 1] - d.before_first[v]
         return int(d.before[first + below(count)]) if count else -1
@@ -231,10 +223,7 @@ def _unit(d: LatencyArrays, p: LatencyState, v: int) -> int:
 
 @lean
 def _latency(d: LatencyArrays, p: LatencyState) -> float:
-    """Return when the last call or item on a host is done, infinite if calls wait for one another in a circle.
-
-    A call is a unit, and so is an item on a host: unit S + v for item v.
-    """
+    """Return when the last call or item on a host (unit S + v) is done, infinite if calls wait in a circle."""
     units, slots, last, at = _units(d, p), len(d.kind), 0.0, 0
     size = _ready(d, p)
     while at < size:
@@ -277,7 +266,6 @@ def _units(d: LatencyArrays, p: LatencyState) -> int:
 
 @lean
 def _ready(d: LatencyArrays, p: LatencyState) -> int:
-    """Put the units that wait for nobody into the queue; return how many."""
     size, slots = 0, len(d.kind)
     for s in range(slots):
         if p.top[s] >= 0 and p.waits[s] == 0:

@@ -51,8 +51,7 @@ class LatencyState(NamedTuple):
 
     Attributes:
         slot: of each group, int64 (G,).
-        load: seconds of the call in each slot, float64 (S,).
-        used: bytes in each slot, float64 (S,).
+        load, used: seconds of the call in each slot, and bytes, float64 (S,).
         inside: items of each net in each slot, int64 (N, S).
         moved, came_from: groups that a move has moved, and their slots before, int64 (G,).
         finish, waits: when each call, then each item on a host, is done, and how many it still waits for, (S + I,).

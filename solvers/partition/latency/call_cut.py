@@ -26,11 +26,7 @@ class CallCut:
     Item v in the call is v on the source side of a cut: then it costs p[t, v]. A net with pins on both sides costs
     c[e]. Convexity: an item before the hull takes along its successors before the hull, one behind it its
     predecessors there. Items of a group go together. Where the items chosen do not fit the memory, the largest group
-    among them is branched on.
-
-    Args:
-        chain: the path.
-        ceiling: seconds that no sensible call reaches.
+    among them is branched on. `ceiling`: seconds that no sensible call reaches.
     """
 
     def __init__(self, chain: Chain, ceiling: float) -> None:

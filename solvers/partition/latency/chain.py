@@ -32,7 +32,6 @@ class Chain:
     """A path and where all items stand to it.
 
     Attributes:
-        r: the problem.
         path: items, each before the next; m of them.
         stopped: whether to leave out what is not needed for a bound.
     """
@@ -100,7 +99,6 @@ class Chain:
         return found
 
     def _within(self, amount: FloatArray) -> FloatArray:
-        """Return the sum of `amount`, (I,), over the items in H for all i and j, (m, m)."""
         m = len(self.path)
         corner = np.zeros((m, m))
         inner = (self.lo >= 0) & (self.hi < m)

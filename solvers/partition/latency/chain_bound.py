@@ -103,7 +103,6 @@ class ChainBound:
         self.sharp[i, j] = True
 
     def _free(self) -> tuple[float, list[tuple[int, int]]]:
-        """Return the recurrence's value and intervals with as many calls as it likes."""
         host, m = self.chain.host, len(self.chain.path)
         f, start = np.zeros(m + 1), np.full(m + 1, -1)
         for j in range(1, m + 1):
@@ -116,7 +115,6 @@ class ChainBound:
         return float(f[-1]), intervals
 
     def _counted(self, most: int) -> tuple[float, list[tuple[int, int]]]:
-        """Return the recurrence's value and intervals with at most so many calls."""
         host, m = self.chain.host, len(self.chain.path)
         f = np.concatenate([[0.0], np.cumsum(host)])
         starts: list[IntArray] = []

@@ -32,13 +32,7 @@ def cpsat(run: Run, r: Reduced) -> None:
 
 
 class Model:
-    """Variables, constraints and objective, a method a constraint.
-
-    Args:
-        r: the problem.
-        run: its best plan is the hint and the ceiling, its bound is built in.
-        covers: what is known not to go together; it learns.
-    """
+    """Variables, constraints and objective, a method a constraint; `covers` learns what does not go together."""
 
     def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
         self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()
@@ -197,7 +191,6 @@ class Model:
             self.model.add_bool_or([~here[g] for g in cover]).only_enforce_if(chosen)
 
     def _symmetry(self) -> None:
-        """(S) calls that hold nothing come last."""
         model = self.model
         self.used = [model.new_bool_var("") for _ in self.calls[:-1]]
         for s, used in enumerate(self.used):

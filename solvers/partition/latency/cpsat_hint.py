@@ -88,7 +88,6 @@ class Positions:
         first: the number of the call of each item; of an item on a host the number of the last call before it, or -1.
         after: how many calls are before each item; of an item on a host also that call.
         order: items as they get their inputs; those of a call stand together.
-        members: the items of each call in use.
     """
 
     call: dict[int, int]

@@ -32,11 +32,7 @@ from .reduced import Reduced, merged
 
 
 def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
-    """Return `r` with dominated items merged; its optimum is the same.
-
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
+    """Return `r` with dominated items merged; its optimum is the same."""
     while True:
         into, total = _Pass(r, stopped).run()
         if all(v == q for v, q in enumerate(into)):

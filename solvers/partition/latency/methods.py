@@ -30,8 +30,6 @@ def _prepare(run: Run) -> Reduced:
 
 
 def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    """Accept problems of so many literals, items and nets times slots: beyond, a minute neither proves nor helps."""
-
     def suits(r: Reduced) -> bool:
         return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots) <= literals
 
@@ -39,7 +37,6 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
 
 
 def _start(run: Run, r: Reduced) -> None:
-    """Offer greedy's plan if there is none: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
         greedy(run, r)
 

@@ -154,11 +154,9 @@ def _devices(t: Textbook) -> tuple[list[int], list[int]]:
 
 
 def _worst(t: Textbook) -> float:
-    """Return seconds that one device after the other takes, each receiving and sending everything."""
     return t.work + sum(t.cost) * (len(t.devices) + 1)
 
 
 def _plan(run: Run, by: str, t: Textbook, x: list[dict[int, Any]], value: Any) -> LatencyPlan | None:
-    """Return the plan of a solution, binaries rounded."""
     plan = LatencyPlan(run.problem.graph.names, np.array([max(row, key=lambda d: value(row[d])) for row in x]))
     return plan if t.accepts(run, plan, by) else None

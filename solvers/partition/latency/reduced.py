@@ -22,7 +22,6 @@ class Slot:
     """Somewhere to put groups: an accelerator, a host with too little memory for everything, or all hosts of a type.
 
     Attributes:
-        kind: t, index of its device type.
         host: whether its items run one by one, not as a call.
         capacity: bytes, infinite if unlimited.
         device: the device that stands for it in a plan.
@@ -39,7 +38,6 @@ class Reduced:
     """An instance with dominated ops merged; the letters are those of docs/latency.md.
 
     Attributes:
-        problem: what it came from.
         item_of: int32 (n,), the item of each op, -1 for an op that waits on a host for nothing and costs nothing.
             Items are in topological order.
         group_of: int32 (I,), the group g of each item: groups share a device.
@@ -188,11 +186,7 @@ def offer(run: Run, r: Reduced, slots: list[int], by: str) -> bool:
 
 
 def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Reduced:
-    """Return `problem` as items, one an op but for free ops, before anything is merged.
-
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
+    """Return `problem` as items, one an op but for free ops, before anything is merged."""
     graph = problem.graph
     slots = _slots(problem, graph.n_ops)
     cost = problem.transfer()
@@ -231,7 +225,6 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
 
 
 def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
-    """Return the slots: no more of a type than there are groups."""
     cluster = problem.cluster
     total = float(problem.graph.memory.sum())
     calls: list[Slot] = []

@@ -17,9 +17,7 @@ def optimum(problem: LatencyProblem) -> float | None:
     """Return the least latency of any feasible plan in seconds, `None` if there is no feasible plan.
 
     It takes nothing from the solvers, nor from the verifier: a constraint is an array operation over all assignments.
-
-    Raises:
-        InstanceError: if there are more than `MOST` assignments.
+    More than `MOST` assignments are refused.
     """
     where = assignments(problem, MOST)
     where = where[_acyclic(problem, where)]
@@ -27,7 +25,6 @@ def optimum(problem: LatencyProblem) -> float | None:
 
 
 def _together(problem: LatencyProblem, where: IntArray) -> BoolArray:
-    """Return whether ops u and v are in one call, or the same op, (plans, n, n)."""
     same = (where[:, :, None] == where[:, None, :]) & ~problem.hosts()[where][:, :, None]
     return np.asarray(same | np.eye(where.shape[1], dtype=bool))
 
@@ -71,12 +68,7 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int =
 
     Accelerators of one or two types, hosts or none, some with little memory; hosts from as fast as an accelerator to
     ten times slower; transfers from free to dear; ops without time, without memory, without output; ops that a type
-    cannot run; colocated ops; memory from ample to too small, so some problems have no plan.
-
-    Args:
-        seed: of the local random generator.
-        variant: latency has but one.
-        ops, devices: at most so many; at least one.
+    cannot run; colocated ops; memory from ample to too small, so some problems have no plan. `ops`, `devices`: at most.
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(min(2, ops), ops + 1))

@@ -19,12 +19,7 @@ from .reduced import Reduced, host_slots, offer
 
 @dataclass(frozen=True)
 class Line:
-    """Items at positions 0 to L - 1 such that no edge points back; those of a group share a position.
-
-    Attributes:
-        r: the problem.
-        place: int32 (I,), the position of each item.
-    """
+    """Items at positions 0 to L - 1, int32 (I,), such that no edge points back; those of a group share a position."""
 
     r: Reduced
     place: IntArray
@@ -102,7 +97,6 @@ class Line:
         return np.maximum(total - exempt, 0.0)
 
     def _between(self, amount: FloatArray) -> FloatArray:
-        """Return the sum of `amount` over positions i to j - 1, (L+1, L+1)."""
         each = np.zeros(self.length)
         np.add.at(each, self.place, amount)
         upto = np.concatenate([[0.0], np.cumsum(each)])

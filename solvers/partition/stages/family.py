@@ -23,7 +23,6 @@ class Family:
     range where the stage begins and a column for each ideal where it may end; what is no stage is infinite.
 
     Args:
-        units: what they are sets of.
         ideals: bits of integers, the empty and the full one among them.
         stopped: asked often; once it is true this ends with `TimeoutError`.
 
@@ -82,8 +81,6 @@ class Family:
         """Return the seconds a sample of stages on `replicas` of devices sharing ops, infinite if they do not fit.
 
         Args:
-            row: of the menu.
-            replicas: of the stage, within an innermost group.
             under_way: further samples whose activations, and versions of weights, each of them keeps.
             rows: where the stages begin.
             capacity: bytes of a device.
@@ -107,10 +104,7 @@ class Family:
         return seconds
 
     def _needed(self, row: int, under_way: int, capacity: float) -> tuple[FloatArray, FloatArray]:
-        """Return how many units of each ideal are too large alone, and the bytes of the others, float64 (N,) each.
-
-        Bytes are for differences, which would say nothing of the small beside the large.
-        """
+        """Return how many units of each ideal are too large alone, and the bytes of the others, float64 (N,) each."""
         key = row, under_way, capacity
         if key not in self._memory:
             need = self.units.once[row] + under_way * self.units.kept[row]
@@ -131,7 +125,6 @@ class Family:
         return self.problem.move(level, self.crossing)
 
     def _between(self, total: FloatArray, rows: slice) -> FloatArray:
-        """Return what the column's ideal has beyond the row's of what `_sums` has added up."""
         found = total[0, None, :] - total[0, rows, None]
         for part in total[1:]:
             found += part[None, :] - part[rows, None]
@@ -200,9 +193,7 @@ def thinned(
 def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[Family]:
     """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
 
-    Args:
-        units: what the ideals are sets of.
-        ends: bits of integers, in the order of the pipeline, the last one full.
+    `ends`: bits of integers, in the order of the pipeline, the last one full.
     """
     # a linear extension through all of them: the steps of each stage in the order of the plain one
     plain = linear_extension(units.order)

@@ -23,7 +23,6 @@ def _prepare(run: Run) -> Reduced:
 
 
 def _start(run: Run, reduced: Reduced) -> None:
-    """Offer a plan along one linear extension if there is none."""
     if run.plan is None:
         along(run, reduced)
 

@@ -214,7 +214,6 @@ class _Stages:
                     model.row(total, model.share(1.0), on_row, b)
 
     def _chosen(self, s: int) -> Iterator[tuple[Way, Any]]:
-        """Yield the ways of a stage, and whether it runs so."""
         return zip(self.ways, self.y[s], strict=True)
 
     def _joined(self, s: int, level: int) -> list[Any]:
@@ -222,11 +221,9 @@ class _Stages:
         return self.cut[s][:level] if s else []
 
     def _sum(self, s: int, seconds: list[float], cap: float) -> Any:
-        """Return the seconds of the ops of stage s, in units."""
         return sum(self.model.units(x, cap) * self.x[v][s] for v, x in enumerate(seconds) if isfinite(x))
 
     def _plan(self, value: Any) -> StagesPlan:
-        """Return the plan of a solution."""
         stage = np.array([round(sum(value(x) for x in row[1:-1])) for row in self.p])
         line = range(stage.max() + 1)
         ways = [max(self._chosen(s), key=lambda chosen: value(chosen[1]))[0] for s in line]
@@ -246,13 +243,11 @@ class _Stages:
 
 
 def _stages(problem: StagesProblem) -> int:
-    """Return the number of stages that there may be: each has ops and a device of its own."""
     label = problem.graph.colocation
     return min(int((label < 0).sum()) + len(np.unique(label[label >= 0])), problem.cluster.n_devices)
 
 
 def _worst(problem: StagesProblem) -> float:
-    """Return seconds that no plan exceeds: all ops, all moves and every synchronisation, one after the other."""
     seconds, sent = problem.seconds(), problem.forward_edges()[2]
     held = np.maximum(problem.graph.parameter_bytes, problem.options().parameter_bytes.max(axis=0)).sum(keepdims=True)
     links = sum(

@@ -59,7 +59,6 @@ class Level:
     """Pipelines over the members of a group of one level.
 
     Args:
-        family: the ideals.
         level: from 0, the innermost.
         tracked: whether memory depends on what is under way, so that replicas have to be counted.
         stopped: raises the alarm.
@@ -97,7 +96,6 @@ class Level:
         return sorted({workers for _, workers in self.states})
 
     def _states(self) -> list[State]:
-        """Return all states but that of no stage, those with fewer members first."""
         found: set[State] = set()
         layer: set[State] = {(0, 0)}
         while layer:
@@ -140,11 +138,7 @@ class Level:
         return self._best[behind, workers]
 
     def table(self, behind: int) -> Table:
-        """Return the best pipelines between any two ideals.
-
-        Raises:
-            TimeoutError: if the time is up.
-        """
+        """Return the best pipelines between any two ideals; raise `TimeoutError` if the time is up."""
         if behind not in self.tables:
             self.tables[behind] = self._fill(behind)
         return self.tables[behind]
@@ -190,11 +184,7 @@ class Level:
         return total
 
     def top(self) -> dict[State, FloatArray]:
-        """Return the least time from each ideal to the last, by state, where the first stage waits for its input.
-
-        Raises:
-            TimeoutError: if the time is up.
-        """
+        """Return the least time from each ideal to the last, by state, where the first stage waits for its input."""
         n = len(self.family)
         fed = {state: np.full(n, np.inf) for state in self.states}
         ways = {state: list(self.ways(state)) for state in fed}
@@ -249,12 +239,7 @@ class Step:
 
 
 def best_steps(level: Level, fed: dict[State, FloatArray]) -> tuple[float, list[Step]]:
-    """Return the least time of a pipeline over the top level and its steps; infinity and nothing if there is none.
-
-    Args:
-        level: the top one.
-        fed: what its `top` returned.
-    """
+    """Return the least time of a pipeline over the top level and its steps; infinity and nothing if there is none."""
     state = min(fed, key=lambda x: (float(fed[x][0]), x))
     if not np.isfinite(fed[state][0]):
         return np.inf, []

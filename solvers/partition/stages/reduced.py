@@ -20,7 +20,6 @@ class Units:
     """Units in their order, G of them, on a menu of K degrees.
 
     Attributes:
-        problem: what they belong to.
         order: who comes before whom; its groups are the units.
         seconds: infinite where a unit has no such degree, float64 (K, G).
         held: bytes of weights on one device, float64 (K, G).
@@ -68,10 +67,7 @@ class Units:
         return found
 
     def ends(self, plan: StagesPlan) -> list[int]:
-        """Return the ideals that the stages of a plan end at, as bits of integers.
-
-        Where units have been merged, one is in the stage of the first of its ops.
-        """
+        """Return the ideals that the stages of a plan end at, as bits; merged units end where their first op does."""
         stage = plan.stage[np.unique(self.order.group_of, return_index=True)[1]].tolist()
         count = len(plan.degree)
         return [sum(1 << g for g, s in enumerate(stage) if s <= end) for end in range(count)]

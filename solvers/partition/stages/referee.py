@@ -38,10 +38,8 @@ Tree = list[tuple[int, Any]]
 def optimum(problem: StagesProblem) -> float | None:
     """Return the least seconds a sample of any feasible plan, `None` if there is no feasible plan.
 
-    It takes nothing from the solvers, and from the verifier no more than the definitions that the problem has.
-
-    Raises:
-        InstanceError: if there are more than `MOST` ways to cut the ops into stages.
+    It takes nothing from the solvers, and from the verifier no more than the definitions that the problem has. More
+    than `MOST` ways to cut the ops into stages are refused.
     """
     unit = _units(problem)
     n = int(unit.max()) + 1
@@ -60,7 +58,6 @@ def optimum(problem: StagesProblem) -> float | None:
 
 
 def _units(problem: StagesProblem) -> Any:
-    """Return the number of each op's class; an op without one is by itself."""
     label = problem.graph.colocation
     alone = label.max(initial=-1) + 1 + np.arange(len(label))
     return np.unique(np.where(label >= 0, label, alone), return_inverse=True)[1]
@@ -92,8 +89,6 @@ def _trees(problem: StagesProblem, level: int, first: int, last: int) -> Iterato
 
 
 class _Costs:
-    """What the stages of one cut take and need."""
-
     def __init__(self, problem: StagesProblem, stage: Any, stages: int) -> None:
         graph = problem.graph
         self.problem = problem
@@ -111,7 +106,6 @@ class _Costs:
             self.inputs.append(float(sum(sent[u] for u in over)))
 
     def seconds(self, tree: Tree) -> float:
-        """Return the seconds a sample of a plan, infinite if it does not fit."""
         leaves = list(_leaves(tree))
         limit = float(self.problem.capacity()[0]) * (1 + TOLERANCE)
         for i, (replicas, (s, row)) in enumerate(leaves):
@@ -155,12 +149,7 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 4) -> StagesProbl
 
     Clusters of one to three levels; weights and activations from none to dear; memory from ample to too small, so
     some problems have no plan; with a backward pass or without; some with degrees of tensor parallelism, of which
-    some ops lack some.
-
-    Args:
-        seed: of the local random generator.
-        variant: there is but one.
-        ops: forward ops, at most so many.
+    some ops lack some. `ops`: forward ops, at most.
     """
     rng = np.random.default_rng(seed)
     graph = _graph(rng, int(rng.integers(1, ops + 1)))

@@ -24,13 +24,7 @@ _NUDGED, _FORGOTTEN, _FAR = 0.15, 0.3, 0.1
 
 
 def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> Annealing:
-    """Return a search that is at a plan.
-
-    Args:
-        p, room: problem, and where schedules are made.
-        where: device of each group, which has room for it.
-        start: of each op.
-    """
+    """Return a search that is at a plan: a device for each group, with room for it, and a start for each op."""
     n, k, groups = p.n, p.n_devices, p.n_groups
     member = np.argsort(p.arrays.group, kind="stable")
     member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
@@ -57,10 +51,7 @@ def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, bud
 
     Args:
         arrays, search: problem and search; at step 0 it goes back to its best plan.
-        i, size: step, and steps of the round.
         hot: temperature at the beginning, as a share of the makespan.
-        budget: ops that may be scheduled.
-        seed: of all that is drawn.
     """
     a, s = by_reference(arrays), by_reference(search)
     sow(seed)
@@ -128,7 +119,6 @@ def _evaluate(a: Arrays, s: Annealing, limit: float) -> tuple[float, int]:
 
 @lean
 def _keep(s: Annealing) -> None:
-    """Keep the plan that the search is at if it is the best, by more than rounding."""
     if s.length[0] < s.length[1] * (1 - 1e-9):
         s.length[1] = s.length[0]
         for g in range(len(s.where)):
@@ -139,7 +129,6 @@ def _keep(s: Annealing) -> None:
 
 @lean
 def _return(a: Arrays, s: Annealing) -> None:
-    """Go back to the best plan, whose bytes are counted anew."""
     s.tally[0] = 0
     for d in range(len(s.left)):
         s.left[d] = a.room[d]

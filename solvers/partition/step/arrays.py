@@ -26,19 +26,16 @@ class Arrays(NamedTuple):
         near: whether two devices are joined by a lower level than the highest, bool (k, k).
         group: of each op, int64 (n,).
         work: seconds of each group on each device, infinite where it cannot run, float64 (k, G).
-        need: bytes of each group, float64 (G,).
-        room: bytes of each device, float64 (k,); infinite where all of it fits.
+        need, room: bytes of each group, float64 (G,), and device, float64 (k,), infinite where all fits.
         twin: class of each device, see `Prepared.twins`, int64 (k,).
         edge_first, edge, other: edges of each group to other groups, CSR: number of the edge in `Prepared.edges`, and
             the group at its other end.
         heavy: groups by falling bytes, int64 (G,).
         zone: of each device, those that are near one another share one, int64 (k,).
         bond: groups of one bond, if it is not -1, go to one zone if they can, int64 (G,).
-        way: longest time under way of each edge, seconds, float64 (m,).
-        costliest: edges by falling `way`, int64 (m,).
+        way, costliest: longest time under way of each edge, seconds, float64 (m,); edges by falling `way`, int64 (m,).
         rank: upward rank of each op, the priority of HEFT, seconds, float64 (n,).
-        unit: mean time of an op, seconds.
-        even: an even load, seconds.
+        unit, even: mean time of an op, and an even load, seconds.
     """
 
     before_first: Ints

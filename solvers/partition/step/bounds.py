@@ -62,7 +62,6 @@ def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
 
 
 def _levels(seconds: FloatArray) -> FloatArray:
-    """Return the least and some larger ones of the values, ascending, up to `_LEVELS`."""
     values = np.unique(seconds)
     return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, _LEVELS).astype(int))])
 
@@ -137,9 +136,6 @@ def earliest(
     and its delay; if that is after T, u is on the device of v, and so on with the inputs of u, which must be there
     before the ops from u to v have to start. All those are on one device, one after the other: if Jackson's preemptive
     schedule ends after T, then T is too early. Ops may be duplicated for all this knows.
-
-    Raises:
-        TimeoutError: once `stopped` is true.
     """
     first, index = relation[0].tolist(), relation[1].tolist()
     seconds = fastest.tolist()

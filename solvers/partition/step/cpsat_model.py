@@ -41,13 +41,10 @@ class StepModel:
         """Build all but the symmetry, the transfers and the hint.
 
         Args:
-            p: the problem, its times in ticks.
-            cut: its segments.
             ceiling: no plan of more ticks is wanted.
             fixed: groups that stay on the device given.
             paths: the longest paths before and after each op, if more is known than the graph tells; `cut` is then one
                 segment.
-            covers: groups that do not go together.
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
@@ -324,7 +321,6 @@ class Transfers:
         """Return the value of every variable in a plan, for the hint.
 
         Args:
-            device: of each group.
             begin: when each segment begins, ticks.
             sent: when each transfer starts, ticks; those that take no time may be missing.
             ends: when each op ends, ticks.

@@ -69,10 +69,7 @@ def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], orde
 
 
 def pack(p: Prepared, seed: int = 0, stopped: Callable[[], bool] = never) -> IntArray | None:
-    """Return a device for each group so that all fit, int32 (G,), or `None` if none was found.
-
-    Best fit, the most demanding groups first, and then in orders ever more random.
-    """
+    """Return a device for each group so that all fit, int32 (G,), or `None`: best fit, in orders ever more random."""
     rng = np.random.default_rng(seed)
     # those that few devices take come first
     choices, size = p.allowed.sum(axis=1), p.group_memory / max(1.0, float(p.group_memory.max()))

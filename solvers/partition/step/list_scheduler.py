@@ -20,10 +20,8 @@ class ListState(NamedTuple):
 
     Attributes:
         where: device of each group, -1 without one, int64 (G,).
-        load: seconds of the groups on each device, float64 (k,).
-        done: seconds of the ops that are in on each device, float64 (k,).
+        load, done: seconds of the groups on each device, and of the ops that are in, float64 (k,).
         left: bytes left on each device, float64 (k,).
-        used: whether something is on the device, bool (k,).
         home: zone of each bond, -1 without one, int64 (G,).
         next: groups by falling bytes as a chain, int64 (G + 1,): behind place i of `Arrays.heavy` comes place
             next[i + 1], first of all next[0]; those with a device leave it as `pack` passes.
@@ -32,7 +30,6 @@ class ListState(NamedTuple):
         choice: devices that a group may go to, int64 (k,).
         pull: what edges of a group are worth on each device, float64 (k,).
         waiting: how much of what each op reads is not in yet, int64 (n,).
-        room: the schedule.
     """
 
     where: Ints
@@ -76,11 +73,8 @@ def settle(a: Arrays, s: ListState, g: int, d: int) -> None:
 def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
     """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
 
-    Args:
-        a, s: problem and state.
-        g: the group.
-        careful: whether only devices count after which best fit still packs the heaviest of the other groups, if there
-            is such a device, and if it packs them with g left out.
+    `careful`: whether only devices count after which best fit still packs the heaviest of the other groups, if there is
+    such a device, and if it packs them with g left out.
     """
     choice, count = s.choice, 0
     for d in range(len(a.room)):
@@ -113,14 +107,7 @@ def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
 
 @lean
 def pack(a: Arrays, s: ListState, g: int, d: int, left: Floats) -> bool:
-    """Return whether best fit finds room for the heaviest groups without a device but g.
-
-    Args:
-        a, s: problem and state.
-        g: a group without a device.
-        d: where it goes, -1 for nowhere.
-        left: gets the bytes that are left then.
-    """
+    """Return whether best fit finds room for the heaviest groups without a device but g; `left` gets the bytes left."""
     for x in range(len(left)):
         left[x] = s.left[x]
     if d >= 0:
@@ -174,12 +161,7 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
 
     Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
     takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
-    on this device, and near it, are worth.
-
-    Args:
-        arrays, told: the problem, and what its ops and edges score.
-        state: an empty one; gets the plan.
-        careful: see `open_devices`.
+    on this device, and near it, are worth. `state`: an empty one; gets the plan.
     """
     a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
     room, waiting, size, n = s.room, s.waiting, 0, len(a.group)

@@ -79,9 +79,7 @@ class Around:
     """The neighbourhoods of one plan.
 
     Attributes:
-        p, ticks: the problem in seconds and in ticks.
         scale: ticks per second.
-        device: of each group.
         start, end: of each op in ticks, as early as the plan's order allows.
         order: the ops by start; what takes no time before what starts with it.
         covers: groups that do not go together; it learns.
@@ -103,14 +101,7 @@ class Around:
         self.order: list[int] = np.lexsort((rank, took, self.start)).tolist()
 
     def improve(self, free: Collection[int], run: Run) -> tuple[StepPlan | None, bool]:
-        """Return the best plan found in which only the groups `free` move, and whether there is no better one.
-
-        No plan is returned where it is plain that none is better.
-
-        Args:
-            free: groups.
-            run: gives the limits, seed and workers.
-        """
+        """Return the best plan in which only the groups `free` move, if worth a search, and whether none is better."""
         arcs = self.arcs(free)
         head, tail = self.paths(free, arcs)
         if int((head + self.least(free) + tail).max()) >= self.makespan:
@@ -290,6 +281,5 @@ class Choice:
 
 
 def _first(p: Prepared, ops: np.ndarray, size: int) -> set[int]:
-    """Return the groups of the first ops, up to `size` groups."""
     groups = dict.fromkeys(p.group_of[ops].tolist())
     return set(list(groups)[:size])

@@ -50,14 +50,11 @@ def _bounds(run: Run, p: Prepared) -> None:
 
 
 def _start(run: Run, p: Prepared) -> None:
-    """Offer a plan if there is none."""
     if run.plan is None:
         _heft(run, p)
 
 
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
-    """Accept problems of so many places and levels, and with contention of so many ways to send something."""
-
     def suits(p: Prepared) -> bool:
         k = p.n_devices
         ways = p.n * k * (k - 1) if p.contention else 0

@@ -31,7 +31,6 @@ class Prepared:
     """A step-time problem with everything looked up; n ops, k devices, T types, L levels, G groups.
 
     Attributes:
-        problem: what it came from.
         order: a topological order of the ops, int32 (n,).
         predecessors, successors: of each op, each once, ascending.
         time: p[t, v], seconds of op v on type t, infinite where it cannot run, float64 (T, n).
@@ -224,7 +223,6 @@ def prepare(problem: StepProblem) -> Prepared:
 
 
 def _first(cluster: Cluster, count: int) -> Cluster:
-    """Return the first devices of a cluster: they have the same numbers there."""
     topology = cluster.topology
     if isinstance(topology, TreeTopology):
         topology = TreeTopology(topology.levels, topology.group[:, :count])

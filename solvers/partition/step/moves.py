@@ -30,8 +30,7 @@ class Annealing(NamedTuple):
         moved, came: groups that have just moved, and from where, int64 (G,).
         kept, goal: groups of the most promising move, and where they go, int64 (G,).
         tally: how many have, how many balls there have been, and how many ops are critical, int64 (3,).
-        critical: ops that cannot start later without making the plan longer, int64 (n,).
-        hangs: 1 for each of them, 0 for the others, int64 (n,).
+        critical, hangs: ops that cannot start later without making the plan longer, and 1 for each of them, int64 (n,).
         seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
             has on the other side, int64 (G,).
         best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
@@ -39,7 +38,6 @@ class Annealing(NamedTuple):
         latest, by_start, free: latest start of each op, float64 (n,), the ops by start, int64 (n,), and from when on
             each device is taken, float64 (k,); see `find_critical`.
         key: rank and bias of each op, no less than of what follows, float64 (n,).
-        room: where schedules are made.
     """
 
     where: Ints
@@ -74,9 +72,6 @@ def propose(a: Arrays, s: Annealing) -> bool:
 
     A ball of groups, connected and on one device, goes to another device: one that holds a neighbour, or any. What has
     no room there is exchanged for groups that come back. Now and then two devices change all they have.
-
-    Args:
-        a, s: problem and search.
     """
     pick = uniform()
     if pick < _DEVICES:
@@ -159,10 +154,7 @@ def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
 
 @lean
 def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
-    """Write up to `size` groups into `edge`, on the device of g and connected with it, g first; return how many.
-
-    Behind the ball in `edge` is what it may grow by, of which one is drawn each time.
-    """
+    """Write up to `size` connected groups on the device of g, g first, into `edge`, then their rim; return how many."""
     s.tally[1] += 1
     mark, here = s.tally[1], s.where[g]
     s.edge[0], s.seen[g] = g, mark
@@ -184,10 +176,7 @@ def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
 
 @lean
 def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
-    """Bring groups back from `there` until it fits; return whether that worked, else take everything back.
-
-    Those with the most neighbours on the other side go first.
-    """
+    """Bring groups back from `there` until it fits, most neighbours on the other side first; else undo everything."""
     moved = s.tally[0]
     if s.left[there] < 0.0:
         for g in range(len(s.where)):
@@ -218,7 +207,6 @@ def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
 
 @lean
 def _exchange(a: Arrays, s: Annealing) -> bool:
-    """Let two devices change all they have; return whether that is possible and they have anything."""
     x, y = below(len(a.room)), below(len(a.room))
     if x == y:
         return False
@@ -262,10 +250,7 @@ def choose(a: Arrays, s: Annealing) -> bool:
 
 @lean
 def _promise(a: Arrays, s: Annealing) -> float:
-    """Return how much delay a move takes off critical edges and, where links are shared, off all edges.
-
-    Between two groups that move, together or against one another, delays stay as they are.
-    """
+    """Return the delay a move takes off critical edges and, where links are shared, all; none between groups moved."""
     device, shared, critical, total = s.room.device, len(s.room.links.busy) > 0, 0.0, 0.0
     s.tally[1] += 1
     mark = s.tally[1]

@@ -20,11 +20,7 @@ from ..textbook import Textbook
 
 
 def rows(problem: StepProblem) -> int:
-    """Return the number of rows, but for a few: of ops on devices, of edges between two devices.
-
-    Raises:
-        NotImplementedError: if links are contended for.
-    """
+    """Return the number of rows, but for a few; contended links raise `NotImplementedError`."""
     if problem.contention:
         raise NotImplementedError("contention: links that are contended for have no plain model")
     graph, devices = problem.graph, problem.cluster.n_devices
@@ -131,22 +127,17 @@ def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, 
 
 
 def _worst(t: Textbook) -> float:
-    """Return seconds that all ops and all transfers take one after the other."""
     return t.work + sum(t.cost) * len(t.devices)
 
 
 def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], value: Any) -> StepPlan | None:
-    """Return the plan of a solution."""
     where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
     plan = earliest(run.problem, np.array(where), [value(start) for start in s])
     return plan if t.accepts(run, plan, by) else None
 
 
 def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:
-    """Return the plan in which ops on their devices start in the order of `start`, each as early as it can.
-
-    Starts of solvers are rounded: only their order counts.
-    """
+    """Return the plan in which ops start in the order of `start`, a solver's rounded times, each as early as it can."""
     graph, cluster = problem.graph, problem.cluster
     rank = np.empty(graph.n_ops, dtype=int)
     rank[graph.topological_order()] = np.arange(graph.n_ops)

@@ -23,10 +23,8 @@ def optimum(problem: StepProblem) -> float | None:
     """Return the least makespan of any feasible plan in seconds, `None` if there is no feasible plan.
 
     Of each feasible placement all orders in which tasks start one after the other, each as early as devices and links
-    allow: in the order of its starts, an optimal plan is one of them. It takes nothing from the solvers.
-
-    Raises:
-        InstanceError: if there are more than `MOST` placements.
+    allow: in the order of its starts, an optimal plan is one of them. It takes nothing from the solvers. More than
+    `MOST` placements are refused.
     """
     best = np.inf
     for device in assignments(problem, MOST):
@@ -58,7 +56,6 @@ def _tasks(problem: StepProblem, device: IntArray) -> tuple[list[_Task], list[di
 
 
 def _best_order(tasks: list[_Task], delays: list[dict[int, float]], best: float) -> float:
-    """Return the least makespan of all orders, or `best` if none is below it."""
     end: dict[int, float] = {}
     free: dict[int, float] = {}
 
@@ -91,12 +88,7 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int =
     Devices of one or two types on a flat switch, a tree of two levels or a mesh; a third of the problems with
     contention, and these one op smaller; times from zero and equal to very different; outputs empty, free or dear; ops
     that a type cannot run; colocated ops or twins of a backward pass; memory from ample to too small, so some problems
-    have no plan.
-
-    Args:
-        seed: of the local random generator.
-        variant: the problem has but one, ``""``.
-        ops, devices: at most so many; at least one.
+    have no plan. `ops`, `devices`: at most.
     """
     rng = np.random.default_rng(seed)
     contention = bool(rng.random() < 1 / 3)

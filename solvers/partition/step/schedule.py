@@ -37,12 +37,7 @@ class Decoder:
         self.level: list[list[int]] = p.level.tolist()
 
     def times(self, device: Sequence[int], order: Sequence[int]) -> tuple[list[float], list[float], Sent]:
-        """Return when each op starts and ends, and with contention when each transfer starts.
-
-        Args:
-            device: of each op, which must be able to run there.
-            order: of all ops, every edge forward.
-        """
+        """Return when each op starts and ends, and with contention each transfer; every edge is forward in `order`."""
         partial = Partial(self)
         for v in order:
             partial.put(v, device[v])
@@ -86,7 +81,6 @@ class Partial:
         self._busy[d].take(at, took)
 
     def _ready(self, v: int, d: int) -> tuple[float, list[tuple[tuple[int, int], list[Busy], float]]]:
-        """Return when all inputs of op v are on device d, and the transfers that were booked for it."""
         decoder, finish, ready = self.decoder, self.finish, 0.0
         far, made = decoder.level[d], []
         # what is made first is sent first
@@ -189,8 +183,6 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
     The result holds to the last digit, and no time in it is later than the given one if those were feasible.
 
     Args:
-        p: the problem.
-        device: of each op, int (n,).
         start: of each op, (n,); only the order matters.
         sent_at: of each transfer that takes time, by (op, receiver); one that is missing goes when its op ends.
             Without contention unused.
@@ -251,15 +243,11 @@ def _tasks(
 
 
 def _there(decoder: Decoder, device: list[int], finish: list[float], sent: Sent, u: int, d: int) -> float:
-    """Return when the output of op u is on device d."""
     return sent.get((u, d), finish[u]) + decoder.delay[decoder.level[device[u]][d]][u]
 
 
 def mean_rank(p: Prepared) -> list[float]:
-    """Return the longest way from the start of each op to the end, with mean times and mean delays, seconds.
-
-    HEFT's upward rank (Topcuoglu, Hariri, Wu, IEEE TPDS 2002, Eq. 3).
-    """
+    """Return HEFT's upward rank in seconds (Topcuoglu, Hariri, Wu, IEEE TPDS 2002, Eq. 3): mean times, mean delays."""
     able = p.time < float("inf")
     count = np.bincount(p.type_of, minlength=len(p.time)).astype(float)
     took = ((count @ np.where(able, p.time, 0.0)) / (count @ able).clip(min=1.0)).tolist()

@@ -24,7 +24,6 @@ class Segments:
         gates: the ops that begin a segment, in order. With ops before the first gate, segment 0 has none: then
             ``first`` is 1, else 0, and gate i begins segment ``first + i``.
         of: the segment of each op, int32 (n,).
-        first: see `gates`.
     """
 
     gates: tuple[int, ...]
@@ -51,10 +50,7 @@ class Segments:
 
 
 def segments(p: Prepared) -> Segments:
-    """Cut the step of `p` into segments.
-
-    With contention a gate that an edge passes by is none: a transfer may still be under way then.
-    """
+    """Cut the step of `p` into segments; with contention not where an edge passes by: its transfer may be under way."""
     above, below = p.reach
     order = p.order.tolist()
     related = [(above[v] | below[v]).bit_count() == p.n - 1 for v in range(p.n)]
@@ -81,16 +77,10 @@ Ticks = NDArray[np.int64]
 
 
 def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
-    """Return the least time from the begin of its segment to each op, from the op to the segment's end, and of all.
+    """Return the least ticks from the begin of its segment to each op, from the op to the segment's end, and of all.
 
-    Inputs from earlier segments are left out, so the times are least ones whatever happens there.
-
-    Args:
-        p: the problem, its times in ticks.
-        cut: its segments.
-
-    Returns:
-        Ticks before and after each op, the op left out, int64 (n,) each; and of each segment.
+    Inputs from earlier segments are left out, so the times are least ones whatever happens there. The op itself is
+    left out; int64 (n,) each, and of each segment. The times of `p` are in ticks.
     """
     head, tail = np.zeros(p.n, dtype=np.int64), np.zeros(p.n, dtype=np.int64)
     shortest = []
@@ -119,7 +109,6 @@ def _rounded(ticks: list[float]) -> Ticks:
 
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:
-    """Return the predecessors and successors among `ops`, by place in it."""
     place = {v: i for i, v in enumerate(ops)}
     found = []
     for first, index in (p.predecessors, p.successors):

@@ -19,12 +19,7 @@ from .model import Prepared
 
 @dataclass(frozen=True)
 class Half:
-    """What lies between two joints, next to one another in the series.
-
-    Attributes:
-        ops: in topological order; the joints are the first and the last.
-        edges: (u, v) as positions in `ops`, sorted.
-    """
+    """What lies between two joints: ops in topological order, joints first and last, and edges by place in `ops`."""
 
     ops: tuple[int, ...]
     edges: tuple[tuple[int, int], ...]
@@ -68,7 +63,6 @@ def series(p: Prepared, *, jumped: bool = True) -> Series:
     job. Where the joints mirror one another in their groups, so a training step, the two halves make one series.
 
     Args:
-        p: the problem.
         jumped: count also joints over which an edge jumps, as a residual connection does. That makes units smaller and
             memory sharper, but the edge belongs to no unit and is left out.
     """
@@ -101,7 +95,6 @@ def series(p: Prepared, *, jumped: bool = True) -> Series:
 
 
 def _joints(p: Prepared) -> tuple[list[int], list[int]]:
-    """Return the ops between the first and the last joint, those included, and the joints in order."""
     before, after = p.reach
     first = max(p.order.tolist(), key=lambda v: after[v].bit_count())
     reach = after[first] | 1 << first
@@ -138,7 +131,6 @@ def _unit(group: list[int], halves: tuple[Half, ...]) -> Unit:
 
 
 def _memory(p: Prepared, units: tuple[Unit, ...], ends: list[int]) -> tuple[FloatArray, FloatArray]:
-    """Return the bytes up to each joint and of each joint; a group counts where it is seen first."""
     seen: set[int] = set()
     total, joint = [], []
     for groups, end in zip([(ends[0],), *(unit.groups for unit in units)], ends, strict=True):
@@ -177,9 +169,6 @@ class UnitSearch:
     Carlier, EJOR 1982). The least bound of all open nodes holds for every placement.
 
     Args:
-        p: the problem; delays, device types and colocation count, memory does not.
-        tables: of the problem.
-        unit: of a series.
         spans: whether a placement is wanted, given the devices in use; others are left out.
     """
 
@@ -225,7 +214,6 @@ class UnitSearch:
                     heappush(self.open, (value, -len(child), next(self.tick), child))
 
     def _choices(self, where: tuple[int, ...]) -> list[int]:
-        """Return the devices in use, and of those that are alike the first."""
         used, found = set(where), []
         seen: set[tuple[object, ...]] = set()
         # a server that is in use is unlike one that is not

@@ -79,7 +79,6 @@ def _limit(parts: Series, k: int) -> int:
 
 
 def _serial(p: Prepared, parts: Series) -> FloatArray:
-    """Return the seconds of each unit on one device, joints left out, float64 (units,)."""
     found = []
     for unit in parts.units:
         ops = [v for half in unit.halves for v in half.ops[1:-1]]
@@ -91,12 +90,8 @@ def _serial(p: Prepared, parts: Series) -> FloatArray:
 def _cheapest(p: Prepared, parts: Series, costs: FloatArray, server: IntArray) -> tuple[float, list[int]]:
     """Return the least time of the series in seconds, and the row of `costs` that each unit takes.
 
-    Args:
-        p: the problem.
-        parts: its series of S units.
-        costs: least seconds of each unit on one device, on several, and on several servers; two rows if servers do not
-            matter; float64 (2 or 3, S).
-        server: of each device.
+    `costs`: least seconds of each unit on one device, on several, and on several servers; two rows if servers do not
+    matter; float64 (2 or 3, S).
     """
     count, servers_matter = costs.shape[1], len(costs) == 3
     # rows: the joint at which the present server begins; columns: the joint at which the present device does

@@ -55,12 +55,7 @@ links are shared. With what is joined by device there is less to choose, so that
 
 
 class Basis(NamedTuple):
-    """What the settings of a problem multiply.
-
-    Attributes:
-        ops: float64 (n, U), see `URGENCY`.
-        edges: float64 (m, 2): 1, and the time under way.
-    """
+    """What the settings of a problem multiply: `ops`, float64 (n, U), see `URGENCY`, and `edges`, float64 (m, 2)."""
 
     ops: FloatArray
     edges: FloatArray
@@ -92,11 +87,7 @@ def prices_of(basis: Basis, settings: FloatArray) -> Prices:
 
 
 def draw(rng: np.random.Generator, count: int) -> FloatArray:
-    """Return random settings, (count, D).
-
-    Half of the prices, worths and urgencies are at zero, the others of very different sizes; each kind of joining is
-    off in half of the settings.
-    """
+    """Return random settings, (count, D): half of the prices, worths and urgencies zero, half of the joinings off."""
     shape = count, _URGENCIES.stop
     drawn = rng.standard_normal(shape) * _SIZES[rng.integers(0, len(_SIZES), shape)] * _SCALE
     drawn[rng.random(shape) < 0.5] = 0.0
@@ -109,10 +100,7 @@ def draw(rng: np.random.Generator, count: int) -> FloatArray:
 
 
 def bred(rng: np.random.Generator, parents: Sequence[FloatArray]) -> FloatArray:
-    """Return settings like those of a parent, (D,), of which the first, the better ones, are drawn more often.
-
-    Half of the settings may come from another parent; some are drawn anew, and some are larger or smaller.
-    """
+    """Return settings like those of a parent, (D,), the better ones more often; some crossed, redrawn or scaled."""
     child = parents[min(int(rng.exponential(1.2)), len(parents) - 1)].copy()
     if rng.random() < 0.3:
         other, half = parents[int(rng.integers(len(parents)))], rng.random(len(child)) < 0.5
@@ -140,7 +128,6 @@ def clustered(a: Arrays, p: Prepared, settings: FloatArray) -> tuple[Arrays, Int
 
 
 def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devices: int) -> IntArray:
-    """Return which groups become one, numbered from 0, int64 (G,)."""
     order = a.costliest[a.way[a.costliest] >= limits[0] * a.unit]
     least = float(a.room.min()) * devices * float(limits[1]) if limits[1] > 0 else 0.0
     work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)

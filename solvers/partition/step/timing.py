@@ -16,13 +16,7 @@ from .model import Prepared
 
 @lean
 def first_gap(low: Floats, high: Floats, count: int, ready: float, took: float) -> float:
-    """Return the earliest start from `ready` on of something that takes `took`.
-
-    Args:
-        low, high: beginnings and ends of the busy stretches, ascending.
-        count: how many there are.
-        ready, took: seconds.
-    """
+    """Return the earliest start from `ready` on of something that takes `took`, between ascending busy stretches."""
     if count == 0 or ready >= high[count - 1]:
         return ready
     a, b = 0, count
@@ -97,12 +91,7 @@ def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
     """Return when all that op v reads, sorted by `sort_reads`, is on device d, seconds.
 
     With contention an output that has not been sent there yet goes when the links of its way are free, what is made
-    first before the rest.
-
-    Args:
-        a, room: problem, and a schedule in which all that v reads is.
-        v, d: op and device.
-        book: whether the links are taken, or it is only asked.
+    first before the rest. `book`: whether the links are taken, or it is only asked.
     """
     ready, links = 0.0, room.links
     begin, end = a.before_first[v], a.before_first[v + 1]
@@ -128,7 +117,6 @@ def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
 
 @lean
 def _send(links: Links, way: Ints, ready: float, took: float, book: bool) -> float:
-    """Return the earliest time at which all links of a way are free, and book it if wanted."""
     at, before = ready, -1.0
     while at != before:
         before = at
@@ -173,9 +161,6 @@ def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finis
     last to end on, each goes as late as its device and its readers let it, and, from the first to start on, as early.
 
     Args:
-        arrays, workroom: the problem, and where schedules are made.
-        where: device of each group.
-        start, finish: of each op, overwritten.
         rounds: at most; without progress it ends.
     """
     a, room = by_reference(arrays), by_reference(workroom)
@@ -203,7 +188,6 @@ def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finis
 
 @lean
 def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Floats) -> float:
-    """Take new times over if they are not worse, and return the makespan."""
     if length > best:
         return best
     times(room, start, finish)

@@ -43,12 +43,9 @@ def anneal(  # noqa: PLR0912
     """Try moves from a plan, which changes; return the maximum load of the best, seconds, and put that into `best`.
 
     Args:
-        data, plan: the problem, and where the search is.
         best: the stages of the best plan so far, int64 (G,).
         peak: its maximum load, seconds.
         hot, cold: the first and the last temperature, as shares of `peak`.
-        moves: how many.
-        seed: of all that is drawn.
     """
     d, p = by_reference(data), by_reference(plan)
     sow(seed)
@@ -121,7 +118,6 @@ def _weight(d: PipelineArrays, p: PipelineState, s: int, load: float, used: floa
 
 @lean
 def _peak(d: PipelineArrays, p: PipelineState) -> float:
-    """Return the maximum load, infinite if a stage is above its memory."""
     for s in range(len(p.kind)):
         if p.used[s] > d.room[p.kind[s]]:
             return np.inf
@@ -130,7 +126,6 @@ def _peak(d: PipelineArrays, p: PipelineState) -> float:
 
 @lean
 def _keep(d: PipelineArrays, p: PipelineState, best: Ints, peak: float) -> float:
-    """Put the plan into `best` if it fits and its maximum load is below `peak`; return the lower of the two."""
     top = _peak(d, p)
     if top >= peak * (1 - 1e-9):
         return peak
@@ -251,7 +246,6 @@ class _Search:
         return state_of(self.data, stage, kind)
 
     def plan(self) -> PartitionPlan:
-        """Return the best plan."""
         return self.q.plan((int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind))
 
     def _offer(self) -> None:
@@ -265,7 +259,6 @@ class _Search:
 
 
 def _slots(q: Quotient, run: Run) -> tuple[Ints, Ints]:
-    """Return the stage of each group of the run's plan, and the device type of each stage, idle devices last."""
     first = np.unique(q.group_of, return_index=True)[1]
     device = run.plan.device[first]
     used, at = np.unique(device, return_index=True)

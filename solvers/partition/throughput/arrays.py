@@ -65,7 +65,6 @@ def arrays_of(q: Quotient) -> PipelineArrays:
 
 
 def _ragged(owner: Ints, value: Ints, count: int) -> tuple[Ints, Ints]:
-    """Return the values of each owner one after the other, in the order given, and where those of each begin."""
     first = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=count), out=first[1:])
     return value[np.argsort(owner, kind="stable")], first

@@ -50,11 +50,7 @@ class _State:
 
 
 def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
-    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
-
-    Raises:
-        TimeoutError: if `stopped` turned true before that was known.
-    """
+    """Return the chain of least maximum load below `threshold` and its load, or `None`; `TimeoutError` if stopped."""
     return _Recurrence(family, threshold * (1 - STRICT)).run(stopped)
 
 
@@ -64,8 +60,6 @@ def effort(family: Family, threshold: float) -> float:
 
 
 class _Recurrence:
-    """One evaluation of f under a threshold, a state c at a time."""
-
     def __init__(self, family: Family, cap: float) -> None:
         self.family, self.cap = family, cap
         self.counts: list[int] = family.q.counts.tolist()
@@ -100,7 +94,6 @@ class _Recurrence:
         return total
 
     def _window(self, used: NDArray[Any]) -> tuple[int, int]:
-        """Return the range of ideals that may end stages which used these numbers of devices of each type."""
         q = self.family.q
         left = q.counts - used
         if not left.any():
@@ -153,7 +146,6 @@ class _Recurrence:
         return int(start), int(stop)
 
     def _blocks(self, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
-        """Yield (rows of `source`, ends, loads) for ends from `first` to `last`."""
         if self.memory is None:
             for a in range(0, len(source.ideals), _ROWS):
                 rows = source.ideals[a : a + _ROWS]
@@ -175,7 +167,6 @@ class _Recurrence:
                 yield block, ends[part], load[source.ideals[block] - b * _ROWS, part]
 
     def _pairs(self) -> int:
-        """Return how many pairs of ideals kept blocks could come to hold."""
         starts = range(0, len(self.family.ideals), _ROWS)
         total = 0
         for t in np.flatnonzero(self.family.q.counts):

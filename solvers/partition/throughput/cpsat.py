@@ -27,13 +27,7 @@ def cpsat(run: Run, q: Quotient) -> None:
 
 
 class Model:
-    """Variables, constraints and objective, a method a constraint.
-
-    Attributes:
-        x: x[g][s], whether group g is in slot s.
-        z: the maximum load, in units.
-        scale: units a second.
-    """
+    """A method a constraint: x[g][s], group g is in slot s; z, the maximum load, in units."""
 
     def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
         """Build it; no plan worse than the best of `run` is looked for, and none at all once that has stopped."""
@@ -189,7 +183,6 @@ class Model:
                 self.model.add_hint(x, s == slots[g])
 
     def _slots_of(self, plan: PartitionPlan) -> list[int]:
-        """Return the slot of each group in `plan`, devices renamed so that (S) holds."""
         q = self.q
         first = np.unique(q.group_of, return_index=True)[1]
         if self.contiguous:

@@ -149,8 +149,6 @@ class _Cuts:
 
 
 class _Weigher:
-    """Work of a set given as bits, a machine word of groups at a time."""
-
     def __init__(self, work: FloatArray) -> None:
         self.bytes = (len(work) + 7) // 8
         padded = np.zeros(self.bytes * 8)

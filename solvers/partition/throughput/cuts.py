@@ -56,7 +56,6 @@ def extend(
         place: of each group, by which equals come, int64 (G,).
         after, first: its successors are `after[first[g]:first[g + 1]]`.
         missing: how many predecessors it has, overwritten, int64 (G,).
-        heap, order: are written, int64 (G,).
     """
     size = 0
     for g in range(len(value)):
@@ -121,7 +120,6 @@ def best_cut(d: PipelineArrays, orders: Index, cap: float) -> tuple[float, Stage
     Args:
         d: a contiguous quotient; types of devices that are not to be used have count 0.
         orders: linear extensions, int64 (K, G); those beyond `most_orders` are left out.
-        cap: seconds.
     """
     orders = np.ascontiguousarray(orders[: most_orders(d)])
     table = _table(d, orders, *_ideals(orders))
@@ -186,7 +184,6 @@ def cut(arrays: PipelineArrays, table: Table, cap: float) -> tuple[float, int]:
 
 @lean
 def _positions(d: PipelineArrays, s: Table) -> None:
-    """Write what the pins are to the orders."""
     several, n = s.orders.shape
     seen, latest, began = s.seen, s.latest, s.began
     for k in range(several):
@@ -206,7 +203,6 @@ def _positions(d: PipelineArrays, s: Table) -> None:
 
 @lean
 def _recurrence(d: PipelineArrays, s: Table, cap: float) -> None:  # noqa: PLR0912
-    """Write f, and how it came about."""
     orders, ideal, value, source, left, done, live = s.orders, s.ideal, s.value, s.source, s.left, s.done, s.live
     before, start, last = s.before, s.start, s.last
     time, net, first, cost, stride, counts = d.time, d.net, d.first, d.cost, d.stride, d.counts

@@ -27,11 +27,7 @@ _SLACK = 1e-12
 
 
 def dominate(q: Quotient, stopped: Callable[[], bool] = never) -> Quotient:
-    """Return `q` with dominated groups merged; its optimum is the same.
-
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
+    """Return `q` with dominated groups merged; its optimum is the same."""
     return _Merger(q, stopped).run()
 
 
@@ -68,7 +64,6 @@ class _Merger:
         return self._result()
 
     def _hosts(self, u: int) -> set[int]:
-        """Return the neighbours onto whose device u may always move."""
         if self.variant == "free":
             return set().union(*(self.pins[e] for e in self.touching[u])) - {u}
         if self.variant == "convex" and not self.single[u]:

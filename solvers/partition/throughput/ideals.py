@@ -81,7 +81,6 @@ class Family:
     """A set of ideals in the order of their work; indices are places in `ideals`.
 
     Args:
-        q: the quotient they belong to.
         ideals: bits of integers, the empty and the full one among them.
         ceiling: seconds; stages of a greater load may be left out. What takes longer alone is kept out of the sums, of
             which loads are differences.
@@ -118,10 +117,7 @@ class Family:
         self.degree = pins.sum(axis=0)
 
     def loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
-        """Return the columns worth looking at, and load(t, J minus I) for I in rows and J in columns.
-
-        It is infinite unless I is part of J and the stage fits.
-        """
+        """Return the columns worth looking at, and load(t, J minus I), I in rows, J in columns; inf if no stage."""
         q = self.q
         ends = np.arange(start, stop)
         # groups in all rows, or in no column, take no part in any stage of this block
@@ -161,7 +157,6 @@ class Family:
 
         Args:
             inner, outer: how many pins of each of `nets` lie in I (rows) and in J (columns).
-            nets: their indices.
         """
         cost, degree = self.cost[nets], self.degree[nets]
         open_in = (inner > 0) & (inner < degree)

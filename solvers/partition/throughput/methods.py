@@ -63,8 +63,6 @@ def _prepare(run: Run) -> Reduced:
 
 
 def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    """Accept problems of so many literals, groups and nets times devices: beyond, a minute neither proves nor helps."""
-
     def suits(reduced: Reduced) -> bool:
         q = reduced.own
         return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= literals

@@ -165,11 +165,9 @@ class _Model:
                 self.x[g][s].upBound = 0
 
     def solve(self) -> None:
-        """Solve, offer the plan and record the bound."""
         minimise_lp(self.run, self.lp, self.ceiling, self.plan)
 
     def plan(self) -> PartitionPlan | None:
-        """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
         if any(sum(pulp.value(x) > 0.5 for x in row) != 1 for row in self.x):
             return None
         stages = []

@@ -90,10 +90,7 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
 
 
 def few_mixes(q: Quotient) -> Quotient:
-    """Return `q` with the slowest device types idle if several make too many vectors c for the recurrence.
-
-    Types that some group cannot do without stay.
-    """
+    """Return `q` with the slowest types that no group needs idle if vectors c are too many for the recurrence."""
     few = q
     for t in np.argsort(q.speed, kind="stable"):
         if np.prod(few.counts + 1.0) <= _MIXES or np.count_nonzero(few.counts) <= 1:

@@ -153,7 +153,6 @@ def _kinds(problem: PartitionProblem, t: Textbook) -> list[list[int]]:
 
 
 def _plan(run: Run, by: str, t: Textbook, x: list[list[float]], y: Any, value: Any) -> PartitionPlan | None:
-    """Return the plan of a solution; the slots of a pipeline get the devices of their type in order."""
     problem = run.problem
     slot = [max(range(len(row)), key=row.__getitem__) for row in x]
     used = sorted(set(slot))

@@ -25,7 +25,6 @@ class Quotient:
     """An instance with the ops of a group merged; the letters are those of docs/formulation.md.
 
     Attributes:
-        problem: what it came from.
         group_of: int32 (n,), the group g of each op; groups are in topological order if `contiguous`.
         time: p[t, g], seconds of group g on device type t, infinite where it cannot run, float64 (T, G).
         memory: m[g], bytes, float64 (G,).
@@ -86,10 +85,7 @@ class Quotient:
         return before, after
 
     def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
-        """Return the plan in which stage s is a device of type t with the groups listed: [(t, groups), ...].
-
-        Devices of a type are used in order; empty stages are left out.
-        """
+        """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
         cluster = self.problem.cluster
         free = [np.flatnonzero(cluster.type_of == t).tolist() for t in range(len(cluster.device_types))]
         device, stage = np.full(self.n_groups, -1, dtype=np.int32), np.full(self.n_groups, -1, dtype=np.int32)
@@ -100,11 +96,7 @@ class Quotient:
 
 
 def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> Quotient:
-    """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them.
-
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
+    """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them."""
     graph = problem.graph
     earlier, later = precedence(graph)
     group = groups_of(graph.colocation)
@@ -123,7 +115,6 @@ def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> 
 
 
 def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.int64]:
-    """Return the pairs of different groups that edges of ops join, each once, sorted, int64 (E, 2)."""
     a, b = group[earlier].astype(np.int64), group[later]
     count = int(group.max()) + 1
     key = np.sort((a * count + b)[a != b])
@@ -165,7 +156,6 @@ def _nets(
 
 
 def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
-    """Merge groups on a common cycle and number the result topologically."""
     if (ends[:, 0] < ends[:, 1]).all():
         return group
     count = int(group.max()) + 1

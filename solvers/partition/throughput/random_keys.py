@@ -33,23 +33,14 @@ _WIDEN = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline of groups.
-
-    Attributes:
-        load: of its busiest device, seconds.
-        stages: in order, each a type of device and groups.
-    """
+    """The load of the busiest device, seconds, and the stages in order, each a type of device and groups."""
 
     load: float
     stages: Stages
 
 
 class KeyDecoder:
-    """Turns keys of a problem's groups into pipelines.
-
-    Args:
-        q: a contiguous quotient that has a plan as far as is plain to see, with few mixes of device types.
-    """
+    """Turns keys of a problem's groups into pipelines; `q` is contiguous, plainly feasible, with few mixes of types."""
 
     def __init__(self, q: Quotient) -> None:
         self.q, self.arrays = q, arrays_of(q)

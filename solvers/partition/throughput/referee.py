@@ -20,10 +20,7 @@ def optimum(problem: PartitionProblem) -> float | None:
     """Return the least maximum load of any feasible plan in seconds, `None` if there is no feasible plan.
 
     It takes nothing from the solvers: loads and constraints are those of the verifier, an array operation over all
-    assignments each.
-
-    Raises:
-        InstanceError: if there are more than `MOST` assignments.
+    assignments each. More than `MOST` assignments are refused.
     """
     where = assignments(problem, MOST)
     if problem.variant == "contiguous":
@@ -76,12 +73,7 @@ def random_problem(seed: int, variant: str = "contiguous", *, ops: int = 6, devi
 
     Accelerators of one or two types and perhaps a host; times from equal to very different; transfers from free to
     dear; ops that a type cannot run; colocated ops, twins of a backward pass and backward ops without one; memory
-    from ample to too small, so some problems have no plan.
-
-    Args:
-        seed: of the local random generator.
-        variant: of the problem.
-        ops, devices: at most so many; at least one.
+    from ample to too small, so some problems have no plan. `ops`, `devices`: at most.
     """
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(min(2, ops), ops + 1)), int(rng.integers(1, devices + 1))

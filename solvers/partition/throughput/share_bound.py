@@ -58,7 +58,6 @@ class StageCut:
     The side of the source is the stage; what is paid for each net is a hyperedge.
 
     Args:
-        order: of the groups, and their nets.
         cost: of each net, in loads, float64.
         possible: groups that can be in the stage, bool (groups,).
         v: the group that is in it; what is between it and the others is in it too.
@@ -119,14 +118,7 @@ _FIRST, _LAST = 0.02, 0.004
 
 
 def share_bounds(q: Quotient, floor: float, ceiling: float, stopped: Callable[[], bool]) -> Iterator[float]:
-    """Yield greater and greater lower bounds in seconds on the load of contiguous plans.
-
-    Args:
-        q: the quotient of a contiguous problem.
-        floor: a bound that is known, seconds.
-        ceiling: the load of a plan; no bound is greater.
-        stopped: whether to end.
-    """
+    """Yield greater and greater lower bounds on the load of contiguous plans, seconds, from `floor` to `ceiling`."""
     k = int(q.counts.sum())
     if q.host[q.counts > 0].any() or k < 2 or q.n_groups > _GROUPS or not q.nets or not 0 < floor < ceiling:
         return

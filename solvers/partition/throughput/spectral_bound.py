@@ -105,7 +105,6 @@ def _masses(count: int, total: float, most: float) -> FloatArray:
 
 
 def _least_load(values: FloatArray, total: float, more: float, devices: int) -> float:
-    """Return a load in seconds below which there is no plan."""
     low, high = 0.0, 2 * total
     for _ in range(_HALVINGS):
         load = (low + high) / 2

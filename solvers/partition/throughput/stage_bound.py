@@ -60,18 +60,13 @@ def has_stages(q: Quotient) -> bool:
 
 
 def _alone(q: Quotient) -> FloatArray:
-    """Return the load of a device that has one group and no other, seconds, float64 (groups,)."""
     pins, cost = [sorted(pins) for pins, _ in q.nets], [cost for _, cost in q.nets]
     paid = np.repeat(cost, [len(x) for x in pins])
     return np.asarray(q.work + np.bincount(np.concatenate(pins), weights=paid, minlength=q.n_groups))
 
 
 class Stages:
-    """The sets of groups that a device can have, as cuts of one network.
-
-    Attributes:
-        alone: the load of each group without any other, seconds, float64 (groups,).
-    """
+    """The sets of groups that a device can have, as cuts of one network; `alone`: the load of each group by itself."""
 
     def __init__(self, q: Quotient) -> None:
         n, nets = q.n_groups, len(q.nets)
@@ -103,14 +98,7 @@ _CLOSE = 0.004
 
 
 def contraction_bounds(q: Quotient, floor: float, ceiling: float, stopped: Callable[[], bool]) -> Iterator[float]:
-    """Yield greater and greater lower bounds in seconds on the load of plans of any variant.
-
-    Args:
-        q: the quotient of the problem.
-        floor: a bound that is known, seconds.
-        ceiling: the load of a plan; no bound is greater.
-        stopped: whether to end.
-    """
+    """Yield greater and greater lower bounds on the load of plans of any variant, seconds, `floor` to `ceiling`."""
     low, high, load = floor, ceiling, ceiling * (1 - OPTIMAL_GAP / 2)
     while load > low and not stopped():
         if refutes(q, load, stopped):

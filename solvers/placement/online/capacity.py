@@ -25,7 +25,6 @@ class Kind:
     Attributes:
         need: GPUs, millionths of a core, bytes, bytes/s of the NIC.
         model: the model type, `None` for parameter servers, which need no GPU.
-        requires: labels.
         most: how many a node may have.
         alone: whether nobody else may be there.
     """
@@ -63,11 +62,9 @@ class Nodes:
     """What is free on each of m nodes, in whole numbers, so that what was taken comes back to the digit.
 
     Attributes:
-        fleet, speeds: the nodes, and which models run where.
         free: int64 (4, m), idle GPUs, and what is left of cores, memory and NIC in the units of `Kind.need`.
         taken: int64 (m,), jobs on the node.
         guarded: bool (m,), whether the job there wants the node for itself.
-        tree: the network.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -109,13 +106,7 @@ class Nodes:
 
 
 class Capacity:
-    """The `Vacancy` for one kind of worker, kept on nodes and in groups of every level.
-
-    Attributes:
-        nodes: the cluster.
-        room: int64 (m,).
-        sums: of each level above the nodes, int64 (groups,).
-    """
+    """The `Vacancy` for one kind of worker: room of nodes, int64 (m,), and sums of each level above, (groups,)."""
 
     def __init__(self, nodes: Nodes, kind: Kind) -> None:
         self.nodes, self.kind = nodes, kind

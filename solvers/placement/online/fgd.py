@@ -20,12 +20,7 @@ CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of task and how often each comes.
-
-    Attributes:
-        needs: the kinds.
-        share: float64 (len(needs),), of all tasks, those without GPUs too; of no tasks, no kinds.
-    """
+    """Kinds of task and the share of each, float64, of all tasks, those without GPUs too; of no tasks, no kinds."""
 
     needs: tuple[Need, ...]
     share: FloatArray
@@ -90,13 +85,7 @@ class Fragmentation:
         self.table = table.cumsum(axis=1).cumsum(axis=2)
 
     def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
-        """Return the expected fragmentation of each node, in GPUs, float64 (k,).
-
-        Args:
-            hardware: int64 (k,), rows of `Slots.specs`.
-            cpu, memory: int64 (k,), what is free.
-            free: int64 (k, g), free shares, in any order.
-        """
+        """Return what is expected for each node, GPUs, (k,); `hardware`: rows of `Slots.specs`; `free` in any order."""
         step = max(1, CHUNK // max(1, free.shape[1] * len(self.shares)))
         parts = [slice(i, i + step) for i in range(0, len(free), step)]
         return np.concatenate([np.zeros(0), *(self._part(hardware[p], cpu[p], memory[p], free[p]) for p in parts)])
@@ -163,11 +152,7 @@ class Gradient(Scored):
 def successors(free: Long, wanted: Need) -> tuple[Long, Long | None]:
     """Return the ways a task fits nodes: rows of `free` and, if it shares a GPU, the column of that GPU.
 
-    GPUs of a node with as much free are one way.
-
-    Args:
-        free: int64 (k, g), free shares, descending; the task fits each row.
-        wanted: what the task needs.
+    GPUs of a node with as much free are one way. `free`: int64 (k, g), descending; the task fits each row.
     """
     if wanted.whole or not wanted.grants:
         return np.arange(len(free)), None

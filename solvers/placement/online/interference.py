@@ -34,14 +34,7 @@ class LeastInterference:
     The sum over the jobs on a node of what each of the two adds to the compute of the other, each by its weight; a node
     that nobody is on costs the mean weight of recent jobs instead, so that it is left to those that need it. The
     cheapest node that holds the gang is taken, of equals the fullest; a larger gang goes into one rack if one holds it,
-    on few nodes or on cheap ones. A decision takes no random number.
-
-    Args:
-        fleet: the nodes, empty at first.
-        speeds: which models slow which down.
-
-    Attributes:
-        recent: the weights of the jobs that came last.
+    on few nodes or on cheap ones. A decision takes no random number. `recent`: the weights of the jobs that came last.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -82,11 +75,7 @@ class LeastInterference:
 def cheapest(room: Vacancy, degree: int, cost: FloatArray, node: float) -> dict[int, int]:
     """Return node -> workers on the cheapest node that holds the gang, or in one rack if one holds it.
 
-    Of equally cheap nodes the fullest is taken; in a rack few nodes or cheap ones.
-
     Args:
-        room: what each node can take.
-        degree: workers, no more than the room has in all.
         cost: of being on each node, float64 (m,).
         node: what each node costs on top where several are taken.
     """

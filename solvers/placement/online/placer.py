@@ -42,13 +42,9 @@ class Placer:
     Args:
         fleet: the nodes, empty at first; those that are not usable are down.
         speeds: which models run on which GPUs; by default all jobs are of `ANY_MODEL`, which runs on all alike.
-        policy: one of `GANG_POLICIES`.
 
     Attributes:
         running: the jobs that run, by name, with what they hold on each node.
-
-    Raises:
-        InstanceError: if there is no policy of that name, or a GPU type of the fleet has no speeds.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, policy: str = "topology") -> None:
@@ -150,7 +146,6 @@ class Placer:
         """Place a job with as many workers as it may have and fit; return what it holds, `None` if it fits nowhere.
 
         Args:
-            job: the gang.
             room: for its workers, where that is less than all there is.
             policy: by which it is placed, by default that of the placer.
 
@@ -190,11 +185,7 @@ class Placer:
         return True
 
     def remove(self, name: str) -> None:
-        """Take a job off its nodes.
-
-        Raises:
-            InstanceError: if no job of that name runs.
-        """
+        """Take a job off its nodes."""
         if name not in self._jobs:
             raise InstanceError("job", f"{name!r} does not run")
         job, allocation = self._jobs[name], self.running[name]
@@ -206,11 +197,7 @@ class Placer:
             self._avoided[other].discard(name)
 
     def batch(self, goal: str = "slowdown") -> tuple[PlacementProblem, PlacementPlan]:
-        """Return what runs as a problem and its plan, for `gangplan.verify`.
-
-        Raises:
-            InstanceError: if nothing runs.
-        """
+        """Return what runs as a problem and its plan, for `gangplan.verify`."""
         jobs = tuple(
             replace(job, apart=tuple(name for name in job.apart if name in self._jobs)) for job in self._jobs.values()
         )
@@ -229,7 +216,6 @@ class Placer:
         return PlacementProblem(self._fleet, jobs, self._nodes.speeds, goal=goal), plan
 
     def _room(self, kind: Kind, blocked: list[int]) -> Capacity:
-        """Return the room for a kind of worker now."""
         room, read = self._capacities.get(kind, (None, -1))
         changed = self._log.since(read)
         if room is None or changed is None:
@@ -270,7 +256,6 @@ class Placer:
     def _take(
         self, job: GangJob, workers: dict[int, int], servers: dict[int, int], by: str
     ) -> Mapping[int, NodeAllocation]:
-        """Give the job its nodes, once it is sure of each of its nodes that they fit."""
         need = job.worker.grants
         allocation = {
             node: NodeAllocation(w, servers.get(node, 0), tuple(self._idle[node][: need * w]))
@@ -300,7 +285,6 @@ class Placer:
         return np.asarray(np.ceil(np.minimum(tasks @ exact, MOST) - 1e-3).astype(np.int64).T)
 
     def _change(self, job: GangJob, allocation: Mapping[int, NodeAllocation], more: Long) -> None:
-        """Note that `more` is free on the nodes of a job that comes, or goes."""
         nodes, where = self._nodes, list(allocation)
         nodes.free[:, where] += more
         nodes.taken[where] += 1 if job.name not in self._jobs else -1

@@ -173,16 +173,7 @@ TASK_POLICIES: Mapping[str, Callable[[Mix, int], TaskPolicy]] = {
 
 
 def make_policy(name: str, mix: Mix, seed: int = 0) -> TaskPolicy:
-    """Return a policy that has seen nothing yet.
-
-    Args:
-        name: one of `TASK_POLICIES`.
-        mix: the tasks to expect.
-        seed: of random choices.
-
-    Raises:
-        InstanceError: if there is no policy of that name.
-    """
+    """Return a policy of `TASK_POLICIES` that has seen nothing yet; `mix` are the tasks to expect."""
     if name not in TASK_POLICIES:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(TASK_POLICIES)}")
     return TASK_POLICIES[name](mix, seed)

@@ -49,16 +49,9 @@ class Scored:
         self._known: dict[Need, _Scores] = {}
 
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score slots in which the task fits.
+        """Return a score for slots, int64 (k,), in which the task fits: float64 (k,), less is better.
 
-        Args:
-            state: the cluster.
-            wanted: what the task needs.
-            slots: int64 (k,).
-
-        Returns:
-            float64 (k,), less is better, and int64 (k,), how much is free on the GPU that it would share; of no
-            meaning for tasks that share no GPU.
+        And int64 (k,), how much is free on the GPU that it would share; of no meaning for tasks that share no GPU.
         """
         raise NotImplementedError
 
@@ -100,12 +93,7 @@ class Scored:
 
 
 def tightest(free: Long, share: int) -> Long:
-    """Return the smallest free share that is at least `share`, int64 (k,).
-
-    Args:
-        free: int64 (k, g), free shares, descending; each row has one large enough.
-        share: what is needed of one GPU.
-    """
+    """Return the least free share of at least `share`, int64 (k,); rows of `free`, (k, g), descend and have one."""
     last = (free >= share).sum(axis=1) - 1
     return np.asarray(np.take_along_axis(free, last[:, None], axis=1)[:, 0])
 

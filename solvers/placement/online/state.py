@@ -33,11 +33,7 @@ LOG = 50_000
 
 
 class ChangeLog:
-    """What has changed, in this order, so that who keeps a view looks again at little; who reads too late, at all.
-
-    Attributes:
-        end: how many changes there were.
-    """
+    """What has changed, in order, so that who keeps a view looks again at little; who reads too late, at all."""
 
     __slots__ = ("_entries", "_forgotten", "end")
 
@@ -68,7 +64,6 @@ class Need:
         grants: how many GPUs it holds, or has a share of.
         share: of each of them, in units of 1/`GPU`.
         cpu: cores, in units of 1/`CPU`.
-        memory: bytes.
         gpu_types: the types of GPU it accepts; none named means any.
     """
 
@@ -91,11 +86,7 @@ class Need:
 
 @lru_cache(maxsize=65_536)
 def need(task: Task) -> Need:
-    """Return what `task` needs; remembered, for a trace repeats few kinds of task.
-
-    Raises:
-        InstanceError: if it sets aside a part of a NIC, which clusters of single tasks do not account for.
-    """
+    """Return what `task` needs, remembered: traces repeat few kinds. Who sets aside a part of a NIC is refused."""
     demand: Demand = task.demand
     if demand.nic:
         raise InstanceError("demand.nic", f"{demand.nic!r} is not 0: single tasks set no NIC aside")
@@ -166,28 +157,19 @@ class State:
 
     Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
     cluster of 10,000 equal nodes has one. There are never more slots than nodes. Adding or removing a task moves a node
-    from one slot to another and notes both in `log`, from which indices learn what to score anew.
+    from one slot to another and notes both in `log`, from which indices learn what to score anew. What is said of slots
+    is as in `Slots`, with m rows.
 
     Attributes:
-        fleet: the nodes.
         share: int64 (m, g), free share of each GPU in units of 1/`units.GPU`; -1 where there is no GPU.
         slot_of: int64 (m,), the slot of each node; -1 for nodes that are not usable.
-        hardware: int64 (m,), the hardware of each slot: its row in `specs`.
-        free: int64 (m, g), the free shares of each slot, descending.
-        cpu, memory: int64 (m,), what else is free in each slot.
-        marks: int64 (m,), a bit for each kind of GPU request in the slot, 0 unless they are told apart.
         members: the nodes of each slot, ascending; none if the slot is not in use.
         first: int64 (m,), the first node of each slot; m if the slot is not in use.
         log: slots in the order in which they began or ceased to be in use.
     """
 
     def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
-        """Begin with an empty cluster.
-
-        Args:
-            fleet: the nodes. Those not usable get no task.
-            kinds: tell nodes apart by the kinds of GPU request on them, which `gpu_clustering` needs.
-        """
+        """Begin with an empty cluster; `kinds` tells nodes apart by the GPU requests on them, for `gpu_clustering`."""
         self.fleet, self.kinds = fleet, kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
@@ -231,11 +213,7 @@ class State:
         return tuple(found.tolist())
 
     def add(self, node: int, task: Task, gpus: Sequence[int]) -> None:
-        """Put a task on a node.
-
-        Raises:
-            InstanceError: if the node is not usable, lacks something, or the GPUs are not those the task asks for.
-        """
+        """Put a task on a node."""
         wanted = need(task)
         slot = int(self.slot_of[node])
         if slot < 0:
@@ -253,11 +231,7 @@ class State:
         self._change(node, wanted, gpus, -1)
 
     def remove(self, node: int, task: Task, gpus: Sequence[int]) -> None:
-        """Take a task off the node where `add` put it.
-
-        Raises:
-            InstanceError: if the node would then have more free than it has.
-        """
+        """Take a task off the node where `add` put it."""
         wanted = need(task)
         slot = int(self.slot_of[node])
         over = slot < 0 or self.cpu[slot] + wanted.cpu > self._node_cpu[node]

@@ -44,7 +44,6 @@ class Cuts:
 
 
 def _worth(sizes: Long, amounts: FloatArray) -> FloatArray:
-    """Return the worth of each free share by generating cuts until none pays."""
     from ortools.linear_solver import pywraplp
 
     if not len(sizes):
@@ -173,13 +172,7 @@ class Shortage:
         self.variance = (accepted * spread).sum(axis=1) / asked / np.maximum(self.rate, 1e-12) ** 2
 
     def __call__(self, hardware: Long, left: Long, gpus: FloatArray) -> FloatArray:
-        """Return the GPUs short on each node, float64 (k,).
-
-        Args:
-            hardware: int64 (k,), rows of `Slots.specs`.
-            left: int64 (k,), of the resource.
-            gpus: float64 (k,), GPUs free.
-        """
+        """Return the GPUs short on each node, float64 (k,); hardware: rows of `Slots.specs`; left: of the resource."""
         rate = self.rate[hardware]
         short = gpus - left / np.maximum(rate, 1e-12)
         bound = 0.5 * (short + np.sqrt(short**2 + self.variance[hardware] * gpus))

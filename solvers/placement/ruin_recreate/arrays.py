@@ -21,30 +21,21 @@ class Given(NamedTuple):
         goal: one of the goals above.
         sharing: whether workers of some job share GPUs.
         above: of each group that which it is in, one level up, (M,).
-        level: of each group, (M,).
-        bandwidth: of the link of each group, bytes/s, (M,).
+        level, bandwidth: of each group, and bytes/s of its link, (M,).
         inside: seconds of a gigabyte between two GPUs of a node, (m,).
         across: seconds of a gigabyte between GPUs that meet at a level, (L,).
-        kind: of each node, (m,).
-        link: bytes/s inside each node, (m,).
-        gpus: of each node, (m,).
+        kind, link, gpus: of each node; bytes/s inside it, (m,).
         amounts: cores, bytes and NIC of each node, (m, 3).
         usable: kinds of node that are, (q,).
-        host: what a model adds to another's compute on a node, (K, K).
-        gpu: what it adds on a GPU that they share, (K, K).
-        model: of each job, (J,).
-        weight: of each job, (J,).
+        host, gpu: what a model adds to another's compute on a node, and on a GPU that they share, (K, K).
+        model, weight, servers: of each job, (J,); servers are parameter servers.
         floor: what each job costs at least, placed or left out, if it need not move, (J,).
         best: rate of each job alone on an empty fleet, (J,).
-        gradient: bytes, (J,).
-        overlap: share of the compute that hides synchronisation, (J,).
+        gradient, overlap: bytes, and the share of the compute that hides synchronisation, (J,).
         duty: share of the time that a job is on its links, (J,).
         collective: one of those above, (J,).
-        servers: parameter servers of each job, (J,).
-        value: what leaving each job out costs, infinite if it must be placed, (J,).
-        migration: what moving each job costs, (J,).
-        alone_on_nodes: jobs that want their nodes for themselves, (J,).
-        free: jobs that may be moved, (J,).
+        value, migration: what leaving a job out costs, infinite if it must be placed, and what moving it does, (J,).
+        alone_on_nodes, free: jobs that want their nodes for themselves, and those that may be moved, (J,).
         together: workers of each job that fit on one GPU; 0 for those that share none, (J,).
         share: of a GPU that a worker takes, (J,).
         need: GPUs, cores, bytes and NIC of a worker; cores, bytes and NIC of a server, (J, 7).
@@ -52,8 +43,7 @@ class Given(NamedTuple):
         room: workers on an empty node, (J, q).
         degrees: numbers of workers, the largest first, then 0, (J, D).
         apart: pairs of jobs that may share no node, (J, J); (0, J) if there are none.
-        standing: rows where each job runs, (J, R, 3).
-        standing_rows: how many these are, (J,).
+        standing, standing_rows: rows where each job runs, (J, R, 3), and how many, (J,).
         expected: GPUs, share of each, cores, bytes and NIC of each kind of task, (T, 5).
         chance: how often each kind of task comes, (T,).
         accepts: whether a kind of task may use a kind of node at all, (T, q).
@@ -104,16 +94,14 @@ class Placement(NamedTuple):
     """Where all jobs are, and what that costs; everything here is written to.
 
     Attributes:
-        rows: node, workers and servers of each row of each job, (J, R, 3).
-        count: rows of each job, (J,).
+        rows, count: node, workers and servers of each row of each job, (J, R, 3), and how many rows, (J,).
         wide: whether a job is in several racks, (J,).
         here: jobs on each node, workers of each, and which of its rows that is, (m, A, 3).
         many: jobs on each node, (m,).
         suffer: what those on a node add to each model's compute, (m, K).
         extra: what a job suffers from those on its own GPUs besides, of each of its rows, (J, R).
         left: GPUs, cores, bytes and NIC that are free on each node, (m, 4).
-        whole: GPUs of each node that are taken as a whole, (m,).
-        guarded: jobs on each node that want it for themselves, (m,).
+        whole, guarded: GPUs of each node that are taken as a whole, and jobs that want it for themselves, (m,).
         load: duties of the gangs that cross a group's link, (M,).
         compute, sync, cost: seconds and cost of each job, (J,).
         fragment: expected fragments of each node, (m,).
@@ -122,11 +110,8 @@ class Placement(NamedTuple):
         other: compute and synchronisation that a candidate would leave to each job, (J, 2).
         changed: jobs that a candidate changes, (J,).
         trial: rows of a place that is looked at, (R, 3).
-        place: rows of the best place so far, (R, 3).
-        size: how many these are, (1,).
-        least: what that place costs, (1,).
-        window: nodes that are looked at for a gang, and behind them others, (m,).
-        seen: how many these are, (1,).
+        place, size, least: rows of the best place so far, (R, 3), how many they are, and what it costs, (1,).
+        window, seen: nodes that are looked at for a gang, and behind them others, (m,), and how many, (1,).
         room: workers of a gang that each node in view holds, 0 elsewhere, (m,).
         groups: of one level and the next, scratch, (2, R).
         sums: workers, servers and parts in each of them, scratch, (2, R, 3).

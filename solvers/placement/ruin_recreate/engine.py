@@ -30,12 +30,7 @@ _HERE = 64
 class RuinRecreate:
     """Places the jobs of one batch by insertion, and improves placements of it.
 
-    Args:
-        batch: the problem as the methods see it.
-        until: ends whatever is done early once it says so.
-
-    Attributes:
-        failed: the job for which `insert` found no place.
+    `until`: ends whatever is done early once it says so. `failed`: the job for which `insert` found no place.
     """
 
     def __init__(self, batch: Batch, until: Callable[[], bool] = lambda: False) -> None:
@@ -49,15 +44,9 @@ class RuinRecreate:
         return bool(max(map(len, rows), default=0) <= self._given.standing.shape[1])
 
     def insert(self, rows: Sequence[Rows], queue: Sequence[int], seed: int = 0) -> tuple[list[Rows], float]:
-        """Put jobs one after the other where the batch then costs least; return the placement and its cost.
+        """Put jobs of `queue` one after the other where the batch then costs least; return the placement and its cost.
 
-        Args:
-            rows: of the jobs that are placed already, none for the others.
-            queue: jobs that are not.
-            seed: of what is drawn.
-
-        Returns:
-            Infinite cost if some job finds no place, which is noted in `failed`, or if it was ended early.
+        Infinite cost if some job finds no place, which is noted in `failed`, or if it was ended early.
         """
         self.failed = None
         best, count = self._arrays(rows)
@@ -74,13 +63,7 @@ class RuinRecreate:
         return _rows(best, count), cost
 
     def improve(self, rows: Sequence[Rows], rounds: int, seed: int = 0) -> tuple[list[Rows], float]:
-        """Improve a placement in so many rounds, or leave it; return it and its cost.
-
-        Args:
-            rows: of all jobs, none for those that are left out.
-            rounds: in all; 0 to know the cost.
-            seed: of what is drawn.
-        """
+        """Improve a placement in so many rounds, or leave it; return it and its cost, which 0 rounds only compute."""
         best, count = self._arrays(rows)
         now, none = empty(self._given), np.zeros(0, dtype=np.int64)
         cost = np.inf
@@ -209,7 +192,6 @@ def _floor(batch: Batch, goal: int) -> FloatArray:
 
 
 def _network(batch: Batch) -> tuple[Indices, Indices, FloatArray]:
-    """Return of each group what is above it, its level, and the bandwidth of its link."""
     group = batch.group.astype(np.int64)
     sizes = group.max(axis=1) + 1
     offset = np.concatenate([[0], np.cumsum(sizes)])

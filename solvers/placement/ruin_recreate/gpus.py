@@ -69,15 +69,7 @@ def _sharers(given: Given, now: Placement, node: int, job: int) -> int:
 
 @lean
 def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job: int, workers: int) -> int:
-    """Put the shares on as few GPUs as is easy, each on the fullest; return how many these are, -1 if too many.
-
-    Args:
-        given, now: the batch and the placement.
-        node: the node.
-        count: listed by `_sharers`.
-        gpus: that may be used.
-        job, workers: another job, -1 if there is none, and how many workers of it.
-    """
+    """Put the shares, with `workers` of another job, on as few GPUs as is easy; return how many, -1 if too many."""
     used = 0
     for place in range(count):
         one = now.order[place]
@@ -103,10 +95,7 @@ def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job:
 
 @lean
 def _apart(given: Given, now: Placement, node: int, count: int, gpus: int) -> int:
-    """Put the shares of each job on GPUs of its own as far as there are any, then where the jobs interfere least.
-
-    Return how many GPUs that takes, -1 if something does not fit so.
-    """
+    """Put each job's shares on GPUs of its own, then where jobs interfere least; return how many GPUs, -1 if none."""
     used = 0
     for place in range(count):
         this = now.here[node, now.order[place], 0]
@@ -150,7 +139,6 @@ def _dislike(given: Given, job: int, other: int) -> float:
 
 @lean
 def _meetings(given: Given, now: Placement, node: int, count: int, used: int) -> None:
-    """Note what jobs that have a GPU in common do to each other besides."""
     for place in range(count):
         for other in range(place):
             met = False

@@ -146,7 +146,6 @@ def price(given: Given, now: Placement, job: int, rows: Ints2, count: int, limit
 
 @lean
 def _tried(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> float:
-    """Return what the batch costs more, by putting the job there and taking it off again."""
     total = 0.0
     for row in range(count):
         total -= now.fragment[rows[row, 0]]
@@ -216,7 +215,6 @@ def _delayed(given: Given, now: Placement, job: int, changed: int) -> int:
 
 @lean
 def _more(given: Given, now: Placement, changed: int) -> float:
-    """Return what those that are noted cost more."""
     total = 0.0
     for at in range(changed):
         job = now.changed[at]

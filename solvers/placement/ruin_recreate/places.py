@@ -34,11 +34,7 @@ def copy_rows(source: Ints2, rows: Ints2, count: int) -> None:
 
 @lean
 def _serve(given: Given, now: Placement, job: int, count: int, apart: bool) -> int:
-    """Add the servers of a job to rows of its workers; return how many rows there are then, 0 if there is no room.
-
-    They go beside the workers, as evenly as there is room; what is left, or all of them if `apart`, elsewhere, one a
-    node, where little crosses the NIC.
-    """
+    """Add servers beside the workers, evenly as room allows, or `apart`; return the number of rows, 0 without room."""
     left, rows = given.servers[job], now.trial
     for row in range(count):
         rows[row, 2] = 0

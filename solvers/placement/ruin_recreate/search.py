@@ -42,13 +42,9 @@ def search(  # noqa: PLR0912
     (record-to-record travel, Dueck 1993), the margin shrinking to none.
 
     Args:
-        batch: what is placed.
         moving: where all are, changed; empty before the first job or round.
         best, count: rows of each job, (J, R, 3), and how many, (J,), in the best placement so far; changed.
         queue: jobs that are not in `best`; none for rounds.
-        first, last: which jobs of the queue, or which rounds.
-        rounds: how many there will be.
-        seed: of all that is drawn.
     """
     given, now = by_reference(batch), by_reference(moving)
     sow(seed)
@@ -195,7 +191,6 @@ def _may(given: Given, now: Placement, chosen: Ints, back: int, gone: int, most:
 
 @inner
 def _insert(given: Given, now: Placement, job: int) -> bool:
-    """Put a job, which is nowhere, where that costs least; return whether it may be as it is then."""
     now.least[0], now.size[0] = given.value[job] + given.migration[job], 0
     total = find_room(given, now, job)
     if given.standing_rows[job] and not given.servers[job]:
@@ -217,7 +212,6 @@ def _insert(given: Given, now: Placement, job: int) -> bool:
 
 @lean
 def _draw(given: Given, now: Placement, slack: Floats, total: float, chosen: Ints) -> int:
-    """Draw the gangs that go; return how many."""
     left, job = uniform() * total, 0
     while job < len(slack) - 1 and left >= slack[job]:
         left -= slack[job]
@@ -253,7 +247,6 @@ def _draw(given: Given, now: Placement, slack: Floats, total: float, chosen: Int
 
 @lean
 def _order(given: Given, chosen: Ints, before: Ints3, size: Ints, count: int) -> None:
-    """Put those that went in random order, or the largest first."""
     largest = uniform() < 0.5
     for last in range(count - 1, 0, -1):
         at = below(last + 1)

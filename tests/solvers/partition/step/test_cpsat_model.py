@@ -14,11 +14,10 @@ from gangplan.instances import Cluster, DeviceType, Level, StepPlan, StepProblem
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.step.cpsat import Formulation, ceiling_of, in_ticks
+from gangplan.solvers.partition.step.cpsat import DeviceTree, Formulation, ceiling_of, equal_parts, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.referee import random_problem
 from gangplan.solvers.partition.step.segments import segments
-from gangplan.solvers.partition.step.symmetry import DeviceTree, equal_parts
 
 from .conftest import cluster, graph
 
