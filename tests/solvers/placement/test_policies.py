@@ -16,7 +16,7 @@ from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import Mix, make_policy
-from gangplan.solvers.placement.online import PlacementState as OnlineState
+from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.state import PlacementState
 
