@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,7 +103,11 @@ class Ground(ABC):
 
     def picks(self, make: Callable[[], Picks]) -> Maker:
         """Return what makes of a policy that picks the next job one of this ground, a new one for all that is drawn."""
-        require_seen(make(), self.sees, f"the ground of {self.case!r}")
+        try:
+            policy = make()
+        except TypeError as error:
+            raise InstanceError("policy", f"cannot be made without arguments: {error}") from None
+        require_seen(policy, self.sees, f"the ground of {self.case!r}")
         return lambda drawn, seed: self.native(make())
 
     def native(self, policy: Picks) -> Any:
@@ -155,29 +160,44 @@ def evaluate(
 def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, time_limit: float = 10.0) -> None:
     """Check a ground on some seeds with its usual policies.
 
-    Checked: a seed draws the same twice, and another one something else; arrivals ascend; a policy has the declared
-    figures, finite ones first, and the same ones again; none has less of the first than the bound.
+    Checked: a seed draws the same twice, and no other seed does; arrivals ascend; a policy has the declared figures,
+    the first finite and the same again, none of it less than the bound; what was drawn is not written to.
 
     Args:
+        make: returns the ground, a small one.
         seeds: two or more of it.
+        time_limit: seconds for a bound.
+
+    Raises:
+        AssertionError: saying what is wrong.
+        RuntimeError: if an outcome does not hold.
     """
     ground, again = make(), make()
-    first, drawn = next(iter(ground.figures)), [make().draw(seed) for seed in seeds]
-    assert not _alike(ground.arrays(drawn[0]), ground.arrays(drawn[1])), f"seeds {seeds[:2]} draw the same"
-    for seed, case in zip(seeds, drawn, strict=True):
-        assert _alike(ground.arrays(case), again.arrays(again.draw(seed))), f"seed {seed} draws another thing each time"
-        assert (np.diff(ground.arrays(case)[0]) >= 0).all(), f"seed {seed}: arrivals do not ascend"
+    assert len(seeds) > 1, f"{len(seeds)} seeds are less than two"
+    assert ground.usual, "it has no usual policy"
+    first, drawn = next(iter(ground.figures)), {seed: make().draw(seed) for seed in seeds}
+    before = {seed: [np.array(x) for x in ground.arrays(case)] for seed, case in drawn.items()}
+    for one, two in combinations(drawn, 2):
+        assert not _alike(before[one], before[two]), f"seeds {one} and {two} draw the same"
+    for seed, case in drawn.items():
+        assert _alike(before[seed], again.arrays(again.draw(seed))), f"seed {seed} draws another thing each time"
+        assert (np.diff(before[seed][0]) >= 0).all(), f"seed {seed}: arrivals do not ascend"
         bound = ground.bound(case, time_limit)
         for name in ground.usual:
-            one, two = (dict(x.play(x.policy(name)(case, seed), case)) for x in (ground, again))
-            assert [*one] == [*ground.figures], f"{name}: figures {[*one]}, declared are {[*ground.figures]}"
-            assert np.isfinite(one[first]), f"{name}, seed {seed}: {first} is {one[first]}"
-            assert one[first] == two[first], f"{name}, seed {seed}: {first} is {one[first]}, then {two[first]}"
-            assert one[first] >= bound * (1 - 1e-9), f"{name}, seed {seed}: {one[first]} is below the bound {bound}"
+            mine, other = (dict(x.play(x.policy(name)(case, seed), case)) for x in (ground, again))
+            value = mine[first]
+            assert [*mine] == [*ground.figures], f"{name}: figures {[*mine]}, declared are {[*ground.figures]}"
+            assert np.isfinite(value), f"{name}, seed {seed}: {first} is {value}"
+            assert value == other[first], f"{name}, seed {seed}: {first} is {value}, then {other[first]}"
+            assert value >= bound - 1e-9 * abs(bound), f"{name}, seed {seed}: {value} is below the bound {bound}"
+            assert _alike(before[seed], ground.arrays(case)), f"{name}, seed {seed}: it writes to what was drawn"
 
 
 def _alike(these: Sequence[NDArray[Any]], those: Sequence[NDArray[Any]]) -> bool:
-    return len(these) == len(those) and all(np.array_equal(a, b) for a, b in zip(these, those, strict=True))
+    """Return whether arrays are equal, NaN to NaN."""
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(these, those, strict=False)]
+    same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f") for a, b in pairs)
+    return len(these) == len(those) and same
 
 
 def refuse(faults: Sequence[str]) -> None:

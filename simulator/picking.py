@@ -58,6 +58,10 @@ class Picks(Protocol):
 
 def require_seen(policy: Picks, sees: Sequence[str], where: str) -> None:
     """Raise unless all that a policy needs is shown; the error names what is not."""
+    if isinstance(policy.needs, str) or not isinstance(policy.needs, Sequence):
+        raise InstanceError("policy", f"`needs` is {policy.needs!r}, not names of columns")
+    if not sees:
+        raise InstanceError("policy", f"picks one of the jobs that wait, and {where} shows no jobs that wait")
     for name in policy.needs:
         if name not in sees:
             raise InstanceError("policy", f"needs {name!r}, and {where} shows {', '.join(sees) or 'no jobs that wait'}")
@@ -75,6 +79,12 @@ def ask(policy: Picks, scene: Scene) -> int:
     if at != WAIT and not (0 <= at < len(scene.fits) and scene.fits[at]):
         raise InstanceError("act", f"{at!r} is no job that fits, nor {WAIT}")
     return at
+
+
+def refuse_to_wait(stuck: bool) -> None:
+    """Raise if a policy lets all wait where nothing else will ever happen."""
+    if stuck:
+        raise InstanceError("policy", "lets all wait though nobody runs and nobody is to come")
 
 
 def in_turn(policy: Picks, scene: Scene, takes: Callable[[int], int]) -> list[int]:

@@ -67,6 +67,8 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
         other = _solve(run, lp, presolve=True)
         if lp.status != pulp.LpStatusInfeasible:
             bound = min(bound, other)
+            if lp.status == pulp.LpStatusNotSolved:
+                run.note(f"{by}: no time to confirm a proof, so that its bound does not count")
         if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
             _offer(run, plan, by)
     apt = run.objective is not None and run.objective >= unit * APT

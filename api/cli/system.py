@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.ground import Ground, Run, against, evaluate, values
@@ -61,7 +62,10 @@ def _command(name: str) -> Any:
         common = {x: given.pop(x, default) for x, (_, default) in shared.items()}
         if several is None:
             return _compare(name, [kind(**given)], **common)
-        names = dict.fromkeys(x.strip() for x in given.pop(several).split(",") if x.strip())
+        listed = given.pop(several)
+        names = dict.fromkeys(x.strip() for x in listed.split(",") if x.strip())
+        if not names:
+            raise InstanceError(several, f"{listed!r} names none")
         return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
 
     return options.signed(command, parameters, name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0])

@@ -199,7 +199,8 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
     if earliest == state.now:
         why = "the next decision starts it" + ("; none was made since it came" if last is None else "")
     elif fits:
-        why = last or "there is room for it, but not beside those before it"
+        first = "it waits for closer GPUs" if state.patient and place == 1 else None
+        why = last or first or "there is room for it, but not beside those before it"
         why = why if why != FULL else "there is room for it now, but those before it come first"
     else:
         why = FULL if state.idle else "no GPU is idle"

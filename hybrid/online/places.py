@@ -32,7 +32,7 @@ class Places:
         self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
         self._begin = np.append(np.unique(rack[self._order], return_index=True)[1], fleet.n_nodes).astype(np.int64)
         self._least: dict[tuple[Kind, int, float, int, bool], float] = {}
-        self._find(fleet.gpus.astype(np.int64), 1)  # compiled before a deadline
+        self._find(fleet.gpus.astype(np.int64), min(1, fleet.n_gpus))  # compiled before a deadline
 
     def clear(self) -> None:
         """Forget the best places: a node failed or came back."""
@@ -73,7 +73,7 @@ class Places:
         return self._least[key]
 
     def closest(self, room: Vacancy, degree: int) -> dict[int, int]:
-        """Return the closest room, as a rule of `GANG_POLICIES`."""
+        """Return the closest room that a greedy search finds, as a rule of `GANG_POLICIES`."""
         return self._find(np.asarray(room.room, dtype=np.int64), degree)
 
     def _find(self, room: np.ndarray, degree: int) -> dict[int, int]:

@@ -54,7 +54,7 @@ class Scheduler:
             lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
-            times 1 + intensity * cost of its GPUs, and gets the closest ones.
+            times 1 + intensity * cost of its GPUs, and gets the closest that a greedy search finds.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes. By default so,
             unless jobs wait for close GPUs.
         reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
@@ -204,7 +204,9 @@ class Scheduler:
         done = state.free(job)
         state.forget(done.request)
         state.over(job)
-        state.estimates.learn(done.request.job, done.request.done + done.ran(state.now) * done.gpus)
+        state.estimates.learn(
+            done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
+        )
 
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
         """Learn from how fast a running job is, beside those that run where it does.

@@ -117,6 +117,8 @@ class Starts:
                 why = seats
                 if nodes is not None and why != DELAY and hold:
                     self._watchdog.note(why)
+                if why == CLOSER:
+                    break  # with fewer or more workers it may take much longer than where it would not go
                 continue
             slower = state.slower(request, degree, seats)
             lasts = request.lasts(degree, slower)

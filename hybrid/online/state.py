@@ -279,9 +279,10 @@ class ClusterState:
         job, degree = request.job, request.job.workers[-1]
         kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
         key, intensity = request.lasts(degree), 0.0
-        if self.patient is not None and self.places is not None:
-            key *= self.least(request, degree, now=False) ** self.patient.slowdown
+        if self.places is not None:
             intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
+            if self.patient is not None:
+                key *= self.least(request, degree, now=False) ** self.patient.slowdown
         shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)

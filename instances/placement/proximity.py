@@ -40,8 +40,11 @@ class Proximity:
             require_number(getattr(self, name), name)
         if not self.node <= self.rack <= self.cluster:
             raise InstanceError("rack", f"{self.rack!r} is not between {self.node!r} of a node and {self.cluster!r}")
+        if not isinstance(self.intensity, Mapping):
+            raise InstanceError("intensity", f"{self.intensity!r} is not a number by the name of a model")
         for model, value in self.intensity.items():
             require_number(value, f"intensity[{model}]")
+        object.__setattr__(self, "intensity", {model: float(value) for model, value in self.intensity.items()})
 
     def cost(self, fleet: Fleet, nodes: Sequence[int], gpus: Sequence[int]) -> float:
         """Return the communication cost of a gang that has so many GPUs on each of these nodes."""

@@ -78,6 +78,11 @@ class Environment:
         """Whether all jobs have ended."""
         return not self.waiting and not self.running and self._arrived == len(self.start)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing happens any more unless a job that waits starts."""
+        return bool(self.waiting) and not self.running and self._arrived == len(self.start)
+
     def rows(self, job: int) -> dict[int, tuple[int, int]]:
         """Return server -> (workers, parameter servers) of a job that runs, ran, or is begun."""
         return dict(self._rows.get(job, {}))

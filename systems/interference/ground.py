@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, Picks, Scene, ask
+from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
 
 if TYPE_CHECKING:
     from .case import Case
@@ -149,6 +149,7 @@ class InterferencePick:
             idle = int(np.maximum(env.free[:, 0], 0).sum())
             at = ask(self._policy, Scene(env.now, idle, env.case.fleet.n_gpus, columns, fits))
             if at == WAIT:
+                refuse_to_wait(env.stuck and bool(fits.any()))
                 return
             env.place_whole(jobs[at], rule.offer(env, jobs[at])[0])
 

@@ -16,7 +16,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, Picks, Scene, ask
+from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
 
 if TYPE_CHECKING:
     from gangplan.simulator.outcome import Outcome
@@ -200,6 +200,7 @@ class TopdrlPick:
                 allocate(CLOSEST, int(jobs.gpus[waiting[at]]), cluster, state.free, take)
                 start(jobs, cluster, state, at, take)
             elif not advance(jobs, cluster, state):
+                refuse_to_wait(len(waiting) > 0)
                 return
 
 

@@ -49,6 +49,7 @@ def test_pictures_side_by_side(cli: Cli, tmp_path: Path) -> None:
         (["--suite", "tiny"], "'tiny' is not one of small"),
         (["--cluster", "2x4"], "'2x4' is not racks x nodes x GPUs"),
         (["--policy", "slowest"], "'slowest' is not one of fcfs"),
+        (["--suite", ","], "',' names none"),
         (["--gpus", "99"], "more than the 32 of the cluster"),
         (["--suite", "uncertain", "--jobs", "3"], "jobs: is fixed in suite 'uncertain'"),
         (["--arrival", "0"], "no job ever arrives"),

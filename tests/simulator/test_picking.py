@@ -113,3 +113,29 @@ def test_a_policy_that_never_picks() -> None:
         check_picks(type("Waits", (Shortest,), {"act": lambda self, scene: WAIT}))
     with pytest.raises(AssertionError, match="has no `needs`"):
         check_picks(type("Needless", (), {"act": Shortest.act}))
+
+
+class Nobody(Shortest):
+    """Let all wait."""
+
+    def act(self, scene: Scene) -> int:
+        """Return nobody."""
+        return WAIT
+
+
+@pytest.mark.parametrize("name", ["topdrl", "harmony"])
+def test_who_lets_all_wait_for_ever(name: str) -> None:
+    """Where nobody runs and nobody is to come a policy may not wait: the error says so, and the run ends."""
+    ground = ground_of(name)(jobs=3)
+    with pytest.raises(InstanceError, match="lets all wait"):
+        evaluate(ground, {"nobody": ground.picks(Nobody)}, [0])
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [({"needs": None}, "`needs` is None"), ({"__init__": lambda self, x: None}, "cannot be made without arguments")],
+)
+def test_what_is_no_policy(made: dict[str, Any], words: str) -> None:
+    """Columns that are none, and arguments that nobody gives, are told."""
+    with pytest.raises(InstanceError, match=words):
+        ground_of("topdrl")(jobs=3).picks(type("Odd", (Shortest,), made))

@@ -1,7 +1,7 @@
 """The closest GPUs: the best fitting node, else the rack where the fewest nodes do, of those the fullest.
 
-Where no rack holds the gang, all of the rack with the most idle GPUs, and on. It is greedy: where it takes several
-racks, others may cost less.
+Where no rack holds the gang, all of the rack with the most idle GPUs, and on. It is greedy: few nodes of two racks may
+cost less than many of one, and where it takes several racks, others may.
 """
 
 from __future__ import annotations

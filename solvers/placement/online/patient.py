@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import require_number
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import plain, require_number
+
+MOST = 8.0
+"""The largest of the three numbers: beyond, powers overflow and mean no other order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +23,9 @@ class Patient:
     workloads of TopDRL's cluster with training seeds.
 
     Attributes:
-        gpus: a.
+        gpus: a, from 0 to 8, as the others.
         slowdown: b.
-        patience: c, at least 0.
+        patience: c.
     """
 
     gpus: float = 0.777
@@ -29,9 +33,11 @@ class Patient:
     patience: float = 0.091
 
     def __post_init__(self) -> None:
-        for name in ("gpus", "slowdown"):
-            require_number(abs(getattr(self, name)), name)
-        require_number(self.patience, "patience")
+        for name in ("gpus", "slowdown", "patience"):
+            require_number(value := plain(getattr(self, name)), name)
+            if value > MOST:
+                raise InstanceError(name, f"{value!r} is more than {MOST:g}")
+            object.__setattr__(self, name, float(value))
 
     def most(self, least: Any) -> Any:
         """Return the largest slowdown with which a job starts, of its least one, a number or an array."""

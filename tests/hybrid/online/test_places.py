@@ -282,3 +282,52 @@ def test_engine_has_the_same_seconds() -> None:
 def test_contract_of_the_simulator() -> None:
     """Traces with failures run through the patient one."""
     check_policy(lambda: SchedulerPolicy(policy="patient", speeds=NEAR), traces=1)
+
+
+def test_no_gpus_at_all() -> None:
+    """A cluster without GPUs is a cluster."""
+    assert Scheduler(Fleet.regular(1, 2, gpus=0), speeds=NEAR).idle == 0
+
+
+def test_a_job_waits_for_its_best_number_of_workers() -> None:
+    """Two workers would take 1.25 s on GPUs that are apart; one, which would take 100 s, does not start instead."""
+    scheduler = Scheduler(PAIR, "patient", speeds=NEAR)
+    for name in "ab":
+        scheduler.submit(GangJob(name, "m", (3,)), 100.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("moldable", "m", (1, 2)), (100.0, 1.0))
+    assert not scheduler.decide(60.0).starts
+
+
+def test_who_talks_does_not_block_who_is_quiet() -> None:
+    """A gang that would delay a reservation, being slow where it would go, does not close the line for a fast one."""
+    scheduler = Scheduler(PAIR, "heuristic", speeds=Proximity(intensity={"talks": 20.0, "m": 0.0}), together=False)
+    for name in "ab":
+        scheduler.submit(GangJob(name, "m", (3,)), 100.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("gang", "m", (8,)), 1.0)
+    scheduler.submit(GangJob("loud", "talks", (2,)), 30.0)
+    scheduler.submit(GangJob("calm", "m", (2,)), 40.0)
+    assert [start.job for start in scheduler.decide(60.0).starts] == ["calm"]
+
+
+def test_numbers_of_numpy() -> None:
+    """An intensity of single precision does not make times coarse."""
+    scheduler = Scheduler(PAIR, speeds=Proximity(intensity={"m": np.float32(2)}))
+    scheduler.submit(GangJob("j", "m", (2,)), 100.0, now=1.76e9)
+    assert scheduler.decide(60.0).starts[0].seconds == pytest.approx(105.0)
+    assert scheduler.explain("j").left == pytest.approx(105.0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({"gpus": -0.1}, "gpus: -0.1 is negative"),
+        ({"gpus": None}, "gpus: None is not a number"),
+        ({"slowdown": 1e308}, r"slowdown: 1e\+308 is more than 8"),
+    ],
+)
+def test_numbers_of_the_rule(numbers: dict[str, Any], words: str) -> None:
+    """They are named where they are wrong."""
+    with pytest.raises(InstanceError, match=words):
+        Patient(**numbers)

@@ -326,3 +326,14 @@ def test_a_job_kept_apart_closes_no_line() -> None:
     for name, seconds in (("short", 6.0), ("long", 20.0)):  # one before it in its line, one behind it
         scheduler.submit(GangJob(name, "any", (1,)), seconds)
     assert {start.job for start in scheduler.decide(60.0).starts} == {"short", "long"}
+
+
+def test_spare_gpus_are_no_work() -> None:
+    """A gang of five that holds two nodes of four teaches how long five GPUs take."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 4))
+    for i in range(9):
+        scheduler.submit(GangJob(f"j{i}", "m", (5,)), 100.0)
+        scheduler.decide(60.0)
+        scheduler.finish(f"j{i}", now=100.0 * (i + 1))
+    scheduler.submit(GangJob("next", "m", (5,)))
+    assert scheduler.decide(60.0).starts[0].seconds == pytest.approx(100.0)
