@@ -10,8 +10,8 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_number
 
-MOST = 8.0
-"""The largest of the three numbers: beyond, powers overflow and mean no other order."""
+MOST = {"gpus": 8.0, "slowdown": 8.0, "patience": 100.0}
+"""The largest numbers: beyond, powers overflow, order and patience do not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Patient:
     workloads of TopDRL's cluster with training seeds.
 
     Attributes:
-        gpus: a, from 0 to 8, as the others.
-        slowdown: b.
-        patience: c.
+        gpus: a, from 0 to 8.
+        slowdown: b, from 0 to 8.
+        patience: c, from 0 to 100.
     """
 
     gpus: float = 0.777
@@ -33,10 +33,10 @@ class Patient:
     patience: float = 0.091
 
     def __post_init__(self) -> None:
-        for name in ("gpus", "slowdown", "patience"):
+        for name, most in MOST.items():
             require_number(value := plain(getattr(self, name)), name)
-            if value > MOST:
-                raise InstanceError(name, f"{value!r} is more than {MOST:g}")
+            if value > most:
+                raise InstanceError(name, f"{value!r} is more than {most:g}")
             object.__setattr__(self, name, float(value))
 
     def most(self, least: Any) -> Any:
