@@ -1,4 +1,4 @@
-"""What several commands ask for, plans read with the errors of problems, paths checked before any work is done."""
+"""Declare what several commands ask for, read plans with the errors of problems, check paths before any work."""
 
 from __future__ import annotations
 

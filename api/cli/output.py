@@ -1,4 +1,4 @@
-"""What goes to stdout, in one piece when everything has worked, whatever the streams are; a bar for what takes long."""
+"""Write to stdout in one piece when everything has worked, whatever the streams are; show a bar for what takes long."""
 
 from __future__ import annotations
 

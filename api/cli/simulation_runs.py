@@ -152,7 +152,7 @@ def _setting(
 
 @dataclass
 class Found:
-    """What was simulated: figures by policy of each seed, outcomes of the first."""
+    """Hold what was simulated: figures by policy of each seed, outcomes of the first."""
 
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)

@@ -145,7 +145,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether the runs agree; a NaN agrees with nothing."""
+        """Return whether the runs agree; a NaN agrees with nothing."""
         return not self.missing and self.relative <= TOLERANCE
 
 

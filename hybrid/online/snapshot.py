@@ -47,6 +47,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "promises": dict(state.promises),
         "guess": state.estimates.save(),
         "faults": dict(faults),
+        **{name: asdict(of) for name, of in _places(state).items() if of is not None},
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -99,6 +100,11 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     return int(document["decisions"])
 
 
+def _places(state: ClusterState) -> dict[str, Any]:
+    """Return what says how slow places are and who waits for better ones, `None` if nothing does."""
+    return {"proximity": state.places and state.places.proximity, "patient": state.patient}
+
+
 def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     """Raise unless a document is of a scheduler of this version, cluster and arguments."""
     if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
@@ -110,6 +116,9 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     for field, value in asdict(state.settings).items():
         if (document["version"] == VERSION or field in settings) and settings[field] != value:
             raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
+    for field, of in _places(state).items():
+        if document.get(field) != (value := None if of is None else asdict(of)):
+            raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {value!r}")
 
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:

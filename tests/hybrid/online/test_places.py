@@ -331,3 +331,13 @@ def test_numbers_of_the_rule(numbers: dict[str, Any], words: str) -> None:
     """They are named where they are wrong."""
     with pytest.raises(InstanceError, match=words):
         Patient(**numbers)
+
+
+def test_a_snapshot_of_other_places_is_refused() -> None:
+    """Numbers of the rule and of the links are arguments as others are."""
+    saved = json.loads(json.dumps(Scheduler(PAIR, "patient", speeds=NEAR).snapshot()))
+    Scheduler(PAIR, "patient", speeds=NEAR).restore(saved)
+    with pytest.raises(InstanceError, match=r"patient: .*'slowdown': 0.639"):
+        Scheduler(PAIR, Patient(slowdown=0.0), speeds=NEAR).restore(saved)
+    with pytest.raises(InstanceError, match=r"proximity: .*'rack': 0.25"):
+        Scheduler(PAIR, "patient", speeds=Proximity(rack=0.3)).restore(saved)
