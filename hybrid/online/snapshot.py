@@ -117,8 +117,8 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
         if (document["version"] == VERSION or field in settings) and settings[field] != value:
             raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
     for field, of in _places(state).items():
-        if document.get(field) != (value := None if of is None else asdict(of)):
-            raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {value!r}")
+        if document.get(field) != (mine := None if of is None else asdict(of)):
+            raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {mine!r}")
 
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
