@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.hybrid.bench.makers import SCHEDULERS
-from gangplan.systems.topdrl.allocate import ALLOCATORS
+from gangplan.simulator.gangs.allocate import ALLOCATORS
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
 from gangplan.systems.topdrl.suites import SUITES

@@ -13,6 +13,20 @@ from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.simulator.gangs.allocate import ALLOCATORS, choose
+from gangplan.simulator.gangs.arrays import (
+    ARRIVED,
+    NOW,
+    RUNNING,
+    WAITING,
+    Cluster,
+    Jobs,
+    State,
+    begin,
+    cluster_of,
+    jobs_of,
+)
+from gangplan.simulator.gangs.step import begin_job, pass_time, rate
 from gangplan.solvers.compiled.kernel import (
     Bools,
     Bools2,
@@ -24,10 +38,6 @@ from gangplan.solvers.compiled.kernel import (
     lean,
     lean_kernel,
 )
-
-from .allocate import ALLOCATORS, choose
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
-from .step import begin_job, pass_time, rate
 
 JCT, THROUGHPUT = range(2)
 REWARDS = ("jct", "throughput")

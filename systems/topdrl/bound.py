@@ -12,6 +12,8 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.simulator.gangs.arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.step import advance, at_best, start
 from gangplan.simulator.outcome import Outcome
 from gangplan.solvers.compiled.kernel import Ints2
 from gangplan.solvers.run import OPTIMAL_GAP
@@ -19,10 +21,8 @@ from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.grain import common
 from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
-from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
 from .oracle import Oracle
 from .simulate import outcome_of
-from .step import advance, at_best, start
 
 
 def bound(workload: Workload, fleet: Fleet, proximity: Proximity | None = None, *, time_limit: float = 0.0) -> float:

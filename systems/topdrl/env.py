@@ -19,9 +19,9 @@ from gangplan.simulator.engine.state import ClusterState
 from gangplan.simulator.envs.episode import Case, Reward, Throughput
 from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
+from gangplan.simulator.gangs.allocate import Close
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
 
-from .allocate import Close
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
 from .batch import alone
 from .image import draw, require_frame
 from .suites import TRAINING, Suite, suite

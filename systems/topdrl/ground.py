@@ -65,7 +65,9 @@ class Topdrl(Ground):
     @cached_property
     def on(self) -> Suite:
         """The suite with these sizes."""
-        from .suites import MIXES, TRACES, Suite, suite
+        from gangplan.simulator.gangs.mixes import MIXES
+
+        from .suites import TRACES, Suite, suite
 
         if isinstance(self.suite, Suite):
             return self.suite
@@ -155,8 +157,8 @@ class Topdrl(Ground):
         A scheduler of the engine, which may stop jobs, is always told how long they take.
         """
         from gangplan.simulator.engine import EngineScheduler, simulate
+        from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 
-        from .arrays import begin, cluster_of, jobs_of
         from .simulate import outcome_of
 
         (work, expected), on = drawn, self.on
@@ -185,9 +187,9 @@ class TopdrlPick:
 
     def finish(self, jobs: Any, cluster: Any, state: Any) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        from .allocate import CLOSEST, allocate
-        from .arrays import NOW, WAITING
-        from .step import advance, start
+        from gangplan.simulator.gangs.allocate import CLOSEST, allocate
+        from gangplan.simulator.gangs.arrays import NOW, WAITING
+        from gangplan.simulator.gangs.step import advance, start
 
         take = np.zeros_like(state.free)
         while True:

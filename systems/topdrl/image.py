@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import require_number
+from gangplan.simulator.gangs.arrays import ARRIVED, WAITING
+from gangplan.simulator.gangs.step import remaining
 from gangplan.solvers.compiled.kernel import Ints, Singles2, Singles3, Singles4, by_reference, lean, lean_kernel
 
-from .arrays import ARRIVED, WAITING
 from .batch import Batch, JobRows, StateRows, jobs_at, state_at
-from .step import remaining
 
 BEHIND, FREE, BUSY, WANTED, WORK, ARRIVING = range(6)
 SCALARS = ("behind", "free", "busy", "wanted", "work", "arriving")

@@ -11,14 +11,15 @@ from math import log
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.simulator.gangs.allocate import ALLOCATORS
+from gangplan.simulator.gangs.arrays import NOW, Cluster, Jobs, State, copy, first_jobs
+from gangplan.simulator.gangs.listing import Listing, decode, restore, run_list, sort_in
+from gangplan.simulator.gangs.step import least_cost, total_jct
 from gangplan.solvers.compiled.kernel import Floats2, by_reference, kernel
 from gangplan.solvers.compiled.routines import below, sow, uniform
 
-from .allocate import ALLOCATORS
-from .arrays import NOW, Cluster, Jobs, State, copy, first_jobs
-from .rules import DISCIPLINES, SCORES, Listing, Patient, Rule, decode, restore, rule, run_list, sort_in
+from .rules import DISCIPLINES, SCORES, Patient, Rule, rule
 from .simulate import Finishes
-from .step import least_cost, total_jct
 
 RULES = len(ALLOCATORS)
 

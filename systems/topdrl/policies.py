@@ -10,8 +10,8 @@ from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
 from gangplan.simulator.engine import EngineScheduler
 from gangplan.simulator.engine.policies import POLICIES
+from gangplan.simulator.gangs.allocate import ALLOCATORS, Close
 
-from .allocate import ALLOCATORS, Close
 from .oracle import Oracle
 from .rollout import Rollout
 from .rules import DISCIPLINES, SCORES, Patient, rule

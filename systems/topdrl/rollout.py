@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, require_number
+from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
+from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
+from gangplan.simulator.gangs.step import advance, begin_job, pass_time, start, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
 
-from .allocate import ALLOCATORS, allocate
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
-from .rules import Listing, Patient, decode, restore, sort_in
-from .step import advance, begin_job, pass_time, start, total_jct
+from .rules import Patient
 
 
 def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) -> tuple[Jobs, State, Ints]:

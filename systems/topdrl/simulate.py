@@ -11,9 +11,8 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.check import check
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
 from gangplan.simulator.outcome import Outcome
-
-from .arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
 
 
 class Finishes(Protocol):

@@ -14,8 +14,8 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import Observed, Ppo
 from gangplan.learned.training.ragged import soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
+from gangplan.simulator.gangs.arrays import WAITING
 
-from ..arrays import WAITING
 from ..batch import Batch
 from ..suites import TRAINING, VALIDATION
 from .policy import Critic, Halves, Network, observe, set_aside

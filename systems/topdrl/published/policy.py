@@ -13,13 +13,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
+from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import advance, start
 from gangplan.solvers.compiled.kernel import Ints
 
-from ..allocate import ALLOCATORS, allocate
-from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..batch import JobRows, StateRows, alone
 from ..image import SCALARS, draw
-from ..step import advance, start
 from .recipe import NAME, TopdrlSettings
 
 PATCH = 5

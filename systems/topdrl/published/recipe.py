@@ -16,7 +16,7 @@ from gangplan.simulator.ground import Maker
 from ..ground import Topdrl
 
 if TYPE_CHECKING:
-    from ..suites import Mix
+    from gangplan.simulator.gangs.mixes import Mix
 
 NAME = "topdrl"
 
@@ -93,7 +93,7 @@ class TopdrlSettings(PpoSettings):
     @property
     def mix(self) -> Mix:
         """The workloads that it is trained on."""
-        from ..suites import LARGE, SMALL
+        from gangplan.simulator.gangs.mixes import LARGE, SMALL
 
         return LARGE if self.size == "large" else SMALL
 
@@ -109,7 +109,8 @@ def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list
     Args:
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
-    from ..allocate import ALLOCATORS
+    from gangplan.simulator.gangs.allocate import ALLOCATORS
+
     from ..policies import PUBLISHED
 
     ground = Topdrl(workload or policy.settings.size)

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST, choose
+from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import communication, least_cost
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singles, Singles2, lean
-
-from ..allocate import ALLOCATORS, CLOSEST, choose
-from ..arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from ..step import communication, least_cost
 
 JOBS = 48
 """Waiting jobs that are candidates: those with the least work, one of each kind. A longer queue is cut to these."""

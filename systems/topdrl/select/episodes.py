@@ -13,10 +13,10 @@ from math import log
 import numpy as np
 
 from gangplan.learned.policy.perceptron import Weights, forward
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, first_jobs
+from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State, begin, first_jobs
-from ..step import begin_job, pass_time
 from .candidates import WAIT, Scratch
 from .features import total, write_rows
 

@@ -6,11 +6,11 @@ from math import log, log1p
 
 import numpy as np
 
+from gangplan.simulator.gangs.allocate import CLOSEST, choose
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import communication, node_of
 from gangplan.solvers.compiled.kernel import Ints, lean
 
-from ..allocate import CLOSEST, choose
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
-from ..step import communication, node_of
 from .candidates import SOON, WAIT, Scratch, list_candidates, remaining
 
 CONTEXT = (

@@ -10,8 +10,8 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.perceptron import Perceptron
 from gangplan.learned.training.ragged import expected_regret, rows_of, soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
+from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 
-from ..arrays import begin, cluster_of, jobs_of
 from ..rules import rule
 from ..suites import VALIDATION, suite
 from .candidates import scratch_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.training.checkpoint import Tensors
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
 
-from ..arrays import Cluster, Jobs, State
 from .candidates import scratch_of
 from .episodes import RULES, guarded, observe, play
 from .features import WIDTH

@@ -9,14 +9,26 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.learned.policy.perceptron import Weights, forward
+from gangplan.simulator.gangs.allocate import CLOSEST
+from gangplan.simulator.gangs.arrays import (
+    ARRIVED,
+    NOW,
+    RUNNING,
+    WAITING,
+    Cluster,
+    Jobs,
+    State,
+    begin,
+    cluster_of,
+    jobs_of,
+)
+from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
+from gangplan.simulator.gangs.mixes import MIXES, told_means
+from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, inner, kernel
 from gangplan.solvers.compiled.routines import below, push, sow, uniform
 
-from ..allocate import CLOSEST
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, cluster_of, jobs_of
-from ..rules import Listing, decode, restore, sort_in
-from ..step import begin_job, pass_time, total_jct
-from ..suites import MIXES, TRAINING, Suite, suite, told_means
+from ..suites import TRAINING, Suite, suite
 from .candidates import WAIT, Scratch, remaining, scratch_of
 from .episodes import HEAD, PATIENCE, RULES, key_of, take_candidate
 from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, write_rows

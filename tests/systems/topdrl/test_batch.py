@@ -11,12 +11,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.simulator.gangs.allocate import ALLOCATORS
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.batch import Batch
 from gangplan.systems.topdrl.rules import Rule, rule
 from gangplan.systems.topdrl.simulate import outcome_of, simulate
-from gangplan.systems.topdrl.suites import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)

@@ -11,11 +11,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.systems.topdrl.bound import bound, window
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import Mix
 
 FLEETS = (Fleet.regular(1, 2, 2), Fleet.regular(2, 2, 1), Fleet.regular(2, 1, 3))
 

@@ -17,15 +17,16 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import POLICIES, EngineScheduler, simulate
 from gangplan.simulator.envs import Case, SelectEnv, completion_time
+from gangplan.simulator.gangs.allocate import ALLOCATORS, Close
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl.allocate import ALLOCATORS, Close
 from gangplan.systems.topdrl.batch import Batch
 from gangplan.systems.topdrl.env import Picture, topdrl
 from gangplan.systems.topdrl.image import image
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import check_rates, outcome_of
 from gangplan.systems.topdrl.simulate import simulate as simulate_compiled
-from gangplan.systems.topdrl.suites import Mix, suite
+from gangplan.systems.topdrl.suites import suite
 
 SMALL = suite("small")
 SHORT = replace(SMALL, draw=lambda seed: (Mix(jobs=60, gpus=20, arrival=0.3).draw(seed), None), slots=7, width=16)

@@ -9,8 +9,8 @@ import pytest
 
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, EngineScheduler
+from gangplan.simulator.gangs.allocate import Close
 from gangplan.simulator.ground import evaluate
-from gangplan.systems.topdrl.allocate import Close
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.suites import suite
 

@@ -9,12 +9,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.outcome import Outcome
 from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle, grid
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 

@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.arrays import (
+from gangplan.simulator.gangs.arrays import (
     ARRIVED,
     RUNNING,
     WAITING,
@@ -22,11 +22,11 @@ from gangplan.systems.topdrl.arrays import (
     copy,
     jobs_of,
 )
+from gangplan.simulator.gangs.mixes import SMALL
+from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
 from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.step import advance, start
-from gangplan.systems.topdrl.suites import SMALL
 
 FLEET = Fleet.regular(2, 4, 4)
 CLUSTER = cluster_of(FLEET, Proximity())

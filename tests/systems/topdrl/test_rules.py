@@ -9,11 +9,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.allocate import ALLOCATORS
-from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
-from gangplan.systems.topdrl.rules import SCORES, Listing, Patient, rule, run_list
+from gangplan.simulator.gangs.allocate import ALLOCATORS
+from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.listing import Listing, run_list
+from gangplan.simulator.gangs.mixes import SMALL
+from gangplan.systems.topdrl.rules import SCORES, Patient, rule
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import SMALL
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)

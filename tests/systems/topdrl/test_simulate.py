@@ -11,11 +11,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.allocate import ALLOCATORS
-from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.allocate import ALLOCATORS
+from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.mixes import SMALL
 from gangplan.systems.topdrl.rules import DISCIPLINES, SCORES, rule
 from gangplan.systems.topdrl.simulate import check_rates, outcome_of, simulate
-from gangplan.systems.topdrl.suites import SMALL
 
 
 def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:

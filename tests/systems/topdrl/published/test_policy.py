@@ -13,12 +13,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy import find
 from gangplan.learned.training.trainer import start
+from gangplan.simulator.gangs.mixes import SMALL, Mix
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
 from gangplan.systems.topdrl.published.policy import Critic, Network, TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import SMALL, Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)

@@ -8,12 +8,12 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.systems.topdrl.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.systems.topdrl.select.candidates import Scratch, scratch_of
 from gangplan.systems.topdrl.select.episodes import RULES, observe, play
 from gangplan.systems.topdrl.select.features import WIDTH
 from gangplan.systems.topdrl.select.rollouts import least_work
-from gangplan.systems.topdrl.suites import Mix
 
 World = tuple[Jobs, Cluster, State, Scratch]
 

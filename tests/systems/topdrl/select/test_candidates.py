@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.systems.topdrl.arrays import WAITING
+from gangplan.simulator.gangs.arrays import WAITING
+from gangplan.simulator.gangs.step import advance
 from gangplan.systems.topdrl.select.candidates import JOBS, MOST, WAIT
 from gangplan.systems.topdrl.select.episodes import observe
-from gangplan.systems.topdrl.step import advance
 
 
 @pytest.mark.parametrize("seed", range(6))

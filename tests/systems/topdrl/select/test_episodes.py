@@ -11,8 +11,9 @@ import torch
 
 from gangplan.learned.policy.perceptron import Weights
 from gangplan.learned.training.perceptron import Perceptron
-from gangplan.systems.topdrl.arrays import begin
-from gangplan.systems.topdrl.rules import Patient, run_list
+from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.listing import run_list
+from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.select.episodes import RULES, guarded, known, observe, play
 from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT, WIDTH
 from gangplan.systems.topdrl.select.rollouts import least_work, listed

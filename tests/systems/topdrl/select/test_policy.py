@@ -15,12 +15,13 @@ from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.recipe import train_policy
 from gangplan.learned.training.perceptron import Perceptron
-from gangplan.systems.topdrl.arrays import begin
+from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.mixes import Mix
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.select.features import WIDTH
 from gangplan.systems.topdrl.select.policy import Observation, SelectPolicy
 from gangplan.systems.topdrl.simulate import simulate
-from gangplan.systems.topdrl.suites import VALIDATION, Mix, suite
+from gangplan.systems.topdrl.suites import VALIDATION, suite
 
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "select")
 

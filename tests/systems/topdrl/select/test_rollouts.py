@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.systems.topdrl.arrays import RUNNING, WAITING
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING
 from gangplan.systems.topdrl.select.recipe import SelectSettings
 from gangplan.systems.topdrl.select.rollouts import imagine, labels
 

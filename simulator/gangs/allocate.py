@@ -11,11 +11,11 @@ import numpy as np
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import View
-from gangplan.simulator.engine.jobs import Rows
 from gangplan.solvers.compiled.kernel import Ints, lean, lean_kernel
 from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
 
+from ..engine import View
+from ..engine.jobs import Rows
 from .arrays import Cluster, cluster_of
 
 NEAREST, SIZED, CENTRE, CLOSEST = range(4)

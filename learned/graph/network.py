@@ -1,0 +1,92 @@
+"""The graph network in PyTorch Geometric: rounds of messages between typed nodes, then scores of one kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import HeteroData
+from torch_geometric.nn import SimpleConv
+
+from .compiled import Network
+from .schema import Schema
+
+
+class GraphNetwork(nn.Module):
+    """Score the nodes of one kind of a graph.
+
+    In each round a node adds to what it is relu(own(h) + sum over relations of message(weighted sum of neighbours)).
+    The scores begin at 0: an untrained network changes no rule whose scores it corrects.
+
+    Args:
+        schema: what graphs are made of.
+        width: of the hidden layers.
+        rounds: of messages.
+        messages: whether there are any; without, every node is alone, to tell what messages are worth.
+    """
+
+    def __init__(self, schema: Schema, width: int = 32, rounds: int = 3, *, messages: bool = True) -> None:
+        super().__init__()
+        self.schema, self.width, self.messages = schema, width, messages
+        self.enter = nn.ModuleDict({kind: nn.Linear(len(names), width) for kind, names in schema.kinds.items()})
+        self.own = nn.ModuleList(
+            nn.ModuleDict({kind: nn.Linear(width, width) for kind in schema.kinds}) for _ in range(rounds)
+        )
+        self.told = nn.ModuleList(
+            nn.ModuleList(nn.Linear(width, width, bias=False) for _ in schema.relations if messages)
+            for _ in range(rounds)
+        )
+        self.head = nn.Linear(width, width)
+        self.last = nn.Linear(width, schema.outputs, bias=False)
+        nn.init.zeros_(self.last.weight)
+        self._heard = SimpleConv(aggr="add")
+
+    def forward(self, graph: HeteroData) -> Tensor:
+        """Return the scores of the nodes of the kind that gets some, (nodes, outputs).
+
+        Args:
+            graph: ``graph[kind].x``, and of each relation ``edge_index`` and ``edge_weight``.
+        """
+        h = {kind: torch.relu(enter(graph[kind].x)) for kind, enter in self.enter.items()}
+        for own, told in zip(self.own, self.told, strict=True):
+            new = {kind: own[kind](x) for kind, x in h.items()}  # type: ignore[index]
+            for relation, message in zip(self.schema.relations, told, strict=False):  # type: ignore[arg-type]
+                edges, ends = graph[relation], (h[relation[0]], h[relation[2]])
+                if edges.edge_index.shape[1]:
+                    new[relation[2]] = new[relation[2]] + message(
+                        self._heard(ends, edges.edge_index, edges.edge_weight)
+                    )
+            h = {kind: x + torch.relu(new[kind]) for kind, x in h.items()}
+        scores: Tensor = self.last(torch.relu(self.head(h[self.schema.scored])))
+        return scores
+
+    def compiled(self) -> Network:
+        """Return the weights as arrays, see `gangplan.learned.graph.compiled`."""
+        kinds, width = list(self.schema.kinds), self.width
+        enter = np.zeros((len(kinds), self.schema.width, width), np.float32)
+        for i, kind in enumerate(kinds):
+            weight = _array(self.enter[kind].weight).T  # type: ignore[arg-type]
+            enter[i, : len(weight)] = weight
+        layers: list[Any] = list(self.own)
+        told = np.zeros((len(layers), len(self.schema.relations), width, width), np.float32)
+        for i, messages in enumerate(self.told):
+            for j, message in enumerate(messages):  # type: ignore[arg-type]
+                told[i, j] = _array(message.weight).T
+        return Network(
+            enter,
+            np.stack([_array(self.enter[kind].bias) for kind in kinds]),  # type: ignore[arg-type]
+            np.stack([[_array(own[kind].weight).T for kind in kinds] for own in layers]),
+            np.stack([[_array(own[kind].bias) for kind in kinds] for own in layers]),
+            told,
+            np.ascontiguousarray(_array(self.head.weight).T),
+            _array(self.head.bias),
+            np.ascontiguousarray(_array(self.last.weight).T),
+            self.schema.ends,
+            np.array([kinds.index(self.schema.scored)]),
+        )
+
+
+def _array(x: Tensor) -> np.ndarray:
+    return x.detach().cpu().numpy().astype(np.float32)

@@ -1,0 +1,68 @@
+"""Many graphs, packed: of each kind and relation one array, from which minibatches are cut as PyG has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import HeteroData
+
+from .compiled import Graph
+from .schema import Schema
+
+
+class Packed:
+    """Graphs of one problem.
+
+    Args:
+        schema: what they are made of.
+        graphs: all of them; what counts is copied.
+    """
+
+    def __init__(self, schema: Schema, graphs: Sequence[Graph]) -> None:
+        self.schema, self.count = schema, len(graphs)
+        self._x, self._first, self._edges, self._weight, self._from = {}, {}, {}, {}, {}
+        for k, (kind, names) in enumerate(schema.kinds.items()):
+            parts = [g.x[g.kind[k] : g.kind[k + 1], : len(names)] for g in graphs]
+            self._x[kind], self._first[kind] = np.concatenate(parts), _begins(parts)
+        for r, relation in enumerate(schema.relations):
+            a, b = schema.ends[r]
+            ends, weights = [], []
+            for g in graphs:
+                part = slice(g.relation[r], g.relation[r + 1])
+                ends.append(np.stack([g.source[part] - g.kind[a], g.target[part] - g.kind[b]], axis=1))
+                weights.append(g.weight[part])
+            self._edges[relation], self._weight[relation] = np.concatenate(ends), np.concatenate(weights)
+            self._from[relation] = _begins(weights)
+
+    def first(self, kind: str) -> NDArray[np.int64]:
+        """Return the first node of each graph of a kind, and how many there are, int64 (graphs + 1,)."""
+        return self._first[kind]
+
+    def batch(self, chosen: NDArray[np.int64]) -> HeteroData:
+        """Return some of the graphs as one, in this order."""
+        data, offset = HeteroData(), {}
+        for kind, x in self._x.items():
+            rows, of = _rows(self._first[kind], chosen)
+            data[kind].x = torch.from_numpy(x[rows])
+            data[kind].batch = torch.from_numpy(of)
+            offset[kind] = np.append(0, np.cumsum(np.diff(self._first[kind])[chosen]))
+        for relation, edges in self._edges.items():
+            rows, of = _rows(self._from[relation], chosen)
+            ends = edges[rows] + np.stack([offset[relation[0]][of], offset[relation[2]][of]], axis=1)
+            data[relation].edge_index = torch.from_numpy(np.ascontiguousarray(ends.T))
+            data[relation].edge_weight = torch.from_numpy(self._weight[relation][rows])
+        return data
+
+
+def _begins(parts: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum([len(part) for part in parts]))
+
+
+def _rows(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of some graphs, and which of these each row belongs to."""
+    length = np.diff(first)[chosen]
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    return np.repeat(first[chosen], length) + within, np.repeat(np.arange(len(chosen)), length)
