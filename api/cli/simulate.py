@@ -23,11 +23,12 @@ from ..units import plus_minus
 from . import options
 from .options import check_output, check_picture, option
 from .output import Bar, emit_either, facts, table
-from .simulation_runs import Found, Setting, check_effects, in_rounds, on_trace, play, policies_of
+from .simulation_runs import ONLINE, Found, Setting, check_effects, in_rounds, on_trace, play, policies_of
 
-_POLICY = f"{', '.join(POLICIES)}, online; or FILE.py:Class; may be repeated  [default: fifo]"
+_POLICY = f"{', '.join((*POLICIES, *ONLINE))}; or FILE.py:Class; may be repeated  [default: fifo]"
 _TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
 _DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
+_CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first, gangs apart are slower; in rounds 8xV100+8xK80"
 _SEEDS = "so many from --seed on, or these: 1,5,9. Means, and intervals of 95%"
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
 _LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
@@ -73,9 +74,7 @@ def simulate(
     trace: Annotated[
         str, typer.Argument(metavar="TRACE", help="CSV with job_id, num_gpu, submit_time, duration; or as published")
     ],
-    cluster: Annotated[
-        str, typer.Option(help="20x8 is 20 nodes of 8 GPUs; in rounds, GPUs by type: 8xV100+8xK80", metavar="NxM")
-    ],
+    cluster: Annotated[str, typer.Option(help=_CLUSTER, metavar="NxM")],
     reading: dict[str, Any],
     engine: dict[str, Any],
     leases: dict[str, Any],
@@ -108,8 +107,9 @@ def simulate(
                 raise InstanceError(name, "mean something in --rounds only")
         check_effects(engine, policies, failures is not None)
         given = {name: x for name, x in engine.items() if x is not None and name not in ("mtbf", "mttr")}
-        nodes, gpus = cluster_sizes(cluster, "nodes x GPUs", "20x8", 10**7)
-        setting = on_trace(trace, nodes, gpus, given, failures, **reading)
+        near = cluster.count("x") == 2
+        form = ("racks x nodes x GPUs", "4x8x8") if near else ("nodes x GPUs", "20x8")
+        setting = on_trace(trace, cluster_sizes(cluster, *form, 10**7), given, failures, **reading)
         asked = {name: engine[name] for name in ("discipline", "consolidate")}
     chosen = _seeds(seeds, seed, setting)
     with Bar("simulating", hidden=as_json) as bar:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .options import by_name
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
 Step = Callable[[float], None]
+ONLINE: dict[str, dict[str, Any]] = {"online": {}, "patient": {"policy": "patient"}, "gnn": {"policy": "gnn"}}
+"""Names by which `gangplan.Scheduler` decides, with its arguments."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +43,19 @@ class Setting:
 
 def on_trace(
     trace: str,
-    nodes: int,
-    gpus: int,
+    sizes: Sequence[int],
     engine: dict[str, Any],
     failures: tuple[float, float] | None,
     *,
     like: bool,
     **reading: Any,
 ) -> Setting:
-    """Read a trace for a cluster of equal nodes."""
+    """Read a trace for a cluster of equal nodes: so many of so many GPUs, or so many racks of these."""
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
+    *racks, per_rack, gpus = sizes
+    nodes = per_rack * (racks[0] if racks else 1)
     read = _read(trace, engine, reading)
     limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
     left_out = _leave_out(read, fitting(read.workload, nodes, gpus, consolidate=engine["consolidate"], **limits))
@@ -59,8 +63,12 @@ def on_trace(
     model = fit_workload(workload) if like else None
     each = " for each queue" if engine["per_queue"] else ""
     how = "consolidated" if engine["consolidate"] else "counted only"
+    how = f"{racks[0]} racks, close GPUs are faster" if racks else how
     facts = [
-        ("cluster", f"{nodes} nodes of {gpus} GPUs{each}, {how}"),
+        (
+            "cluster",
+            f"{nodes} nodes of {gpus} GPUs{each}, {f'{racks[0]} racks, close GPUs are faster' if racks else how}",
+        ),
         ("discipline", engine["discipline"]),
         *left_out,
     ]
@@ -68,7 +76,8 @@ def on_trace(
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
         outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
-        return simulate_named(jobs, nodes, gpus, policy, **engine, outages=outages, progress=progress)
+        near = {"racks": racks[0]} if racks else {}
+        return simulate_named(jobs, per_rack, gpus, policy, **engine, **near, outages=outages, progress=progress)
 
     return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
 
@@ -236,12 +245,13 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
 def _named(name: str) -> Maker:
     from gangplan.simulator.engine import POLICIES
 
-    if name == "online":
+    if name in ONLINE:
         from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 
-        return SchedulerPolicy
+        return partial(SchedulerPolicy, **ONLINE[name])
     if name not in POLICIES:
-        raise InstanceError("policy", f"{name!r} is not one of {', '.join(POLICIES)}, online, nor FILE.py:Class")
+        names = ", ".join((*POLICIES, *ONLINE))
+        raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
     return name
 
 

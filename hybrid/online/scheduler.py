@@ -26,11 +26,14 @@ from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
 
 if TYPE_CHECKING:
+    from gangplan.learned.online.policy import GnnPolicy
+
     from .learned_speeds import Learned
     from .lookahead import Lookahead
+    from .network import NetworkTier
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient")
-TIERS = ("lookahead", "policy", "stops", "due", "patient", "heuristic")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn")
+TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -38,6 +41,19 @@ _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 """Of the deadline, when the lookahead is over; of the rest, what a policy may take; when the last start is begun."""
+
+
+def _network(policy: Any) -> GnnPolicy | None:
+    """Return the network that a policy is or names, `None` if it is something else."""
+    if isinstance(policy, str) and (policy == "gnn" or policy.endswith(".safetensors")):
+        from gangplan.learned.online.policy import GnnPolicy
+        from gangplan.learned.policy.weights import find
+
+        return GnnPolicy.load(find(policy))
+    if type(policy).__module__ != "gangplan.learned.online.policy":
+        return None
+    network: GnnPolicy = policy
+    return network
 
 
 class Scheduler:
@@ -88,9 +104,10 @@ class Scheduler:
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
-        rule = policy if isinstance(policy, Patient) else Patient() if policy == "patient" else None
+        network = _network(policy)
+        rule = policy if isinstance(policy, Patient) else Patient() if network or policy == "patient" else None
         mine = rule is None and not isinstance(policy, str)
-        if isinstance(policy, str) and policy not in SCHEDULER_POLICIES:
+        if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
@@ -108,6 +125,11 @@ class Scheduler:
         settings = SchedulerSettings(together, reserve, usual, look, price, patience)
         self._state = ClusterState(fleet, speeds, settings, rule)
         self._watchdog = Watchdog()
+        self._network: NetworkTier | None = None
+        if network is not None:
+            from .network import NetworkTier
+
+            self._network = NetworkTier(network, fleet, speeds if isinstance(speeds, Proximity) else None)
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
         self._explained: dict[int, Explanation] = {}
@@ -182,6 +204,8 @@ class Scheduler:
         state.check(request)
         state.now, state.serial = at, state.serial + 1
         state.wait(request)
+        if self._network is not None:
+            self._network.submitted(request)
         self._expect(request)
 
     def _expect(self, request: Request) -> None:
@@ -204,6 +228,8 @@ class Scheduler:
         done = state.free(job)
         state.forget(done.request)
         state.over(job)
+        if self._network is not None:
+            self._network.ended(done, state.now)
         state.estimates.learn(
             done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
         )
@@ -254,6 +280,8 @@ class Scheduler:
         state.now = state.at(now)
         state.forget(state.free(job).request if runs else state.leave(job))
         state.over(job)
+        if self._network is not None:
+            self._network.forgotten(job)
 
     def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
@@ -313,11 +341,12 @@ class Scheduler:
         if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
             left = began + deadline - time.perf_counter()
             scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
+        settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
         if state.waiting and state.running.stoppable:
             stops.run()
             if stops.stops:
                 starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
-        if state.waiting and state.idle:
+        if state.waiting and state.idle and not settled:
             starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
@@ -330,6 +359,21 @@ class Scheduler:
         took = time.perf_counter() - began
         made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
         return Decision(self._count, state.now, *made)
+
+    def _by_network(self, starts: Starts, stop: float) -> bool:
+        """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
+        network = self._network
+        if network is None:
+            return False
+        from .network import TIER, follow
+
+        leader = network.leader()
+        starts.hopeful = leader == "patient"
+        if leader == TIER and not self._watchdog.out(TIER):
+            if follow(network, self._state, self._watchdog, starts, stop):
+                return True
+            starts.hopeful = True
+        return False
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""

@@ -74,6 +74,7 @@ class Starts:
         waits: why jobs that were looked at wait.
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
+        hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
     """
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
@@ -83,7 +84,7 @@ class Starts:
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
-        self.more = False
+        self.more, self.hopeful = False, True
 
     def over(self) -> bool:
         """Return whether the time is up."""
@@ -256,7 +257,7 @@ class Starts:
         slower = state.slower(request, degree, seats := self._seats(name))
         end = state.now + request.lasts(degree, slower)
         late = not self._stand(reservations, request.job, end)
-        if late or state.hopes(request, degree, slower):
+        if late or (self.hopeful and state.hopes(request, degree, slower)):
             placer.remove(name)
             return DELAY if late else CLOSER
         for held in self._held:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.solvers.compiled.kernel import (
     Ints,
@@ -62,6 +64,37 @@ class Network(NamedTuple):
     last: Singles2
     ends: Ints2
     scored: Ints
+
+
+def shapes(schema: Schema, width: int, rounds: int, messages: bool = True) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a `GraphNetwork` by its name."""
+    of = {"head.weight": (width, width), "head.bias": (width,), "last.weight": (schema.outputs, width)}
+    for kind, names in schema.kinds.items():
+        of |= {f"enter.{kind}.weight": (width, len(names)), f"enter.{kind}.bias": (width,)}
+        for i in range(rounds):
+            of |= {f"own.{i}.{kind}.weight": (width, width), f"own.{i}.{kind}.bias": (width,)}
+    told = range(len(schema.relations) if messages else 0)
+    return of | {f"told.{i}.{j}.weight": (width, width) for i in range(rounds) for j in told}
+
+
+def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]], rounds: int) -> Network:
+    """Return the weights of a `GraphNetwork` as compiled code has them, given its tensors by name; see `shapes`."""
+    kinds, width = list(schema.kinds), len(tensors["head.bias"])
+    enter = np.zeros((len(kinds), schema.width, width), np.float32)
+    own = np.zeros((rounds, len(kinds), width, width), np.float32)
+    own_bias = np.zeros((rounds, len(kinds), width), np.float32)
+    message = np.zeros((rounds, len(schema.relations), width, width), np.float32)
+    for k, kind in enumerate(kinds):
+        enter[k, : len(schema.kinds[kind])] = tensors[f"enter.{kind}.weight"].T
+        for i in range(rounds):
+            own[i, k], own_bias[i, k] = tensors[f"own.{i}.{kind}.weight"].T, tensors[f"own.{i}.{kind}.bias"]
+    for i, j in np.ndindex(message.shape[:2]):
+        if f"told.{i}.{j}.weight" in tensors:
+            message[i, j] = tensors[f"told.{i}.{j}.weight"].T
+    bias = np.stack([tensors[f"enter.{kind}.bias"] for kind in kinds])
+    head, last = (np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("head", "last"))
+    scored = np.array([kinds.index(schema.scored)])
+    return Network(enter, bias, own, own_bias, message, head, tensors["head.bias"], last, schema.ends, scored)
 
 
 def room(schema: Schema, nodes: int, edges: int) -> Graph:

@@ -27,7 +27,7 @@ from .weights import Card, files, read_card, save
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
-    "select": "gangplan.systems.topdrl.select.recipe",
+    "gnn": "gangplan.learned.online.recipe",
     "harmony": "gangplan.systems.harmony.recipe",
     "colocate": "gangplan.systems.harmony.colocate.recipe",
     "marl": "gangplan.systems.marl.recipe",

@@ -6,10 +6,13 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_bytes, read_json
@@ -120,18 +123,37 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     Raises:
         InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load as deserialise
+
+    tensors: Tensors
+    tensors, card = _read(path, deserialise)
+    _check_finite(tensors, files(path)[0])
+    return tensors, card
+
+
+def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[np.float32]], Card]:
+    """Do what `load` does without torch: arrays instead of tensors."""
+    from safetensors.numpy import load as deserialise
+
+    arrays, card = _read(path, deserialise)
+    for name, x in arrays.items():
+        if not np.isfinite(x).all():
+            raise InstanceError(f"tensors[{name!r}]", "holds a number that is not finite", str(files(path)[0]))
+    return arrays, card
+
+
+def _read(path: str | Path, deserialise: Callable[[bytes], Any]) -> tuple[Any, Card]:
+    """Return tensors of any library, and the card beside them."""
+    from safetensors import SafetensorError
 
     card, weights = read_card(path), files(path)[0]
     content = read_bytes(weights)
     if len(content) > LIMIT:
         raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
     try:
-        tensors: Tensors = deserialise(content)
+        tensors = deserialise(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise InstanceError("tensors", f"are broken or cut off: {error}", str(weights)) from None
-    _check_finite(tensors, weights)
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
     return tensors, card
@@ -166,7 +188,7 @@ def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S,
     return network, known
 
 
-def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
+def match(tensors: Mapping[str, Any], shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
     """Check that the tensors are those that a network has, by name and shape.
 
     Raises:

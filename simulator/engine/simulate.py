@@ -172,10 +172,10 @@ def fitting(
     return fits
 
 
-def _fleet(nodes: int, gpus: int, cpu: float | None, memory: float | None) -> Fleet:
+def _fleet(nodes: int, gpus: int, cpu: float | None, memory: float | None, racks: int = 1) -> Fleet:
     """Return equal nodes; what is not counted they have enough of."""
     return Fleet.regular(
-        1, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
+        racks, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
     )
 
 
@@ -197,18 +197,23 @@ def simulate_named(
     cpu: float | None = None,
     memory: float | None = None,
     per_queue: bool = False,
+    racks: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Run `workload` on equal nodes by a policy's name.
 
     Args:
+        nodes: how many, of each rack if there are racks.
         policy: a name of `POLICIES`, or what makes a policy.
         preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
         degrees: on offer to every job besides its own; durations by `DegreeOptions.scaling` with `overhead`.
         cpu, memory: cores and bytes of each node; by default they are not counted.
         per_queue: give each queue of the trace a cluster of its own.
+        racks: how many; gangs that are apart are slower then, as `Proximity` has it, and policies that choose no GPUs
+            place them on the closest. By default places are alike.
     """
+    require_number(racks, "racks", positive=True, whole=True, optional=True)
     if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
     for field, value in (("cpu", cpu), ("memory", memory)):
@@ -223,7 +228,7 @@ def simulate_named(
         isinstance(policy, str)
         and policy in ORDERS
         and discipline in PLAIN
-        and not (preemptive or shared or outages or degrees)
+        and not (preemptive or shared or outages or degrees or racks)
     )
     if plain and cpu is None and memory is None:
         name = str(policy)
@@ -232,13 +237,18 @@ def simulate_named(
             return simulate_fast(jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate)
     else:
         make = POLICIES[policy] if isinstance(policy, str) else policy
-        fleet = _fleet(nodes, gpus, cpu, memory)
+        fleet, near = _fleet(nodes, gpus, cpu, memory, racks or 1), Proximity() if racks else None
 
         def run(jobs: Workload) -> Outcome:
+            from ..gangs.allocate import Close
+
+            decides: Any = make()
+            parts = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
             return simulate(
                 jobs,
                 fleet,
-                EngineScheduler((make(),), discipline, consolidate, preemptive, shared),
+                EngineScheduler(parts, discipline, consolidate, preemptive, shared),
+                speeds=near,
                 options=DegreeOptions.scaling(jobs, degrees, overhead) if degrees else None,
                 outages=outages,
                 preempt_cost=preempt_cost,

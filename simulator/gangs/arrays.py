@@ -47,12 +47,14 @@ class Cluster(NamedTuple):
         begin: the first node of each rack, and m, int64 (racks + 1,).
         first: the first GPU of each node, and the number of GPUs, int64 (m + 1,).
         weight: of links in a node, in a rack, between racks, float64 (3,).
+        node: of each GPU, int64 (GPUs,).
     """
 
     rack: Ints
     begin: Ints
     first: Ints
     weight: Floats
+    node: Ints
 
 
 class State(NamedTuple):
@@ -134,7 +136,8 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
     require(usable, usable, "usable", "is false, and every node is used here")
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
     first = np.append(0, np.cumsum(fleet.gpus.astype(np.int64)))
-    return Cluster(rack, begin, first, np.array([proximity.node, proximity.rack, proximity.cluster]))
+    weight = np.array([proximity.node, proximity.rack, proximity.cluster])
+    return Cluster(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
 
 
 def begin(jobs: Jobs, cluster: Cluster) -> State:

@@ -11,6 +11,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number, require_share
 from gangplan.instances.workload import Workload
 
+TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
+"""The first seeds to test on, to choose by, and to learn from."""
+
 SHARES = (0.5, 0.1, 0.2, 0.2)
 """Of the jobs, in each of the four ranges."""
 CUTS = (0.0, 0.3, 0.4, 0.8, 1.0)

@@ -109,26 +109,13 @@ def pass_time(jobs: Jobs, cluster: Cluster, state: State) -> bool:
         for row in range(jobs.first[job], jobs.first[job + 1]):
             gpu = state.held[row]
             state.holder[gpu] = -1
-            state.free[node_of(cluster, gpu)] += 1
+            state.free[cluster.node[gpu]] += 1
         state.count[RUNNING] = pop(state.running, state.count[RUNNING], state.urgency, jobs.first)
     while state.count[ARRIVED] < n and jobs.submit[state.count[ARRIVED]] <= now:
         state.queue[state.count[WAITING]] = state.count[ARRIVED]
         state.count[WAITING] += 1
         state.count[ARRIVED] += 1
     return True
-
-
-@lean
-def node_of(cluster: Cluster, gpu: int) -> int:
-    """Return the node of a GPU, by bisection."""
-    low, high = 0, len(cluster.first) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if cluster.first[middle] <= gpu:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @lean_kernel

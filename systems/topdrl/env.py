@@ -21,10 +21,11 @@ from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
 from gangplan.simulator.gangs.allocate import Close
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.mixes import TRAINING
 
 from .batch import alone
 from .image import draw, require_frame
-from .suites import TRAINING, Suite, suite
+from .suites import Suite, suite
 
 
 class Picture:

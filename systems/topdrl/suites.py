@@ -16,11 +16,9 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.gangs.mixes import MIXES, told_means
+from gangplan.simulator.gangs.mixes import MIXES, TRAINING, VALIDATION, told_means
 from gangplan.simulator.gangs.step import at_best
 
-TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
-"""The first seeds to test on, to choose by, and to learn from."""
 PHILLY = "philly/philly.csv.gz"
 CLUSTERS = ("0e4a51", "2869ce", "7f04ca", "e13805", "ee9e8c")
 """The virtual clusters of Philly in which at least a fifth of the jobs are gangs."""

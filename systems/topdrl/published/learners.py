@@ -15,9 +15,9 @@ from gangplan.learned.training.ppo import Observed, Ppo
 from gangplan.learned.training.ragged import soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
 from gangplan.simulator.gangs.arrays import WAITING
+from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
 
 from ..batch import Batch
-from ..suites import TRAINING, VALIDATION
 from .policy import Critic, Halves, Network, observe, set_aside
 from .recipe import TopdrlSettings
 

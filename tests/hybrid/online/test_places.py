@@ -16,9 +16,10 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import EngineScheduler, check_policy, simulate
+from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.systems.topdrl.rules import Patient as TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate as topdrl
-from gangplan.systems.topdrl.suites import TRAINING, suite
+from gangplan.systems.topdrl.suites import suite
 
 PAIR = Fleet.regular(racks=1, nodes=2, gpus=4)
 NEAR = Proximity()  # a link costs 1/40 in a node, 1/4 in a rack, 1/2 between racks

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.simulator.gangs.mixes import MIXES, SMALL
-from gangplan.systems.topdrl.suites import SUITES, TRACES, TRAINING, load, suite
+from gangplan.simulator.gangs.mixes import MIXES, SMALL, TRAINING
+from gangplan.systems.topdrl.suites import SUITES, TRACES, load, suite
 
 
 @pytest.mark.parametrize("name", MIXES)

@@ -1,0 +1,281 @@
+"""The graph policy in `Scheduler`: its candidates are a network's, and a guard says when it decides.
+
+The cluster is seen as gangs of GPUs on nodes of racks. What a job asks for besides is not: where the network's place is
+refused, the placer finds another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.learned.graph.compiled import score
+from gangplan.learned.online.candidates import WAIT, scratch_of
+from gangplan.learned.online.episodes import look, observe
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.graph import graph_room
+from gangplan.learned.online.guard import Guard, known
+from gangplan.learned.online.policy import GnnPolicy
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.step import start
+
+from .policy import Proposal, Watchdog
+from .queue import Request
+from .running import RunningJob
+from .starts import Starts
+from .state import ClusterState
+
+TIER = "gnn"
+SEEN = 128
+"""Waiting jobs that the network sees: the first by the rule."""
+HISTORY = 1024
+"""Arrivals that are remembered; half of them are forgotten when there are so many."""
+SLICE = 8
+"""Decisions that the guard plays in thought at each decision."""
+LEADERS = (TIER, "patient", "heuristic", "heuristic")
+"""Who decides, by the guard's leader: the network, then its rules."""
+ROUNDS = 3
+"""Times that the network is asked at each decision: again where a job that it chose is refused."""
+
+
+class Row(NamedTuple):
+    """A waiting job with a number of workers."""
+
+    request: Request
+    degree: int
+
+
+class NetworkTier:
+    """The network of one scheduler, and what it knows of the jobs that came.
+
+    Args:
+        policy: the network.
+        fleet: the nodes.
+        proximity: how slow places are; `None` if all are alike.
+    """
+
+    def __init__(self, policy: GnnPolicy, fleet: Fleet, proximity: Proximity | None) -> None:
+        rack = fleet.topology.group[0]
+        self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
+        self.policy, self._proximity = policy, proximity
+        self.cluster = _cluster(fleet, proximity, self._order)
+        self._scratch = scratch_of(self.cluster)
+        self._graph = graph_room(self.cluster, self._scratch)
+        self._at: dict[str, int] = {}  # of jobs whose end is not known
+        self._jobs, self._ends = _history(self.cluster)
+        self.arrived = 0
+        self.guard = Guard(self.cluster, policy.net)
+        self._warm()
+
+    def _warm(self) -> None:
+        """Compile before a deadline."""
+        score(self._graph, self.policy.net)
+        look(self._jobs, self.cluster, self._ends, self._scratch)
+        self._observe(begin(_no_jobs(), self.cluster), _no_jobs())
+
+    def intensity(self, request: Request) -> float:
+        """Return how much a job minds being apart."""
+        return 0.0 if self._proximity is None else self._proximity.slowdown(request.job.model, 1.0) - 1
+
+    def submitted(self, request: Request) -> None:
+        """Note a job that came."""
+        jobs, ends = self._jobs, self._ends
+        if int(ends.count[ARRIVED]) == HISTORY:
+            self._forget()
+        at = int(ends.count[ARRIVED])
+        degree = request.job.workers[-1]
+        jobs.submit[at], jobs.gpus[at], jobs.intensity[at] = (
+            request.submit,
+            request.gpus(degree),
+            self.intensity(request),
+        )
+        jobs.expected[at] = jobs.work[at] = request.lasts(degree)
+        ends.finish[at], self._at[request.name] = np.inf, at
+        ends.count[ARRIVED] = at + 1
+        self.arrived += 1
+        if self.policy.guarded and self.arrived >= self.guard.due:
+            ends.clock[NOW] = request.submit
+            self.guard.watch(known(_cut(jobs, at + 1), ends, at + 1), self.arrived)
+
+    def _forget(self) -> None:
+        half = HISTORY // 2
+        for column in (*self._jobs[:5], self._ends.finish):
+            column[:half] = column[half:]
+        self._ends.count[ARRIVED] = half
+        self._at = {name: at - half for name, at in self._at.items() if at >= half}
+
+    def ended(self, job: RunningJob, now: float) -> None:
+        """Note that a job is done, and how long it took."""
+        at = self._at.pop(job.name, None)
+        if at is not None:
+            gpus = job.request.gpus(job.degree)
+            self._jobs.gpus[at] = gpus
+            self._jobs.expected[at] = job.request.seconds[job.request.job.workers.index(job.degree)]
+            self._jobs.work[at] = job.ran(now) + job.request.done / gpus
+            self._ends.finish[at] = now
+
+    def forgotten(self, name: str) -> None:
+        """Note that a job will not end."""
+        self._at.pop(name, None)
+
+    def leader(self) -> str:
+        """Let the guard play on, and return the tier that decides."""
+        self.guard.advance(SLICE)
+        return LEADERS[self.guard.leader + 1]
+
+    def propose(self, state: ClusterState, refused: set[str]) -> list[Proposal]:
+        """Return who starts, in order, with GPUs.
+
+        Args:
+            state: of the cluster; it is not changed.
+            refused: waiting jobs that are left out.
+
+        Raises:
+            ValueError: if a score is not finite.
+        """
+        rows = [
+            Row(request, degree)
+            for request in sorted(
+                (state.waiting[name] for name in state.queue.first(SEEN) if name not in refused),
+                key=lambda request: request.serial,
+            )
+            for degree in request.job.workers
+        ]
+        if not rows:
+            return []
+        self._ends.clock[NOW] = state.now
+        look(self._jobs, self.cluster, self._ends, self._scratch)
+        jobs, world, first = self._world(state, rows)
+        chosen: list[Proposal] = []
+        idle: dict[int, list[int]] = {}
+        while (k := self._observe(world, jobs)) > 0:
+            rated = self._graph.x[:k, BY_RULE] + score(self._graph, self.policy.net)[:, 0]
+            if not np.isfinite(rated).all():
+                raise ValueError("a score of the network is not finite")
+            best = int(np.argmax(rated))
+            at = int(self._scratch.place[best])
+            if at == WAIT:
+                break
+            row, take = rows[int(world.queue[at]) - first], self._scratch.take[best].copy()
+            nodes = {}
+            for node in np.flatnonzero(take).tolist():
+                own = int(self._order[node])
+                left = idle.setdefault(own, _idle(state, own))
+                nodes[own], idle[own] = tuple(left[: take[node]]), left[take[node] :]
+            chosen.append((row.request.name, row.degree, nodes))
+            start(jobs, self.cluster, world, at, take)
+            _drop(world, rows, first, row.request)
+        return chosen
+
+    def _observe(self, world: State, jobs: Jobs) -> int:
+        return int(observe(jobs, self.cluster, world, self._scratch, self._graph, self.policy.rule, True))
+
+    def _world(self, state: ClusterState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
+        """Return the jobs that run and wait, their state, and how many run."""
+        (end, since, *_), (node, _, _, serial), uses = state.running.table()
+        place = np.empty(len(self._order), np.int64)
+        place[self._order] = np.arange(len(self._order))
+        _, first, job = np.unique(serial, return_index=True, return_inverse=True)
+        running, n = len(first), len(first) + len(rows)
+        count = uses[0]
+        gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
+        jobs = _table(n, gpus.astype(np.int64))
+        jobs.expected[:running] = end[first] - since[first]
+        for i, (request, degree) in enumerate(rows, running):
+            jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
+            jobs.intensity[i] = self.intensity(request)
+        world = begin(_no_jobs(), self.cluster)._replace(
+            queue=np.append(np.arange(running, n), np.zeros(running, np.int64)), running=np.arange(n),
+            held=np.zeros(int(jobs.first[-1]), np.int64), start=np.full(n, np.inf), finish=np.full(n, np.inf),
+            urgency=np.full(n, -np.inf), cost=np.zeros(n),
+        )  # fmt: skip
+        world.clock[NOW] = state.now
+        world.count[:] = n, len(rows), running
+        world.free[:] = state.placer.free[self._order]
+        world.start[:running], world.finish[:running] = since[first], end[first]
+        by_node = np.lexsort((job, place[node]))
+        parts, on = count[by_node], place[node][by_node]
+        begun = np.cumsum(parts) - parts
+        head = np.searchsorted(on, on)
+        gpu = np.repeat(self.cluster.first[on] + begun - begun[head], parts) + _within(parts)
+        owner = np.repeat(job[by_node], parts)
+        world.held[: len(gpu)] = gpu[np.argsort(owner, kind="stable")]
+        world.holder[gpu] = owner
+        return jobs, world, running
+
+
+def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts: Starts, stop: float) -> bool:
+    """Have the network start jobs; return whether nobody else need be asked.
+
+    Args:
+        stop: of the machine's clock.
+    """
+    refused = set[str]()
+    for _ in range(ROUNDS):
+        left = stop - time.perf_counter()
+        chosen = watchdog.call(TIER, left, lambda: network.propose(state, refused))
+        if chosen is None:
+            return False
+        before = len(refused)
+        for name, degree, nodes in chosen:
+            if starts.over():
+                return True
+            where = (nodes, None)  # elsewhere, if something but GPUs is too few there
+            if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
+                refused.add(name)
+        if len(refused) == before:
+            break
+    return bool(starts.starts or state.running)
+
+
+def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> Cluster:
+    """Return the nodes rack by rack; where all places are alike, links weigh nothing."""
+    rack = np.unique(fleet.topology.group[0][order], return_inverse=True)[1].astype(np.int64)
+    gpus = fleet.gpus[order].astype(np.int64)
+    weight = (0.0, 0.0, 0.0) if proximity is None else (proximity.node, proximity.rack, proximity.cluster)
+    begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
+    return Cluster(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
+
+
+def _within(parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0, 1, ... for each of some lengths."""
+    return np.asarray(np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts))
+
+
+def _table(n: int, gpus: NDArray[np.int64]) -> Jobs:
+    return Jobs(np.zeros(n), np.zeros(n), np.zeros(n), gpus, np.zeros(n), np.append(0, np.cumsum(gpus)))
+
+
+def _no_jobs() -> Jobs:
+    return _table(0, np.zeros(0, np.int64))
+
+
+def _history(cluster: Cluster) -> tuple[Jobs, State]:
+    """Return room for jobs that came, and for which of them are done."""
+    jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
+    state = begin(_no_jobs(), cluster)._replace(finish=np.full(HISTORY, np.inf))
+    return jobs, state
+
+
+def _cut(jobs: Jobs, n: int) -> Jobs:
+    """Return the first jobs, with their GPUs counted."""
+    return jobs._replace(first=np.append(0, np.cumsum(jobs.gpus[:n])))
+
+
+def _idle(state: ClusterState, node: int) -> list[int]:
+    """Return the GPUs of a node that nobody holds."""
+    return [gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node]]
+
+
+def _drop(world: State, rows: Sequence[Row], first: int, request: Request) -> None:
+    """Take a job out of the queue with every number of workers."""
+    queue = world.queue[: world.count[WAITING]]
+    rest = queue[[rows[job - first].request is not request for job in queue.tolist()]]
+    world.queue[: len(rest)] = rest
+    world.count[WAITING] = len(rest)

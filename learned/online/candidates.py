@@ -1,0 +1,183 @@
+"""What may be done now: each waiting job that fits, on each allocation that some allocator gives it; and to wait."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.simulator.gangs.allocate import CLOSEST, NEAREST, choose
+from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import communication, least_cost
+from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
+
+WAIT = -1
+"""The place in the queue of the candidate that starts nobody."""
+BLOCKED = 16
+"""Waiting jobs that do not fit and are looked at: those with the least work."""
+SMALL, MEDIUM = 64, 512
+"""Nodes up to which a cluster is small, or of medium size: of a larger one fewer candidates are looked at."""
+JOBS = (48, 24, 12)
+"""Waiting jobs that are candidates, by the size of the cluster: those with the least work, one of each kind."""
+SOON = (8, 8, 3)
+"""Ends of running jobs that are looked at, likewise."""
+PLACES = (4, 4, 2)
+"""Allocators that are asked, likewise; the closest GPUs always are a candidate."""
+
+MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE = range(10)
+"""Of `Scratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the logarithm of the length;
+work a second of all GPUs; mean logarithm of the slowdown on an empty cluster; GPUs of the largest node and rack; how
+many arrived; deviation of the logarithm of a length from the expected one."""
+
+
+class Scratch(NamedTuple):
+    """Room to work in for one cluster, and what is known of the decision under way; see `scratch_of`.
+
+    Attributes:
+        place: in the queue of each candidate's job, or `WAIT`, int64 (A,).
+        of: the place of its job in `listed`, int64 (A,).
+        take: GPUs of each node that it gets, int64 (A, m).
+        cost: of communication there, float64 (A,).
+        listed: places in the queue of the candidates' jobs, by their work, int64 (JOBS,).
+        work: of each, float64 (JOBS,).
+        blocked: places in the queue of jobs that do not fit, by their work, int64 (BLOCKED,).
+        least: work of each, float64 (BLOCKED,).
+        ends: when the next of the running jobs are expected to end, seconds from now, float64 (SOON,).
+        idle: GPUs of each node now and after each of these, int64 (SOON + 1, m).
+        known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
+            infinite if they do not fit; float64 (SOON + 1, GPUs + 1).
+        ideal: the cost for so many GPUs on the empty cluster, float64 (GPUs + 1,).
+        last: when the last job of each node is expected to end, seconds from now, float64 (m,).
+        free: of use to allocators, int64 (m,).
+        stats: of all arrivals so far, float64 (10,).
+        score: of each candidate, float32 (A,).
+        most: entries of `PLACES`, and how many of `listed` and `blocked` there are, int64 (3,).
+        group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
+    """
+
+    place: Ints
+    of: Ints
+    take: Ints2
+    cost: Floats
+    listed: Ints
+    work: Floats
+    blocked: Ints
+    least: Floats
+    ends: Floats
+    idle: Ints2
+    known: Floats
+    ideal: Floats
+    last: Floats
+    free: Ints
+    stats: Floats
+    score: Singles
+    most: Ints
+    group: Ints
+
+
+ASKED, LISTED, HELD_UP = range(3)
+"""Of `Scratch.most`."""
+
+
+def scratch_of(cluster: Cluster) -> Scratch:
+    """Return room to work in for a cluster."""
+    m, gpus, racks = len(cluster.rack), int(cluster.first[-1]), len(cluster.begin) - 1
+    size = (m > SMALL) + (m > MEDIUM)
+    jobs, soon, places = JOBS[size], SOON[size], PLACES[size]
+    a = jobs * places + 1
+    return Scratch(
+        np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
+        np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
+        np.zeros((soon + 1, m), np.int64), np.zeros((soon + 1) * (gpus + 1)), least_cost(cluster), np.zeros(m),
+        np.zeros(m, np.int64), np.zeros(10), np.zeros(a, np.float32), np.array([places, 0, 0]),
+        np.zeros(racks + m, np.int64),
+    )  # fmt: skip
+
+
+@lean
+def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> int:
+    """Write the candidates, and return how many there are: none if no waiting job fits.
+
+    To wait is the first, if something runs, whose end will change the state; else it is left out.
+    """
+    _list_jobs(jobs, state, s)
+    if s.most[LISTED] == 0:
+        return 0
+    k = 0
+    if state.count[RUNNING] > 0:
+        s.place[0], s.cost[0], s.of[0] = WAIT, 0.0, -1
+        s.take[0, :] = 0
+        k = 1
+    for i in range(s.most[LISTED]):
+        job, begin = state.queue[s.listed[i]], k
+        for asked in range(s.most[ASKED]):  # ours first: of equal allocations it is the one that stays
+            rule = CLOSEST - asked if s.most[ASKED] > 2 or asked == 0 else NEAREST
+            choose(rule, jobs.gpus[job], cluster, state.free, s.take[k])
+            if _is_new(begin, k, s):
+                s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(cluster, s.take[k])
+                k += 1
+            if jobs.gpus[job] == 1 and k > begin + 1:
+                break
+    return k
+
+
+@lean
+def _is_new(begin: int, k: int, s: Scratch) -> bool:
+    for other in range(begin, k):
+        same = True
+        for node in range(s.take.shape[1]):
+            if s.take[other, node] != s.take[k, node]:
+                same = False
+                break
+        if same:
+            return False
+    return True
+
+
+@lean
+def _list_jobs(jobs: Jobs, state: State, s: Scratch) -> None:
+    """Write the places in the queue of the jobs with the least work; of equal ones the first submitted."""
+    idle, fit, not_fit = 0, 0, 0
+    for node in range(len(state.free)):
+        idle += state.free[node]
+    for at in range(state.count[WAITING]):
+        if jobs.gpus[state.queue[at]] > idle:
+            not_fit = _sort_in(jobs, state, at, s.blocked, s.least, not_fit)
+        else:
+            fit = _sort_in(jobs, state, at, s.listed, s.work, fit)
+    s.most[LISTED], s.most[HELD_UP] = fit, not_fit
+
+
+@lean
+def _sort_in(jobs: Jobs, state: State, at: int, listed: Ints, works: Floats, count: int) -> int:
+    """Put a job of the queue to its place among those listed, one of each kind, and return how many there are."""
+    job = state.queue[at]
+    work = jobs.expected[job] * jobs.gpus[job]
+    if count == len(listed) and work >= works[count - 1]:
+        return count
+    place = count
+    while place > 0 and works[place - 1] >= work:
+        place -= 1
+        if works[place] == work and _alike(jobs, state.queue[listed[place]], job):
+            return count
+    while place < count and works[place] <= work:  # behind its equals
+        place += 1
+    count = min(count + 1, len(listed))
+    for i in range(count - 1, place, -1):
+        listed[i], works[i] = listed[i - 1], works[i - 1]
+    listed[place], works[place] = at, work
+    return count
+
+
+@lean
+def _alike(jobs: Jobs, a: int, b: int) -> bool:
+    alike = jobs.expected[a] == jobs.expected[b] and jobs.gpus[a] == jobs.gpus[b]
+    return bool(alike and jobs.intensity[a] == jobs.intensity[b])
+
+
+@lean
+def remaining(jobs: Jobs, state: State, job: int) -> float:
+    """Return in how many seconds a running job is expected to end; one that should have ended, in half its age."""
+    age = state.clock[NOW] - state.start[job]
+    left = jobs.expected[job] * (1 + jobs.intensity[job] * state.cost[job]) - age
+    return float(left if left > 0 else 0.5 * age)

@@ -1,0 +1,83 @@
+"""Whole episodes in compiled code: the network decides on one candidate after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.learned.graph.compiled import Graph, Network, scores
+from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import begin_job, pass_time
+from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
+
+from .candidates import WAIT, Scratch
+from .features import BY_RULE, see
+from .graph import RUNS_SEEN, write_graph
+
+
+@inner
+def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int) -> bool:
+    """Do what a candidate says; return whether there is more to come."""
+    if s.place[i] == WAIT:
+        return bool(pass_time(jobs, cluster, state))
+    begin_job(jobs, cluster, state, s.place[i], s.take[i])
+    return True
+
+
+@inner
+def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -> None:
+    """Write the scores of k candidates: the rule's, which the network corrects if it is asked."""
+    for i in range(k):
+        s.score[i] = g.x[i, BY_RULE]
+    if learned:
+        correction = scores(g, net)
+        for i in range(k):
+            s.score[i] += correction[i, 0]
+
+
+@kernel
+def play(
+    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, net: Network, rule: Floats,
+    learned: bool, until: int, most: int,
+) -> int:  # fmt: skip
+    """Run from a state on, and return how many decisions there were.
+
+    Args:
+        rule: see `gangplan.learned.online.features.write_rows`.
+        learned: whether the network corrects the rule.
+        until: so many jobs have arrived; more than there are to run to the end.
+        most: decisions.
+    """
+    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
+    g, weights, decisions, runs = by_reference(graph), by_reference(net), 0, np.zeros(RUNS_SEEN, np.int64)
+    go_on = True
+    while go_on and decisions < most and state.count[ARRIVED] < until:
+        see(of, on, now, s)
+        k = write_graph(of, on, now, s, rule, runs, g)
+        if k == 0:
+            go_on = pass_time(of, on, now)
+            continue
+        rate_candidates(g, weights, s, k, learned)
+        go_on = take_candidate(of, on, now, s, int(np.argmax(s.score[:k])))
+        decisions += 1
+    return decisions
+
+
+@kernel
+def observe(
+    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, rule: Floats, told: bool
+) -> int:
+    """Write candidates and graph of a state for Python, and return how many candidates there are.
+
+    Args:
+        told: whether `Scratch.stats` say already what jobs are like.
+    """
+    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
+    if not told:
+        see(of, on, now, s)
+    return int(write_graph(of, on, now, s, rule, np.zeros(RUNS_SEEN, np.int64), by_reference(graph)))
+
+
+@kernel
+def look(jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch) -> None:
+    """Write `Scratch.stats`, what jobs that arrived are like, for Python."""
+    see(by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch))

@@ -1,0 +1,95 @@
+"""The guard: where a plain rule would have done better with the jobs so far, that rule decides.
+
+The network and each rule play, in thought and from an empty cluster, the jobs that arrived last, again each time that
+half as many more have. Who has the least mean JCT there decides until the next time, but is left only for a lead of
+`LEAD`: follow the leader, who changes for a clear lead only (after Kalai and Vempala, Journal of Computer and System
+Sciences 71, 2005).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin
+
+from ..graph.compiled import Network
+from .candidates import scratch_of
+from .episodes import play
+from .graph import graph_room
+from .rollouts import finish_by_rule
+
+NETWORK = -1
+"""The leader that is no rule."""
+RULES = np.array([(0.777, 0.639, 0.091), (0.0, 0.0, np.inf), (1.0, 0.0, np.inf)])
+"""Rules, see `gangplan.solvers.placement.online.patient.Patient`: the one that the network corrects, the shortest job
+first, and the least work first."""
+FIRST = 40
+"""Jobs that arrive before anybody is compared."""
+GROWTH = 1.5
+"""After so many times as many arrivals they are compared again."""
+LEAD = 0.02
+"""Share of the mean JCT by which another has to be ahead."""
+LAST = 512
+"""Jobs that are played."""
+EVERYTHING = 1 << 60
+"""More than there is of anything."""
+
+
+class Guard:
+    """Says who decides.
+
+    Args:
+        cluster: where jobs run.
+        net: the network.
+
+    Attributes:
+        leader: `NETWORK`, or a rule by its place in `RULES`.
+        leaders: all so far.
+        due: when so many jobs have arrived, they are compared.
+    """
+
+    def __init__(self, cluster: Cluster, net: Network) -> None:
+        self.leader, self.leaders, self.due = NETWORK, [NETWORK], FIRST
+        self._cluster, self._net = cluster, net
+        self._scratch = scratch_of(cluster)
+        self._graph = graph_room(cluster, self._scratch)
+        self._playing: tuple[Jobs, State] | None = None
+
+    def watch(self, jobs: Jobs, arrived: int) -> None:
+        """Begin to compare with these jobs, of which so many arrived in all; see `advance`."""
+        self._playing = jobs, begin(jobs, self._cluster)
+        self.due = max(int(GROWTH * self.due), arrived + 1)
+
+    def advance(self, decisions: int = EVERYTHING) -> None:
+        """Go on for so many decisions of the network; at the end it is known who leads."""
+        if self._playing is None:
+            return
+        jobs, state = self._playing
+        of = self._scratch, self._graph, self._net, RULES[0], True, EVERYTHING, decisions
+        if play(jobs, self._cluster, state, *of) == decisions:
+            return
+        self._playing = None
+        means = [self._mean(jobs, state)]
+        for rule in RULES:
+            state = begin(jobs, self._cluster)
+            finish_by_rule(jobs, self._cluster, state, self._scratch.ideal, rule)
+            means.append(self._mean(jobs, state))
+        best = int(np.argmin(means)) - 1
+        if means[best + 1] < (1 - LEAD) * means[self.leader + 1]:
+            self.leader = best
+        self.leaders.append(self.leader)
+
+    @staticmethod
+    def _mean(jobs: Jobs, state: State) -> float:
+        return float((state.finish - jobs.submit).mean())
+
+
+def known(jobs: Jobs, state: State, arrived: int) -> Jobs:
+    """Return the jobs that arrived last as far as they are known: those that are done took as long as they took."""
+    past = slice(max(arrived - LAST, 0), arrived)
+    done = state.finish[past] <= state.clock[0]
+    first = jobs.first[past.start : arrived + 1]
+    return Jobs(
+        jobs.submit[past].copy(), np.where(done, jobs.work[past], jobs.expected[past]), jobs.expected[past].copy(),
+        jobs.gpus[past].copy(), jobs.intensity[past].copy(), first - first[0],
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Labels: decisions of training episodes, with what each candidate that was tried comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.step import advance, start
+
+from ..graph.compiled import Graph, Network, score
+from .candidates import MEAN, WAIT, scratch_of
+from .episodes import observe
+from .features import BY_RULE
+from .graph import graph_room
+from .recipe import GnnSettings
+from .rollouts import weigh
+from .workloads import Episode, episode
+
+KEPT, STUDENTS = 0.5, 0.25
+"""Shares: of the decisions, those that are labelled; of these, those in which the student's candidate is taken."""
+RULE = np.array([0.777, 0.639, 0.091])
+"""The rule that is corrected, see `gangplan.solvers.placement.online.patient.Patient`."""
+EPISODES = 100_000
+"""Episodes of a seed at most."""
+STRAY = 0.7
+"""Deviation of the noise that is added to scores to find candidates worth trying."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A decision with k candidates, c of which were tried.
+
+    Attributes:
+        graph: of it.
+        tried: candidates, int64 (c,).
+        regret: how much more the JCTs sum up to than by the best one, in mean lengths of a job, float32 (c,).
+    """
+
+    graph: Graph
+    tried: NDArray[np.int64]
+    regret: NDArray[np.float32]
+
+
+def kept(graph: Graph) -> Graph:
+    """Return a copy of what counts of a graph."""
+    nodes, edges = int(graph.kind[-1]), int(graph.relation[-1])
+    return Graph(
+        graph.x[:nodes].copy(), graph.kind.copy(), graph.source[:edges].copy(), graph.target[:edges].copy(),
+        graph.weight[:edges].copy(), graph.relation.copy(),
+    )  # fmt: skip
+
+
+def label_episode(
+    given: Episode, settings: GnnSettings, net: Network, seed: int, depth: int = 0, futures: int = 0
+) -> Iterator[Label]:
+    """Play an episode, and yield the decisions of it that are labelled.
+
+    Args:
+        given: what is played.
+        settings: how many candidates are tried, and how.
+        net: the student: it corrects the rule, and goes on in futures.
+        seed: of what is drawn.
+        depth: decisions of the student in each future.
+        futures: in which candidates are tried, by default as many as the settings say.
+    """
+    rng = np.random.default_rng(seed)
+    jobs, cluster, pool = (type(x)(*(y.copy() for y in x)) for x in given)
+    net = Network(*(x.copy() for x in net))  # joblib hands over arrays that are read-only: of another type
+    state, s, other = begin(jobs, cluster), scratch_of(cluster), scratch_of(cluster)
+    graph, room = graph_room(cluster, s), graph_room(cluster, s)
+    go_on = True
+    while go_on:
+        k = observe(jobs, cluster, state, s, graph, RULE, False)
+        if k == 0:
+            go_on = advance(jobs, cluster, state)
+            continue
+        rated = graph.x[:k, BY_RULE] + score(graph, net)[:, 0]
+        best = int(np.argmax(rated))
+        if k > 1 and rng.random() < KEPT:
+            tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[: settings.tries]
+            tried = np.unique(np.append(tried, best))
+            value = np.zeros((len(tried), futures or settings.futures))
+            weigh(
+                jobs, cluster, state, pool, s, other, room, net, RULE, tried, settings.ahead, depth,
+                int(rng.integers(1 << 31)), value,
+            )  # fmt: skip
+            mean = value.mean(axis=1)
+            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32))
+            if rng.random() >= STUDENTS:
+                best = int(tried[np.argmin(mean)])
+        if s.place[best] == WAIT:
+            go_on = advance(jobs, cluster, state)
+        else:
+            start(jobs, cluster, state, int(s.place[best]), s.take[best].copy())
+
+
+def _some(numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:
+    return [x for n in numbers for x in label_episode(episode(n), settings, net, n, depth, futures)]
+
+
+def make_labels(
+    settings: GnnSettings, net: Network, seed: int, count: int, *, depth: int = 0, futures: int = 0, first: int = 0
+) -> list[Label]:
+    """Return so many labels, made in processes by joblib, whose backend the caller may choose.
+
+    Args:
+        settings, net, depth, futures: see `label_episode`.
+        seed: of the training.
+        count: of decisions.
+        first: number of the first episode.
+    """
+    from joblib import Parallel, delayed
+
+    labels, number = list[Label](), EPISODES * seed + first
+    while len(labels) < count:
+        parts: Any = Parallel(n_jobs=-1)(
+            delayed(_some)(range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
+        )
+        labels += [x for part in parts for x in part]
+        number += 32
+    return labels[:count]

@@ -1,0 +1,130 @@
+"""What trains the graph policy: imitation of what every candidate comes to, again with itself in the futures."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.mixes import VALIDATION
+
+from ..graph.compiled import Graph
+from ..graph.network import GraphNetwork
+from ..graph.packed import Packed
+from ..training.imitation import Imitation
+from ..training.ragged import expected_regret, soft_cross_entropy
+from ..training.trainer import Trainer
+from .candidates import Scratch, scratch_of
+from .episodes import play
+from .features import BY_RULE
+from .graph import SCHEMA, graph_room
+from .labels import RULE, Label, make_labels
+from .recipe import GnnSettings
+from .rollouts import finish_by_rule
+from .workloads import KINDS, Episode, episode
+
+AVERAGED = 0.995
+"""Of the average of the weights, that is left after an update."""
+CAP = 20.0
+"""Regret that counts at most, in mean lengths of a job."""
+EVERYTHING = 1 << 60
+"""More than there is of anything."""
+
+
+class Lessons:
+    """Labels as minibatches.
+
+    Args:
+        labels: all of them.
+    """
+
+    def __init__(self, labels: list[Label]) -> None:
+        self.packed = Packed(SCHEMA, [x.graph for x in labels])
+        self.count = len(labels)
+        self._tried, self._regret = [x.tried for x in labels], [x.regret for x in labels]
+
+    def loss(self, network: GraphNetwork, chosen: np.ndarray, settings: GnnSettings) -> Tensor:
+        """Return the loss of some decisions.
+
+        Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has:
+        it is linear in the regrets, so that their noise averages out over decisions; the cross-entropy is there at the
+        beginning, when a softmax that is sure of the wrong candidates would learn nothing.
+        """
+        batch = self.packed.batch(chosen)
+        first = np.append(0, np.cumsum(np.diff(self.packed.first(SCHEMA.scored))[chosen]))
+        rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
+        index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
+        regret = torch.from_numpy(np.concatenate([self._regret[d] for d in chosen]))
+        scores = (network(batch)[:, 0] + batch[SCHEMA.scored].x[:, BY_RULE])[rows]
+        likely = soft_cross_entropy(scores, index, regret, len(chosen), temperature=settings.temperature)
+        expected = expected_regret(scores, index, regret, len(chosen), cap=CAP)
+        return expected + settings.cross_entropy * likely
+
+
+class Judged:
+    """Workloads with validation seeds, on which networks are compared with the rule.
+
+    Args:
+        seeds: workloads of each kind.
+    """
+
+    def __init__(self, seeds: int) -> None:
+        self._cases: list[tuple[str, Episode, Scratch, Graph, float]] = []
+        for number in range(seeds * len(KINDS)):
+            given = episode(number, 200, VALIDATION)
+            scratch = scratch_of(given.cluster)
+            state = begin(given.jobs, given.cluster)
+            finish_by_rule(given.jobs, given.cluster, state, scratch.ideal, RULE)
+            base = float((state.finish - given.jobs.submit).mean())
+            case = given, scratch, graph_room(given.cluster, scratch), base
+            self._cases.append((KINDS[number % len(KINDS)], *case))
+
+    def judge(self, network: GraphNetwork) -> dict[str, float]:
+        """Return the mean JCT over that by the rule, of each kind, and their geometric mean as ``score``."""
+        weights, ratios = network.compiled(), dict[str, list[float]]()
+        for kind, (jobs, cluster, _), scratch, graph, base in self._cases:
+            state = begin(jobs, cluster)
+            play(jobs, cluster, state, scratch, graph, weights, RULE, True, EVERYTHING, EVERYTHING)
+            ratios.setdefault(kind, []).append(float((state.finish - jobs.submit).mean()) / base)
+        found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
+        return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
+
+
+class Training(Trainer[GnnSettings]):
+    """Imitation of rollouts by the rule, then of rollouts by the network itself."""
+
+    def __init__(self, settings: GnnSettings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self._judged = Judged(settings.validation_seeds)
+
+    def network(self) -> GraphNetwork:
+        """Return the network of the settings."""
+        of = self.settings
+        return GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages)
+
+    def validate(self, network: GraphNetwork) -> dict[str, float]:
+        """See `Judged`."""
+        return self._judged.judge(network)
+
+    def imitation(self, network: GraphNetwork) -> Imitation:
+        """Return what trains a network on labels of decisions, whose futures the rule plays."""
+        of = self.settings
+        lessons = Lessons(make_labels(of, network.compiled(), self.seed, of.labels))
+        return self._imitation(network, lessons, of.rate, of.updates)
+
+    def iterated(self, network: GraphNetwork) -> Imitation:
+        """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
+        of = self.settings
+        given = of, network.compiled(), self.seed, of.iterated
+        lessons = Lessons(make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000))
+        return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
+
+    def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
+        of = self.settings
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            return lessons.loss(network, rng.integers(0, lessons.count, of.minibatch), of)
+
+        given = (network, draw, self.validate)
+        return Imitation(*given, rate=rate, updates=updates, seed=self.seed, average=AVERAGED)

@@ -1,0 +1,115 @@
+"""The policy: a rule whose scores a graph network corrects, and the best candidate is done; a guard watches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+
+from ..graph.compiled import Graph, network_of, score, shapes
+from ..policy.network import pick
+from ..policy.settings import build
+from ..policy.weights import Card, load_arrays, match, save
+from .candidates import scratch_of
+from .episodes import observe, play
+from .features import BY_RULE
+from .graph import SCHEMA, graph_room
+from .guard import EVERYTHING, NETWORK, RULES, Guard, known
+from .recipe import NAME, GnnSettings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """One decision.
+
+    Attributes:
+        graph: of it; candidates are its first nodes.
+        place: in the queue of the job that each candidate starts, -1 to wait, int64 (A,).
+        take: GPUs of each node that it gets, int64 (A, m).
+    """
+
+    graph: Graph
+    place: NDArray[np.int64]
+    take: NDArray[np.int64]
+
+
+class GnnPolicy:
+    """A policy for `gangplan.systems.topdrl.simulate` and for `gangplan.Scheduler`; it needs no torch.
+
+    Args:
+        tensors: of a `GraphNetwork`, by name.
+        settings: that it was trained with.
+        guarded: whether it is held against plain rules, see `gangplan.learned.online.guard`.
+
+    Attributes:
+        net: the weights as compiled code has them.
+        rule: what it corrects.
+    """
+
+    def __init__(
+        self, tensors: dict[str, NDArray[np.float32]], settings: GnnSettings | None = None, *, guarded: bool = True
+    ) -> None:
+        self.settings, self.guarded = settings or GnnSettings(), guarded
+        self.tensors, self.rule = tensors, RULES[0]
+        self.net = network_of(SCHEMA, tensors, self.settings.rounds)
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+        s, guard, n = scratch_of(cluster), Guard(cluster, self.net), len(jobs.submit)
+        graph = graph_room(cluster, s)
+        while True:
+            rule, learned = RULES[max(guard.leader, 0)], guard.leader == NETWORK
+            until = guard.due if self.guarded else n + 1
+            play(jobs, cluster, state, s, graph, self.net, rule, learned, until, EVERYTHING)
+            arrived = int(state.count[ARRIVED])
+            if not np.isinf(state.start).any() or until > n:
+                return
+            guard.watch(known(jobs, state, arrived), arrived)
+            guard.advance()
+
+    def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
+        """Return what there is to decide, None if no waiting job fits."""
+        s = scratch_of(cluster)
+        graph = graph_room(cluster, s)
+        k = observe(jobs, cluster, state, s, graph, self.rule, False)
+        return Observation(graph, s.place[:k], s.take[:k]) if k else None
+
+    def score(self, observation: Observation) -> FloatArray:
+        """Return a score of each candidate, float64 (A,)."""
+        rule = observation.graph.x[: len(observation.place), BY_RULE]
+        return np.asarray(rule + score(observation.graph, self.net)[:, 0], dtype=np.float64)
+
+    def choose(self, observation: Observation, seed: int | None = None) -> int:
+        """Return the place of the candidate with the best score, or of one drawn from the softmax of the scores."""
+        return pick(self.score(observation), seed)
+
+    def save(self, path: str | Path, card: Card | None = None) -> None:
+        """Write weights and a model card."""
+        import torch
+
+        tensors = {name: torch.from_numpy(x) for name, x in self.tensors.items()}
+        save(path, tensors, card or Card(NAME, NAME, settings=asdict(self.settings)))
+
+    @classmethod
+    def load(cls, path: str | Path, **options: Any) -> Self:
+        """Read what `save` wrote; options are those of the class.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        arrays, card = load_arrays(path)
+        if card.policy != NAME:
+            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
+        try:
+            settings = build(GnnSettings, card.settings)
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        match(arrays, shapes(SCHEMA, settings.width, settings.rounds, settings.messages), path)
+        return cls(arrays, settings, **options)

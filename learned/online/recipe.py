@@ -1,0 +1,79 @@
+"""How the graph policy may be configured, is trained, loaded and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gangplan.instances.lazy import Later
+from gangplan.simulator.ground import Maker
+
+from ..policy.recipe import Recipe
+from ..policy.settings import RecipeSettings as Limited
+from ..policy.settings import limited
+from ..training.trainer import Step, staged
+
+NAME = "gnn"
+
+
+@dataclass(frozen=True, slots=True)
+class GnnSettings(Limited):
+    """Hyper-parameters of the graph policy and its training.
+
+    Attributes:
+        width, rounds: of the network.
+        messages: whether it sends any.
+        labels: decisions that the teacher labels.
+        tries, futures, ahead: candidates of a decision that it tries, futures in which, and arrivals in each.
+        updates, rate: of imitation.
+        minibatch: decisions.
+        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
+            many decisions deep, in so many futures.
+        iterated_updates, iterated_rate: of imitation of these.
+        rl_updates, rl_rate: of PPO.
+        validate_every: updates from one validation to the next.
+        validation_seeds: workloads of each kind.
+    """
+
+    width: int = limited(32, least=1)
+    rounds: int = limited(3, least=1)
+    messages: bool = True
+    labels: int = limited(24_000, least=1)
+    tries: int = limited(20, least=2)
+    futures: int = limited(24, least=1)
+    ahead: int = limited(30, least=0)
+    updates: int = limited(2000, least=1)
+    rate: float = limited(2e-3, above=0)
+    minibatch: int = limited(128, least=1)
+    temperature: float = limited(1.0, above=0)
+    cross_entropy: float = limited(0.1, least=0)
+    iterated: int = limited(0, least=0)
+    depth: int = limited(30, least=1)
+    iterated_futures: int = limited(12, least=1)
+    iterated_updates: int = limited(0, least=0)
+    iterated_rate: float = limited(1e-3, above=0)
+    validate_every: int = limited(200, least=1)
+    validation_seeds: int = limited(6, least=1)
+
+
+def judge(policy: Any) -> tuple[list[Any], Maker, tuple[str, ...]]:
+    """Compare a policy with rules."""
+    raise NotImplementedError
+
+
+RECIPE = Recipe(
+    name=NAME,
+    about="which job starts next on a cluster where close GPUs are faster, on which GPUs, or to wait",
+    config=GnnSettings,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [
+            Step("imitation", of.updates, of.validate_every),
+            Step("iterated", of.iterated_updates, of.validate_every),
+        ],
+    ),
+    load=Later(f"{__package__}.policy:GnnPolicy.load"),
+    judge=judge,
+    data="mixes of jobs like TopDRL's, and with lognormal lengths, on clusters of 24 to 256 GPUs",
+)

@@ -1,0 +1,147 @@
+"""The teacher: it knows what jobs are like, looks ahead, and says what each candidate of a decision comes to."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+
+from gangplan.learned.graph.compiled import Graph, Network
+from gangplan.simulator.gangs.allocate import CLOSEST
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
+from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
+from gangplan.solvers.compiled.routines import below, push, sow
+
+from .candidates import WAIT, Scratch, remaining
+from .episodes import rate_candidates, take_candidate
+from .features import PATIENCE, key_of, see
+from .graph import RUNS_SEEN, write_graph
+
+
+@inner
+def listed(jobs: Jobs, ideal: Floats, rule: Floats) -> Listing:
+    """Return a rule as a list of these jobs; `ideal` is that of `Scratch`."""
+    n = len(jobs.submit)
+    key, most = np.empty(n), np.empty(n)
+    for job in range(n):
+        intensity = jobs.intensity[job]
+        key[job] = key_of(jobs, job, ideal, rule)
+        slower = (1 + intensity * ideal[jobs.gpus[job]]) * exp(rule[PATIENCE])
+        most[job] = (slower - 1) / intensity + 1e-9 if intensity > 0 else np.inf
+    return Listing(key, np.full(n, CLOSEST), most, np.zeros(n, np.int64))
+
+
+@inner
+def imagine(jobs: Jobs, state: State, pool: Jobs, known: int, ahead: int) -> tuple[Jobs, State]:
+    """Return the jobs that wait and run, with `ahead` more to come, and the state with these alone.
+
+    Args:
+        pool: the first `known` of these are what arrivals are drawn from.
+        known: at least 1.
+    """
+    live = state.count[WAITING] + state.count[RUNNING]
+    n, arrived = live + ahead, state.count[ARRIVED]
+    old, gpus = np.empty(live, np.int64), np.empty(n, np.int64)
+    submit, work, intensity, first = np.empty(n), np.empty(n), np.empty(n), np.zeros(n + 1, np.int64)
+    at = 0
+    for job in range(arrived):
+        if state.finish[job] > state.clock[NOW]:  # of a job that waits it is infinite
+            old[at], submit[at], work[at] = job, jobs.submit[job], jobs.expected[job]
+            gpus[at], intensity[at] = jobs.gpus[job], jobs.intensity[job]
+            at += 1
+    time = state.clock[NOW]
+    for at in range(live, n):
+        job, gap = below(known), below(max(known - 1, 1)) + 1
+        time += pool.submit[gap] - pool.submit[gap - 1] if known > 1 else max(pool.expected[0], 1e-9)
+        submit[at], work[at], gpus[at], intensity[at] = time, pool.expected[job], pool.gpus[job], pool.intensity[job]
+    for at in range(n):
+        first[at + 1] = first[at] + gpus[at]
+    ours = Jobs(submit, work, work, gpus, intensity, first)
+    count, queue, running = np.zeros(3, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    start, finish, urgency, cost = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n)
+    held, holder = np.zeros(first[n], np.int64), np.full(len(state.holder), -1, np.int64)
+    count[ARRIVED] = live
+    for at in range(live):
+        job = old[at]
+        if state.start[job] == np.inf:
+            queue[count[WAITING]] = at
+            count[WAITING] += 1
+            continue
+        start[at], cost[at] = state.start[job], state.cost[job]
+        finish[at] = state.clock[NOW] + remaining(jobs, state, job)
+        urgency[at] = -finish[at]
+        for row in range(gpus[at]):
+            gpu = state.held[jobs.first[job] + row]
+            held[first[at] + row], holder[gpu] = gpu, at
+        count[RUNNING] = push(running, count[RUNNING], at, urgency, first)
+    clock = state.clock.copy()
+    then = State(clock, count, queue, running, state.free.copy(), holder, held, start, finish, urgency, cost)
+    return ours, then
+
+
+@inner
+def _twin(x: State) -> State:
+    return State(
+        x.clock.copy(), x.count.copy(), x.queue.copy(), x.running.copy(), x.free.copy(), x.holder.copy(),
+        x.held.copy(), x.start.copy(), x.finish.copy(), x.urgency.copy(), x.cost.copy(),
+    )  # fmt: skip
+
+
+@kernel
+def weigh(
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, scratch: Scratch, other: Scratch, graph: Graph,
+    net: Network, rule: Floats, tried: Ints, ahead: int, depth: int, seed: int, value: Floats2,
+) -> None:  # fmt: skip
+    """Write what the JCTs sum up to with each candidate tried, in each of some futures.
+
+    Args:
+        pool: jobs like those to come.
+        scratch: of the decision, whose candidates are written.
+        other, graph: room for decisions in futures.
+        net: decides in futures `depth` times, then the rule goes on.
+        rule: see `gangplan.learned.online.features.write_rows`.
+        tried: candidates, int64 (c,).
+        ahead: jobs that arrive in a future.
+        seed: of the futures.
+        value: is written, seconds, float64 (c, futures).
+    """
+    on, now, s, room = by_reference(cluster), by_reference(state), by_reference(scratch), by_reference(other)
+    g, weights, of, known = by_reference(graph), by_reference(net), by_reference(jobs), len(pool.submit)
+    runs, take = np.zeros(RUNS_SEEN, np.int64), np.zeros_like(state.free)
+    sow(seed)
+    for future in range(value.shape[1]):
+        ours, root = imagine(of, now, by_reference(pool), known, ahead)
+        then, order = _twin(root), listed(ours, s.ideal, rule)
+        table, origin, play, plan = by_reference(ours), by_reference(root), by_reference(then), by_reference(order)
+        for c in range(len(tried)):
+            i = tried[c]
+            restore(play, origin)
+            if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
+                while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play):
+                    pass
+            else:
+                begin_job(table, on, play, s.place[i], s.take[i])
+            go_on, decisions = depth > 0, 0
+            while go_on and decisions < depth:
+                see(table, on, play, room)
+                k = write_graph(table, on, play, room, rule, runs, g)
+                if k == 0:
+                    go_on = pass_time(table, on, play)
+                    continue
+                rate_candidates(g, weights, room, k, True)
+                go_on = take_candidate(table, on, play, room, int(np.argmax(room.score[:k])))
+                decisions += 1
+            sort_in(play, order.key, 0)
+            decode(table, on, play, plan, take, np.inf)
+            value[c, future] = total_jct(table, then.finish)
+
+
+@kernel
+def finish_by_rule(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, rule: Floats) -> None:
+    """Run from a state to the end by the rule."""
+    of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
+    order, take = listed(of, ideal, rule), np.zeros_like(state.free)
+    sort_in(now, order.key, 0)
+    decode(of, on, now, by_reference(order), take, np.inf)
