@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 
 from ..graph.compiled import Graph, Network, score
@@ -19,12 +20,14 @@ from .features import BY_RULE
 from .graph import graph_room
 from .recipe import GnnSettings
 from .rollouts import weigh
-from .workloads import Episode, episode
+from .workloads import Draw, Episode, episode
 
 KEPT, STUDENTS = 0.5, 0.25
 """Shares: of the decisions, those that are labelled; of these, those in which the student's candidate is taken."""
 RULE = np.array([0.777, 0.639, 0.091])
 """The rule that is corrected, see `gangplan.solvers.placement.online.patient.Patient`."""
+JOBS = 150
+"""Jobs of an episode."""
 EPISODES = 100_000
 """Episodes of a seed at most."""
 STRAY = 0.7
@@ -99,13 +102,17 @@ def label_episode(
             start(jobs, cluster, state, int(s.place[best]), s.take[best].copy())
 
 
-def _some(numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:
-    return [x for n in numbers for x in label_episode(episode(n), settings, net, n, depth, futures)]
+def _some(
+    draw: Draw, numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int
+) -> list[Label]:
+    episodes = ((n, draw(n, JOBS, TRAINING)) for n in numbers)
+    return [x for n, given in episodes for x in label_episode(given, settings, net, n, depth, futures)]
 
 
 def make_labels(
-    settings: GnnSettings, net: Network, seed: int, count: int, *, depth: int = 0, futures: int = 0, first: int = 0
-) -> list[Label]:
+    settings: GnnSettings, net: Network, seed: int, count: int, *,
+    depth: int = 0, futures: int = 0, first: int = 0, draw: Draw = episode,
+) -> list[Label]:  # fmt: skip
     """Return so many labels, made in processes by joblib, whose backend the caller may choose.
 
     Args:
@@ -113,13 +120,14 @@ def make_labels(
         seed: of the training.
         count: of decisions.
         first: number of the first episode.
+        draw: what is played.
     """
     from joblib import Parallel, delayed
 
     labels, number = list[Label](), EPISODES * seed + first
     while len(labels) < count:
         parts: Any = Parallel(n_jobs=-1)(
-            delayed(_some)(range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
+            delayed(_some)(draw, range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
         )
         labels += [x for part in parts for x in part]
         number += 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -32,8 +33,18 @@ class Episode(NamedTuple):
     pool: Jobs
 
 
-def episode(number: int, jobs: int = 150, first: int = TRAINING) -> Episode:
-    """Return the episode of a number; of numbers from 0 on, all others are not like one another."""
+Draw = Callable[[int, int, int], Episode]
+"""From a number, of jobs how many, and the first seed, to an episode."""
+
+
+def episode(number: int, jobs: int, first: int = TRAINING) -> Episode:
+    """Return the episode of a number.
+
+    Args:
+        number: each draws kind, cluster and load anew.
+        jobs: how many.
+        first: `TRAINING`, `VALIDATION` or another seed to begin with.
+    """
     kind, seed = KINDS[number % len(KINDS)], first + 2 * number
     rng = np.random.default_rng(seed)
     shape = SHAPES[int(rng.choice(len(SHAPES), p=SHARES))]
