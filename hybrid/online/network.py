@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.graph.compiled import score
+from gangplan.learned.graph.compiled import find_strange, score
 from gangplan.learned.online.candidates import WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import graph_room
+from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import Guard, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
@@ -42,6 +42,10 @@ LEADERS = (TIER, "patient", "heuristic", "heuristic")
 """Who decides, by the guard's leader: the network, then its rules."""
 ROUNDS = 3
 """Times that the network is asked at each decision: again where a job that it chose is refused."""
+
+
+class StrangeError(Exception):
+    """A decision is unlike those that the network was trained on; says by which feature."""
 
 
 class Row(NamedTuple):
@@ -129,6 +133,13 @@ class NetworkTier:
         self.guard.advance(SLICE)
         return LEADERS[self.guard.leader + 1]
 
+    def try_to_propose(self, state: ClusterState, refused: set[str]) -> list[Proposal] | str:
+        """Return what `propose` does, or the feature that is unlike all in training."""
+        try:
+            return self.propose(state, refused)
+        except StrangeError as error:
+            return str(error)
+
     def propose(self, state: ClusterState, refused: set[str]) -> list[Proposal]:
         """Return who starts, in order, with GPUs.
 
@@ -138,6 +149,7 @@ class NetworkTier:
 
         Raises:
             ValueError: if a score is not finite.
+            StrangeError: if a feature is unlike all in training.
         """
         rows = [
             Row(request, degree)
@@ -155,6 +167,8 @@ class NetworkTier:
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}
         while (k := self._observe(world, jobs)) > 0:
+            if (odd := find_strange(self._graph, self.policy.net)) >= 0:
+                raise StrangeError(SCHEMA.feature(odd))
             rated = self._graph.x[:k, BY_RULE] + score(self._graph, self.policy.net)[:, 0]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
@@ -219,8 +233,11 @@ def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts
     refused = set[str]()
     for _ in range(ROUNDS):
         left = stop - time.perf_counter()
-        chosen = watchdog.call(TIER, left, lambda: network.propose(state, refused))
+        chosen = watchdog.call(TIER, left, lambda: network.try_to_propose(state, refused)) if left > 0 else None
         if chosen is None:
+            return False
+        if isinstance(chosen, str):
+            watchdog.note(f"{TIER}: {chosen} is unlike what it was trained on")
             return False
         before = len(refused)
         for name, degree, nodes in chosen:

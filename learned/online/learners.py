@@ -20,7 +20,7 @@ from .candidates import Scratch, scratch_of
 from .episodes import play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .labels import EPISODES, RULE, Label, make_labels
+from .labels import RULE, Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
 from .rollouts import finish_by_rule
@@ -131,6 +131,8 @@ class Training(Trainer[GnnSettings]):
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings
+
+        network.note_ranges(lessons.packed.ranges())
 
         def draw(rng: np.random.Generator) -> Tensor:
             return lessons.loss(network, rng.integers(0, lessons.count, of.minibatch), of)
