@@ -18,7 +18,7 @@ from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.learned.policy.weights import find
 from gangplan.systems.topdrl.ground import Topdrl
-from gangplan.systems.topdrl.policies import make_policy
+from gangplan.systems.topdrl.policies import make_policy, weights_of
 from gangplan.systems.topdrl.suites import SUITES, Suite, fit, suite
 
 from .found import Found, number, percent, table
@@ -44,6 +44,17 @@ RULES = tuple(
 )
 """Classic rules, the best of which is chosen in hindsight."""
 POLICIES = (*RULES, "linear", "patient", USUAL, PATIENT, NETWORK, FREE, ORACLE)
+OURS, PARTS = (
+    "gnn-unguarded",
+    {
+        "gnn-imitated-unguarded": "imitation only, no reinforcement",
+        "gnn-alone-unguarded": "no messages: candidates alone",
+        "gnn-linear-unguarded": "linear in the candidate's features",
+        "gnn-random-unguarded": "random weights",
+        "patient": "no network: the rule",
+    },
+)
+"""The network alone, and what it is without one of its parts: weights in the folder that the command line names."""
 SYNTHETIC = ("small", "expensive", "mixed", "loaded", "uncertain", "rush")
 
 
@@ -105,6 +116,10 @@ def tasks(options: Options) -> Iterator[Task]:
             for policy in options.policies or POLICIES:
                 if small or policy != ORACLE:
                     yield Task(case, policy, seed, weights if "gnn" in policy else "")
+            for policy in (OURS, *PARTS) if case in SYNTHETIC and not options.policies else ():
+                path = weights_of(policy, None, options.weights)
+                if path is not None:
+                    yield Task(case, policy, seed, digest(path))
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
@@ -114,7 +129,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     drawn = near.draw(task.seed)
     if task.policy in SCHEDULERS:
         return near.play(near.policy(task.policy)(drawn, task.seed), drawn)
-    return near.play(near.always(make_policy(task.policy, suite=made))(drawn, task.seed), drawn)
+    policy = make_policy(task.policy, suite=made, folder=options.weights)
+    return near.play(near.always(policy)(drawn, task.seed), drawn)
 
 
 def summary(found: Found) -> str:
@@ -134,6 +150,16 @@ def summary(found: Found) -> str:
     return table(head, lines) if lines else NOT_RUN
 
 
-TABLES: Tables = {"online": summary}
+def parts(found: Found) -> str:
+    """Return how much worse the network is without each of its parts, over the synthetic suites."""
+    lines = []
+    for name, about in PARTS.items():
+        cells = [found.apart(case, name, OURS) if case in found.cases else None for case in SYNTHETIC]
+        if any(cells):
+            lines.append((about, *(percent(x) if x else "" for x in cells)))
+    return table(("mean JCT less the network's", *SYNTHETIC), lines) if lines else NOT_RUN
+
+
+TABLES: Tables = {"online": summary, "parts": parts}
 STUDY = Study("online", tuple(Topdrl.figures), tasks, measure, {"graph-policy.md": TABLES})
 """See `Topdrl.figures`."""

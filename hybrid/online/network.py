@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import ODD, SMALL, WAIT, scratch_of
@@ -127,6 +128,34 @@ class NetworkTier:
     def forgotten(self, name: str) -> None:
         """Note that a job will not end."""
         self._at.pop(name, None)
+
+    def save(self) -> dict[str, Any]:
+        """Return what is known of the jobs that came, for JSON."""
+        n = int(self._ends.count[ARRIVED])
+        columns = [column[:n].tolist() for column in self._jobs[:5]]
+        ends = [None if end == np.inf else end for end in self._ends.finish[:n].tolist()]
+        guard = {"leader": self.guard.leader, "due": self.guard.due}
+        return {"arrived": self.arrived, "open": dict(self._at), "jobs": columns, "ends": ends, **guard}
+
+    def load(self, document: Any) -> None:
+        """Take over what `save` returned; a comparison that the guard had begun is made when the next one is due.
+
+        Raises:
+            InstanceError: if it is something else.
+        """
+        try:
+            columns, ends = document["jobs"], document["ends"]
+            n = len(ends)
+            for column, values in zip(self._jobs[:5], columns, strict=True):
+                column[:n] = values
+            self._ends.finish[:n] = [np.inf if end is None else float(end) for end in ends]
+            self._ends.count[ARRIVED] = n
+            self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
+            self.arrived, self.guard.due = int(document["arrived"]), int(document["due"])
+            self.guard.leader = range(-1, len(LEADERS) - 1)[int(document["leader"]) + 1]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            words = f"is not what snapshot returned: {type(error).__name__}: {error}"
+            raise InstanceError("snapshot.network", words) from None
 
     def leader(self) -> str:
         """Let the guard play on, and return the tier that decides."""

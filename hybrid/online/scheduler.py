@@ -378,7 +378,8 @@ class Scheduler:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""
-        return save(self._state, self._watchdog.faults, self._count)
+        document = save(self._state, self._watchdog.faults, self._count)
+        return document if self._network is None else document | {"network": self._network.save()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
@@ -394,6 +395,8 @@ class Scheduler:
         """Return a scheduler of the same cluster and arguments with another policy and state."""
         fresh = Scheduler(self._state.fleet, policy, **self._arguments)
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
+        if fresh._network is not None:
+            fresh._network.load(snapshot.get("network"))
         for job in fresh._state.running.values():
             fresh._expect(job.request)
         for request in fresh._state.waiting.values():

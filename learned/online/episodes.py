@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import tanh
+
 import numpy as np
 
 from gangplan.learned.graph.compiled import Graph, Network, scores, strange
@@ -9,9 +11,14 @@ from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from .candidates import ODD, WAIT, Scratch
+from .candidates import AT_ONCE, ODD, WAIT, Scratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
+
+BOUND = np.float32(2.0)
+"""The most by which the network changes a score of the rule: of jobs whose keys are exp(4) apart the rule chooses."""
+NEVER = -1e6
+"""The score of what is not to be done."""
 
 
 @inner
@@ -32,7 +39,9 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
     if learned and s.most[ODD] < 0:
         correction = scores(g, net)
         for i in range(k):
-            s.score[i] += correction[i, 0]
+            s.score[i] += BOUND * np.float32(tanh(correction[i, 0] / BOUND))
+    if s.most[AT_ONCE] and s.place[0] == WAIT:
+        s.score[0] = NEVER
 
 
 @kernel

@@ -12,6 +12,7 @@ from gangplan.simulator.gangs.step import communication
 from gangplan.solvers.compiled.kernel import Floats, Ints, Singles, Singles2, lean
 
 from .candidates import (
+    AT_ONCE,
     DEARNESS,
     DEVIATION,
     GPUS,
@@ -114,8 +115,11 @@ def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Flo
 
 @lean
 def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: Singles2) -> None:
-    """Write scores of which the best is what the rule does: 0 for that one."""
-    least = np.inf
+    """Write scores of which the best is what the rule does: 0 for that one.
+
+    If that one is done before anything else ends, it takes nothing from those who wait: to wait makes no sense then.
+    """
+    least, s.most[AT_ONCE] = np.inf, 0
     for i in range(k):
         if _first(s, i) and not _hopes(jobs, state, s, rule, i):
             least = min(least, key_of(jobs, state.queue[s.place[i]], s.ideal, rule))
@@ -128,6 +132,10 @@ def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: S
             rows[i, BY_RULE] = -LATE - over
         else:
             rows[i, BY_RULE] = -over - (0.0 if _first(s, i) else 0.5)
+            job = state.queue[s.place[i]]
+            soon_done = jobs.expected[job] * (1 + jobs.intensity[job] * s.cost[i]) <= s.ends[0]
+            if rows[i, BY_RULE] == 0 and soon_done:
+                s.most[AT_ONCE] = 1
 
 
 @lean

@@ -15,7 +15,7 @@ from gangplan.simulator.gangs.step import advance, start
 
 from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, scratch_of
-from .episodes import observe
+from .episodes import NEVER, observe
 from .graph import graph_room
 from .recipe import GnnSettings
 from .rollouts import weigh
@@ -94,7 +94,7 @@ def label_episode(
             fewer = min(1.0, CROWD / live)
             most = max(int(fewer * settings.tries), FEWEST)
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
-            tried = np.unique(np.append(tried, best))
+            tried = np.unique(np.append(tried[rated[tried] > NEVER], best))
             value = np.zeros((len(tried), max(int(fewer * (futures or settings.futures)), FEWEST)))
             ahead = min(max(settings.ahead, live // 2), FARTHEST)
             weigh(

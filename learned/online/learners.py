@@ -17,7 +17,7 @@ from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, soft_cross_entropy
 from ..training.trainer import Trainer
 from .candidates import Scratch, scratch_of
-from .episodes import play
+from .episodes import BOUND, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .labels import RULE, Label, make_labels
@@ -58,7 +58,8 @@ class Lessons:
         rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
         index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
         regret = torch.from_numpy(np.concatenate([self._regret[d] for d in chosen]))
-        scores = (network(batch)[:, 0] + batch[SCHEMA.scored].x[:, BY_RULE])[rows]
+        correction = float(BOUND) * torch.tanh(network(batch)[:, 0] / float(BOUND))
+        scores = (correction + batch[SCHEMA.scored].x[:, BY_RULE])[rows]
         likely = soft_cross_entropy(scores, index, regret, len(chosen), temperature=settings.temperature)
         expected = expected_regret(scores, index, regret, len(chosen), cap=CAP)
         return expected + settings.cross_entropy * likely

@@ -18,7 +18,7 @@ from ..policy.network import pick
 from ..policy.settings import build
 from ..policy.weights import Card, load_arrays, match, save
 from .candidates import scratch_of
-from .episodes import observe, play
+from .episodes import BOUND, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING, NETWORK, RULES, Guard, known
@@ -84,7 +84,8 @@ class GnnPolicy:
     def score(self, observation: Observation) -> FloatArray:
         """Return a score of each candidate, float64 (A,)."""
         rule = observation.graph.x[: len(observation.place), BY_RULE]
-        return np.asarray(rule + score(observation.graph, self.net)[:, 0], dtype=np.float64)
+        correction = BOUND * np.tanh(score(observation.graph, self.net)[:, 0] / BOUND)
+        return np.asarray(rule + correction, dtype=np.float64)
 
     def choose(self, observation: Observation, seed: int | None = None) -> int:
         """Return the place of the candidate with the best score, or of one drawn from the softmax of the scores."""
