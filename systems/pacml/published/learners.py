@@ -169,18 +169,22 @@ class Training(Trainer[PublishedSettings]):
         own.last.bias.data.copy_(torch.from_numpy(drawn[int(np.argmin(rates))]))
 
     def validate(self, network: Policies) -> dict[str, float]:
-        """Return blocking rates, published way of counting, by the best action; the last is the ``score`` too."""
-        names = list(DISTRIBUTIONS)
-        done = names[: names.index(network.distribution)]
-        found = {x: self._rate(network, x) for x in done}  # those that are trained already stay as they are
-        found[network.distribution] = self._rate_of(network, network.distribution)
-        return {"score": found[network.distribution], **found}
+        """Return blocking rates, published way of counting: by drawn actions, as PPO learns, as ``score``; by the best."""
+        names, now = list(DISTRIBUTIONS), network.distribution
+        before = {x: self._rate(network, x) for x in names[: names.index(now)]}  # those stay as they are
+        drawn = self._rate_of(network, now, rng=np.random.default_rng(self.seed))
+        return {"score": drawn, **before, now: self._rate_of(network, now)}
 
-    def _rate_of(self, network: Policies, distribution: str, first: int = VALIDATION, count: int = 0) -> float:
+    def _rate_of(
+        self, network: Policies, distribution: str, first: int = VALIDATION, count: int = 0,
+        rng: np.random.Generator | None = None,
+    ) -> float:  # fmt: skip
         episodes = Arriving(self.scenario, distribution, first, count or self.settings.validation_seeds)
         with torch.no_grad():
             for _ in range(JOBS):
                 seen = episodes.look()
                 scores = network.of[distribution](torch.from_numpy(seen.rows)).numpy()
+                if rng is not None:
+                    scores = scores + rng.gumbel(size=scores.shape)
                 episodes.take(np.where(seen.mask, scores, -np.inf).argmax(axis=1))
         return 1 - float(episodes.timely.mean()) / JOBS

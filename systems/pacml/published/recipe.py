@@ -26,8 +26,8 @@ class PublishedSettings(PpoSettings):
         units: in which it is trained and judged.
         rounds: of messages along the edges of the op graph.
         node, graph, width: numbers of an op, of what is known of job and cluster, and of the hidden layer.
-        starts, spread: networks of which the best begins, and how far apart their first scores are by chance. Where all
-            degrees are about as likely at first, that which wins is not the best constant: on B 8, and not 16.
+        starts, spread: networks of which the best begins, by its best action, and how far apart their first scores are by
+            chance. Without, what wins on B is 8, and not the better 16.
         pay: what a reward of 1 counts, so that values are about 1.
         validate_every: updates from one validation to the next.
         validation_seeds: cases of each distribution.
@@ -40,7 +40,7 @@ class PublishedSettings(PpoSettings):
     graph: int = limited(8, least=1)
     width: int = limited(256, least=1)
     starts: int = limited(24, least=1)
-    spread: float = limited(3.0, least=0)
+    spread: float = limited(1.0, least=0)
     pay: float = limited(0.01, above=0)
     validate_every: int = limited(20, least=1)
     validation_seeds: int = limited(16, least=1)
