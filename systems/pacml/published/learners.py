@@ -169,7 +169,7 @@ class Training(Trainer[PublishedSettings]):
         own.last.bias.data.copy_(torch.from_numpy(drawn[int(np.argmin(rates))]))
 
     def validate(self, network: Policies) -> dict[str, float]:
-        """Return blocking rates, published way of counting: by drawn actions, as PPO learns, as ``score``; by the best."""
+        """Return published blocking rates: ``score`` by drawn actions, as PPO learns, the others by the best."""
         names, now = list(DISTRIBUTIONS), network.distribution
         before = {x: self._rate(network, x) for x in names[: names.index(now)]}  # those stay as they are
         drawn = self._rate_of(network, now, rng=np.random.default_rng(self.seed))

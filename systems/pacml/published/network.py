@@ -1,4 +1,4 @@
-"""The network: messages along the op graph, averaged; what is known of job and cluster; a hidden layer; a score a degree.
+"""The network: averaged messages along the op graph, what is known of job and cluster, a hidden layer, scores.
 
 Sizes are the published ones by default. Where the paper has one body and two heads, the values have a network of their
 own, of the same form.

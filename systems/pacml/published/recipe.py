@@ -26,8 +26,8 @@ class PublishedSettings(PpoSettings):
         units: in which it is trained and judged.
         rounds: of messages along the edges of the op graph.
         node, graph, width: numbers of an op, of what is known of job and cluster, and of the hidden layer.
-        starts, spread: networks of which the best begins, by its best action, and how far apart their first scores are by
-            chance. Without, what wins on B is 8, and not the better 16.
+        starts, spread: networks of which that begins whose best actions block least, and how far apart their first
+            scores are by chance. Otherwise 8 wins on B, and not the better 16.
         pay: what a reward of 1 counts, so that values are about 1.
         validate_every: updates from one validation to the next.
         validation_seeds: cases of each distribution.
