@@ -20,7 +20,7 @@ from .observe import ACTIONS, EDGE, FEATURES, NODE, OpRows
 from .recipe import PublishedSettings
 
 
-class MeanPool(MessagePassing):  # type: ignore[misc]  # PyG has no types
+class MeanPool(MessagePassing):
     """Average what an op and those before it say: relu(W mean [relu(A z_u), relu(B e_uv)]), its own e being 0.
 
     Args:
