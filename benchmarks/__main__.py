@@ -14,6 +14,7 @@ STUDIES = {
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
     "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
+    "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
     "online": "the graph policy in Scheduler, all rivals, its ablations: docs/graph-policy.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",

@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import Any
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, arrivals
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import Checker
 from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
-from gangplan.systems.pacml.simulate import Decides, simulate
+from gangplan.systems.pacml.simulate import Decides, Outcome, simulate
 from gangplan.systems.pacml.step import Units
 
 from .pacml_ablations import SHIPPED, train, weights_of
@@ -72,20 +72,39 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
         RuntimeError: if the check finds a fault.
     """
     cell, distribution = Cell.read(task.case)
-    folder, name = _profiles(options), task.policy
-    types = _types(folder, cell.models, cell.cluster, cell.units)
-    case = arrivals(types, distribution, task.seed, n=cell.jobs, load=cell.multiple)
+    name, case = task.policy, drawn(task, options)
+    types = case.types
     # a teacher is fitted, and code compiled, before the clock starts
     policy = None if name in (BOUND, PLAN) else _policy(task, cell, distribution, types, options)
     begin = perf_counter()
     if name == BOUND:
         rates = tuple(clairvoyant(case, time_limit=0, width=1, by_horizon=x).lp for x in (False, True))
         return _figures(rates, perf_counter() - begin)
-    outcome = simulate(case, policy or search(case, width=WIDTH, by_horizon=True))
+    planned = policy or search(case, width=WIDTH, by_horizon=True)
+    made = perf_counter() - begin
+    outcome, seconds = play(task, case, planned)
+    return _figures((outcome.blocked, outcome.blocked_or_running), made + seconds)
+
+
+def drawn(task: Task, options: Options) -> Case:
+    """Return the jobs that arrive."""
+    cell, distribution = Cell.read(task.case)
+    types = _types(_profiles(options), cell.models, cell.cluster, cell.units)
+    return arrivals(types, distribution, task.seed, n=cell.jobs, load=cell.multiple)
+
+
+def play(task: Task, case: Case, policy: Decides) -> tuple[Outcome, float]:
+    """Return what a policy does, checked, and the seconds of the simulation.
+
+    Raises:
+        RuntimeError: if the check finds a fault.
+    """
+    begin = perf_counter()
+    outcome = simulate(case, policy)
     seconds = perf_counter() - begin
     if faults := Checker().check(outcome):
         raise RuntimeError(f"{task}: {'; '.join(faults)}")
-    return _figures((outcome.blocked, outcome.blocked_or_running), seconds)
+    return outcome, seconds
 
 
 def _figures(rates: tuple[float, ...], seconds: float) -> Mapping[str, float]:

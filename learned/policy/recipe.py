@@ -26,6 +26,7 @@ from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.systems.pacml.learned.recipe",
+    "pacml-published": "gangplan.systems.pacml.published.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
     "gnn": "gangplan.learned.online.recipe",
     "harmony": "gangplan.systems.harmony.recipe",

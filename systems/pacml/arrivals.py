@@ -89,6 +89,7 @@ class Case:
         model: int32 (n,), index into `types`.
         fraction: float64 (n,), beta: the most that a job may take, of its sequential completion time.
         horizon: when counting ends; a published figure counts jobs still running then as blocked.
+        distribution: the published one that fractions are of, empty of others; PAC-ML has a policy for each.
     """
 
     types: tuple[JobType, ...]
@@ -96,6 +97,7 @@ class Case:
     model: IntArray
     fraction: FloatArray
     horizon: float
+    distribution: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", tuple(self.types))
@@ -161,9 +163,10 @@ def arrivals(
     require_number(n, "n", positive=True, whole=True)
     require_number(load, "load", positive=True)
     require_number(seed, "seed", whole=True)
+    name = ""
     if isinstance(fractions, str):
         require_choice(fractions, "distribution", DISTRIBUTIONS)
-        fractions = DISTRIBUTIONS[fractions]
+        name, fractions = fractions, DISTRIBUTIONS[fractions]
     rng = np.random.default_rng(seed)
     model = rng.permutation(np.arange(n) % len(types))
     beta = fractions.sample(n, rng)
@@ -171,7 +174,7 @@ def arrivals(
     submit: FloatArray = np.arange(n, dtype=np.float64) * gap
     if poisson:
         submit = np.concatenate([[0.0], np.cumsum(rng.exponential(gap, n - 1))])
-    return Case(types, submit, model, beta, float(submit[-1]) + gap)
+    return Case(types, submit, model, beta, float(submit[-1]) + gap, name)
 
 
 def interval(types: Sequence[JobType], load: float = 1.0) -> float:

@@ -84,7 +84,7 @@ CLAIMS = (
         ("market-packed", "market", "market-ask-2", "agents-alone", "agents-lif"), ("harmony",),
     ),
 )  # fmt: skip
-SYSTEMS = {"topdrl", "topdrl-large", "harmony", "harmony-ps", "harmony-shared", "marl"}
+SYSTEMS = {"pacml-published", "topdrl", "topdrl-large", "harmony", "harmony-ps", "harmony-shared", "marl"}
 """Others' published policies, which ship to be compared with."""
 
 

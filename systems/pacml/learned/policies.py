@@ -7,9 +7,10 @@ from functools import partial
 from importlib.util import find_spec
 
 from gangplan.instances.errors import InstanceError, extra
-from gangplan.learned.policy.weights import find, shipped
+from gangplan.learned.policy.weights import find, read_card, shipped
 
 from ..baselines import make_policy as make_rule
+from ..published.recipe import NAME as PUBLISHED
 from ..simulate import Decides
 from .hindsight import Futures, PastPlans
 from .policy import RampPolicy
@@ -47,4 +48,8 @@ def make_policy(name: str, units: str = "physical") -> Maker:
     if find_spec("torch") is None:
         raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
     path, planned = find(stem), name.endswith(f"+{PLANS}")
+    if read_card(path).policy == PUBLISHED and not planned:
+        from ..published.policy import PublishedPolicy
+
+        return lambda seed: PublishedPolicy.load(path)
     return lambda seed: RampPolicy.load(path, futures=Futures(seed) if planned else None)

@@ -1,4 +1,4 @@
-"""Small scenarios of PAC-ML's policy, made by our own generators."""
+"""Small scenarios of PAC-ML's policies, made by our own generators."""
 
 from __future__ import annotations
 

@@ -1,0 +1,73 @@
+"""How PAC-ML's published policy may be configured, is trained, loaded and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gangplan.instances.lazy import Later
+from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.policy.settings import PpoSettings, limited
+from gangplan.learned.training.trainer import Step, staged
+from gangplan.simulator.ground import Maker
+
+from ..ground import Pacml
+from ..step import Units
+
+NAME = "pacml-published"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSettings(PpoSettings):
+    """Hyper-parameters of the published policy and its training; of PPO, see `PpoSettings`, for each distribution.
+
+    Attributes:
+        profiles: folder of the published models' PipeDream profiles.
+        units: in which it is trained and judged.
+        rounds: of messages along the edges of the op graph.
+        node, graph, width: numbers of an op, of what is known of job and cluster, and of the hidden layer.
+        starts, spread: networks of which that begins whose best actions block least, and how far apart their first
+            scores are by chance. Otherwise 8 wins on B, and not the better 16.
+        pay: what a reward of 1 counts, so that values are about 1.
+        validate_every: updates from one validation to the next.
+        validation_seeds: cases of each distribution.
+    """
+
+    profiles: str = "../shared/data/pipedream"
+    units: Units = "as-published"
+    rounds: int = limited(2, least=1)
+    node: int = limited(16, least=1)
+    graph: int = limited(8, least=1)
+    width: int = limited(256, least=1)
+    starts: int = limited(24, least=1)
+    spread: float = limited(1.0, least=0)
+    pay: float = limited(0.01, above=0)
+    validate_every: int = limited(20, least=1)
+    validation_seeds: int = limited(16, least=1)
+
+
+def judge(
+    policy: Any, *, profiles: str = "../shared/data/pipedream", models: str = "", units: str = "", load: float = 1.0
+) -> tuple[list[Pacml], Maker, tuple[str, ...]]:
+    """Compare a policy with published rules on each distribution.
+
+    Args:
+        units: by default those that it was trained in.
+        load: see `gangplan.systems.pacml.arrivals`.
+    """
+    grounds = [Pacml(profiles, x, units or policy.settings.units, models, load=load) for x in "ABCD"]
+    return grounds, lambda drawn, seed: policy, ("para-max", "constant-2", "constant-4", "constant-16")
+
+
+RECIPE = Recipe(
+    name=NAME,
+    about="how far to split a job that arrives on a RAMP cluster, as PAC-ML was published",
+    config=PublishedSettings,
+    stages=staged(
+        f"{__package__}.learners:Training",
+        lambda of: [Step(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
+    ),
+    load=Later(f"{__package__}.policy:PublishedPolicy.load"),
+    judge=judge,
+    data="PAC-ML's five PipeDream profiles; distributions A to D, a network each",
+)
