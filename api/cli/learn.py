@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -40,9 +40,17 @@ def train(
     minutes: Annotated[
         float | None, typer.Option(help="of wall-clock time at most, those before --resume included", **options.X)
     ] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="of gnn: jobs of your own to learn from, as for `simulate`", metavar="FILE")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", metavar="RxNxM|FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a policy from a configuration to weights with a model card.
+
+    With --trace and --cluster it ends with a verdict: whether to use the weights there, and what they save.
 
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
@@ -51,9 +59,12 @@ def train(
 
     if minutes is not None and not minutes >= 0:
         raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
+    if (trace is None) != (cluster is None):
+        raise InstanceError("cluster" if cluster is None else "trace", "is missing: --trace and --cluster go together")
+    own = {} if trace is None else {"trace": trace, "cluster": cluster, "start": "gnn"}
     _check_needs()
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
-        done = train_policy(config, out, seed=seed, minutes=minutes, resume=resume, progress=bar)
+        done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
         [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
@@ -63,7 +74,11 @@ def train(
     if done.weights is not None and done.card is not None:
         blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
     weights = None if done.weights is None else str(done.weights)
-    emit_either(as_json, {"stages": stages, "weights": weights, "interrupted": done.interrupted}, *blocks)
+    said = {"stages": stages, "weights": weights, "interrupted": done.interrupted}
+    if done.verdict:
+        blocks += _verdict(done.verdict)
+        said["verdict"] = list(done.verdict)
+    emit_either(as_json, said, *blocks)
     if done.interrupted:
         raise typer.Exit(130)
 
@@ -135,6 +150,20 @@ def list_policies(as_json: options.AsJson = False) -> None:
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
     emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
+
+
+def _verdict(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return in words whether to use what was trained for one's own cluster."""
+    *rules, mine = rows
+    shown = [(x["rule"], f"{x['mean_jct']:.5g}", _share(x["gnn_less"], x["margin"])) for x in rules]
+    best = next(x for x in rules if x["rule"] == mine["best"])
+    by = f"its mean JCT is {_share(best['gnn_less'], best['margin'])} against {mine['best']}, the best rule"
+    words = f"{'use it' if mine['use'] else 'do not use it'}: {by}, on {mine['windows']} windows it has not seen"
+    return [table(("rule", "mean JCT, s", "gnn less"), shown, left=1), facts([("verdict", words)])]
+
+
+def _share(mean: float, margin: float | None) -> str:
+    return f"{mean:+.1%}" if margin is None else f"{mean:+.1%} ± {margin:.1%}"
 
 
 def _check_needs() -> None:

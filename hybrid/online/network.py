@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.graph.compiled import score
-from gangplan.learned.online.candidates import WAIT, scratch_of
+from gangplan.learned.graph.compiled import find_strange, score
+from gangplan.learned.online.candidates import SMALL, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import graph_room
+from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import Guard, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
@@ -37,11 +38,17 @@ SEEN = 128
 HISTORY = 1024
 """Arrivals that are remembered; half of them are forgotten when there are so many."""
 SLICE = 8
-"""Decisions that the guard plays in thought at each decision."""
+"""Decisions that the guard plays in thought at each decision: one on a cluster of `SLICE` times `SMALL` nodes."""
 LEADERS = (TIER, "patient", "heuristic", "heuristic")
 """Who decides, by the guard's leader: the network, then its rules."""
+ENOUGH = 0.6
+"""Share of its time after which the network begins no further choice: others are for the next decision."""
 ROUNDS = 3
 """Times that the network is asked at each decision: again where a job that it chose is refused."""
+
+
+class StrangeError(Exception):
+    """A decision is unlike those that the network was trained on; says by which feature."""
 
 
 class Row(NamedTuple):
@@ -69,7 +76,7 @@ class NetworkTier:
         self._graph = graph_room(self.cluster, self._scratch)
         self._at: dict[str, int] = {}  # of jobs whose end is not known
         self._jobs, self._ends = _history(self.cluster)
-        self.arrived = 0
+        self.arrived, self.more = 0, False
         self.guard = Guard(self.cluster, policy.net)
         self._warm()
 
@@ -126,18 +133,27 @@ class NetworkTier:
 
     def leader(self) -> str:
         """Let the guard play on, and return the tier that decides."""
-        self.guard.advance(SLICE)
+        self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
         return LEADERS[self.guard.leader + 1]
 
-    def propose(self, state: ClusterState, refused: set[str]) -> list[Proposal]:
+    def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
+        """Return what `propose` does, or the feature that is unlike all in training."""
+        try:
+            return self.propose(state, refused, stop)
+        except StrangeError as error:
+            return str(error)
+
+    def propose(self, state: ClusterState, refused: set[str], stop: float = np.inf) -> list[Proposal]:
         """Return who starts, in order, with GPUs.
 
         Args:
             state: of the cluster; it is not changed.
             refused: waiting jobs that are left out.
+            stop: of the machine's clock; `more` says whether it came before all were chosen.
 
         Raises:
             ValueError: if a score is not finite.
+            StrangeError: if a feature is unlike all in training.
         """
         rows = [
             Row(request, degree)
@@ -154,7 +170,10 @@ class NetworkTier:
         jobs, world, first = self._world(state, rows)
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}
+        self.more = False
         while (k := self._observe(world, jobs)) > 0:
+            if (odd := find_strange(self._graph, self.policy.net)) >= 0:
+                raise StrangeError(SCHEMA.feature(odd))
             rated = self._graph.x[:k, BY_RULE] + score(self._graph, self.policy.net)[:, 0]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
@@ -171,6 +190,9 @@ class NetworkTier:
             chosen.append((row.request.name, row.degree, nodes))
             start(jobs, self.cluster, world, at, take)
             _drop(world, rows, first, row.request)
+            if time.perf_counter() > stop:
+                self.more = True
+                break
         return chosen
 
     def _observe(self, world: State, jobs: Jobs) -> int:
@@ -219,8 +241,13 @@ def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts
     refused = set[str]()
     for _ in range(ROUNDS):
         left = stop - time.perf_counter()
-        chosen = watchdog.call(TIER, left, lambda: network.propose(state, refused))
+        until = stop - (1 - ENOUGH) * left
+        act = partial(network.try_to_propose, state, refused, until)
+        chosen = watchdog.call(TIER, left, act) if left > 0 else None
         if chosen is None:
+            return False
+        if isinstance(chosen, str):
+            watchdog.note(f"{TIER}: {chosen} is unlike what it was trained on")
             return False
         before = len(refused)
         for name, degree, nodes in chosen:
@@ -229,7 +256,8 @@ def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts
             where = (nodes, None)  # elsewhere, if something but GPUs is too few there
             if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
                 refused.add(name)
-        if len(refused) == before:
+        starts.more = starts.more or network.more
+        if len(refused) == before or starts.more:
             break
     return bool(starts.starts or state.running)
 

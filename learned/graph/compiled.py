@@ -52,6 +52,7 @@ class Network(NamedTuple):
         head, head_bias, last: float32 (w, w), (w,), (w, outputs).
         ends: see `Schema.ends`.
         scored: the kind that gets scores, int64 (1,).
+        low, high: between which features were in training, float32 (T, F).
     """
 
     enter: Singles3
@@ -64,6 +65,8 @@ class Network(NamedTuple):
     last: Singles2
     ends: Ints2
     scored: Ints
+    low: Singles2
+    high: Singles2
 
 
 def shapes(schema: Schema, width: int, rounds: int, messages: bool = True) -> dict[str, tuple[int, ...]]:
@@ -71,6 +74,7 @@ def shapes(schema: Schema, width: int, rounds: int, messages: bool = True) -> di
     of = {"head.weight": (width, width), "head.bias": (width,), "last.weight": (schema.outputs, width)}
     for kind, names in schema.kinds.items():
         of |= {f"enter.{kind}.weight": (width, len(names)), f"enter.{kind}.bias": (width,)}
+        of[f"range_{kind}"] = (2, len(names))
         for i in range(rounds):
             of |= {f"own.{i}.{kind}.weight": (width, width), f"own.{i}.{kind}.bias": (width,)}
     told = range(len(schema.relations) if messages else 0)
@@ -84,7 +88,10 @@ def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]], round
     own = np.zeros((rounds, len(kinds), width, width), np.float32)
     own_bias = np.zeros((rounds, len(kinds), width), np.float32)
     message = np.zeros((rounds, len(schema.relations), width, width), np.float32)
+    low = np.zeros((len(kinds), schema.width), np.float32)
+    high = low.copy()
     for k, kind in enumerate(kinds):
+        low[k, : len(schema.kinds[kind])], high[k, : len(schema.kinds[kind])] = tensors[f"range_{kind}"]
         enter[k, : len(schema.kinds[kind])] = tensors[f"enter.{kind}.weight"].T
         for i in range(rounds):
             own[i, k], own_bias[i, k] = tensors[f"own.{i}.{kind}.weight"].T, tensors[f"own.{i}.{kind}.bias"]
@@ -94,7 +101,9 @@ def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]], round
     bias = np.stack([tensors[f"enter.{kind}.bias"] for kind in kinds])
     head, last = (np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("head", "last"))
     scored = np.array([kinds.index(schema.scored)])
-    return Network(enter, bias, own, own_bias, message, head, tensors["head.bias"], last, schema.ends, scored)
+    return Network(
+        enter, bias, own, own_bias, message, head, tensors["head.bias"], last, schema.ends, scored, low, high
+    )
 
 
 def room(schema: Schema, nodes: int, edges: int) -> Graph:
@@ -104,6 +113,29 @@ def room(schema: Schema, nodes: int, edges: int) -> Graph:
         np.zeros(edges, np.int64), np.zeros(edges, np.int64), np.zeros(edges, np.float32),
         np.zeros(len(schema.relations) + 1, np.int64),
     )  # fmt: skip
+
+
+BESIDE, LEAST = 0.5, 0.25
+"""How far outside a range is still like what was trained on: so many times its width, and at least so much."""
+
+
+@inner
+def strange(graph: Graph, net: Network) -> int:
+    """Return kind * widest + feature of the first number that is unlike any in training, -1 if there is none."""
+    for kind in range(len(graph.kind) - 1):
+        for j in range(net.low.shape[1]):
+            low, high = net.low[kind, j], net.high[kind, j]
+            slack = BESIDE * (high - low) + LEAST
+            for i in range(graph.kind[kind], graph.kind[kind + 1]):
+                if not low - slack <= graph.x[i, j] <= high + slack:
+                    return int(kind * net.low.shape[1] + j)
+    return -1
+
+
+@kernel
+def find_strange(graph: Graph, net: Network) -> int:
+    """Do what `strange` does, for Python."""
+    return strange(by_reference(graph), by_reference(net))
 
 
 @inner

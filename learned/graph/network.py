@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,9 @@ from torch_geometric.nn import SimpleConv
 
 from .compiled import Network, network_of
 from .schema import Schema
+
+FAR = 1e9
+"""Features are within this before it is known what they are like."""
 
 
 class GraphNetwork(nn.Module):
@@ -39,7 +44,14 @@ class GraphNetwork(nn.Module):
         self.head = nn.Linear(width, width)
         self.last = nn.Linear(width, schema.outputs, bias=False)
         nn.init.zeros_(self.last.weight)
+        for kind, names in schema.kinds.items():
+            self.register_buffer(f"range_{kind}", torch.stack([-torch.ones(len(names)), torch.ones(len(names))]) * FAR)
         self._heard = SimpleConv(aggr="add")
+
+    def note_ranges(self, ranges: Mapping[str, np.ndarray]) -> None:
+        """Note between which numbers the features of each kind are in training, float32 (2, features)."""
+        for kind, range_ in ranges.items():
+            getattr(self, f"range_{kind}").copy_(torch.from_numpy(range_))
 
     def forward(self, graph: HeteroData) -> Tensor:
         """Return the scores of the nodes of the kind that gets some, (nodes, outputs).

@@ -41,6 +41,10 @@ class Packed:
         """Return the first node of each graph of a kind, and how many there are, int64 (graphs + 1,)."""
         return self._first[kind]
 
+    def ranges(self) -> dict[str, NDArray[np.float32]]:
+        """Return the least and the largest of each feature, by kind, float32 (2, features)."""
+        return {kind: np.stack([x.min(axis=0), x.max(axis=0)]) for kind, x in self._x.items()}
+
     def batch(self, chosen: NDArray[np.int64]) -> HeteroData:
         """Return some of the graphs as one, in this order."""
         data, offset = HeteroData(), {}

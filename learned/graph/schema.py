@@ -45,3 +45,8 @@ class Schema:
         """The kinds that each relation goes from and to, by number, int64 (relations, 2)."""
         names = list(self.kinds)
         return np.array([(names.index(a), names.index(b)) for a, _, b in self.relations], np.int64).reshape(-1, 2)
+
+    def feature(self, number: int) -> str:
+        """Return the name of a feature by its number, see `gangplan.learned.graph.compiled.strange`."""
+        kind, at = list(self.kinds)[number // self.width], number % self.width
+        return f"{kind}.{self.kinds[kind][at]}"

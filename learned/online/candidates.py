@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.simulator.gangs.allocate import CLOSEST, NEAREST, choose
+from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import communication, least_cost
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
@@ -17,12 +17,12 @@ BLOCKED = 16
 """Waiting jobs that do not fit and are looked at: those with the least work."""
 SMALL, MEDIUM = 64, 512
 """Nodes up to which a cluster is small, or of medium size: of a larger one fewer candidates are looked at."""
-JOBS = (48, 24, 12)
+JOBS = (48, 24, 8)
 """Waiting jobs that are candidates, by the size of the cluster: those with the least work, one of each kind."""
 SOON = (8, 8, 3)
 """Ends of running jobs that are looked at, likewise."""
-PLACES = (4, 4, 2)
-"""Allocators that are asked, likewise; the closest GPUs always are a candidate."""
+PLACES = (4, 4, 1)
+"""Allocators that are asked, likewise: for the closest GPUs first."""
 
 MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE = range(10)
 """Of `Scratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the logarithm of the length;
@@ -111,8 +111,7 @@ def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> i
     for i in range(s.most[LISTED]):
         job, begin = state.queue[s.listed[i]], k
         for asked in range(s.most[ASKED]):  # ours first: of equal allocations it is the one that stays
-            rule = CLOSEST - asked if s.most[ASKED] > 2 or asked == 0 else NEAREST
-            choose(rule, jobs.gpus[job], cluster, state.free, s.take[k])
+            choose(CLOSEST - asked, jobs.gpus[job], cluster, state.free, s.take[k])
             if _is_new(begin, k, s):
                 s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(cluster, s.take[k])
                 k += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.learned.graph.compiled import Graph, Network, scores
+from gangplan.learned.graph.compiled import Graph, Network, scores, strange
 from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
@@ -25,10 +25,10 @@ def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: in
 
 @inner
 def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -> None:
-    """Write the scores of k candidates: the rule's, which the network corrects if it is asked."""
+    """Write the scores of k candidates: the rule's, which the network corrects if it is asked and has seen the like."""
     for i in range(k):
         s.score[i] = g.x[i, BY_RULE]
-    if learned:
+    if learned and strange(g, net) < 0:
         correction = scores(g, net)
         for i in range(k):
             s.score[i] += correction[i, 0]

@@ -31,6 +31,8 @@ LEAD = 0.02
 """Share of the mean JCT by which another has to be ahead."""
 LAST = 512
 """Jobs that are played."""
+LARGE = 512
+"""Nodes up to which these jobs fill a cluster, so that policies differ; the network decides on a larger one."""
 EVERYTHING = 1 << 60
 """More than there is of anything."""
 
@@ -54,34 +56,40 @@ class Guard:
         self._scratch = scratch_of(cluster)
         self._graph = graph_room(cluster, self._scratch)
         self._playing: tuple[Jobs, State] | None = None
+        self._means: list[float] = []
+        if len(cluster.rack) > LARGE:
+            self.due = EVERYTHING
 
     def watch(self, jobs: Jobs, arrived: int) -> None:
         """Begin to compare with these jobs, of which so many arrived in all; see `advance`."""
-        self._playing = jobs, begin(jobs, self._cluster)
+        self._playing, self._means = (jobs, begin(jobs, self._cluster)), []
         self.due = max(int(GROWTH * self.due), arrived + 1)
 
     def advance(self, decisions: int = EVERYTHING) -> None:
-        """Go on for so many decisions of the network; at the end it is known who leads."""
-        if self._playing is None:
-            return
-        jobs, state = self._playing
-        of = self._scratch, self._graph, self._net, RULES[0], True, EVERYTHING, decisions
-        if play(jobs, self._cluster, state, *of) == decisions:
-            return
-        self._playing = None
-        means = [self._mean(jobs, state)]
-        for rule in RULES:
-            state = begin(jobs, self._cluster)
-            finish_by_rule(jobs, self._cluster, state, self._scratch.ideal, rule)
-            means.append(self._mean(jobs, state))
+        """Go on for so many decisions of the network, or by one rule; at the end it is known who leads."""
+        while self._playing is not None:
+            jobs, state = self._playing
+            if not self._means:
+                of = self._scratch, self._graph, self._net, RULES[0], True, EVERYTHING, decisions
+                if play(jobs, self._cluster, state, *of) == decisions:
+                    return
+            else:
+                rule = RULES[len(self._means) - 1]
+                finish_by_rule(jobs, self._cluster, state, self._scratch.ideal, rule)
+            self._means.append(float((state.finish - jobs.submit).mean()))
+            self._playing = jobs, begin(jobs, self._cluster)
+            if len(self._means) > len(RULES):
+                self._lead()
+            if decisions < EVERYTHING:
+                return
+
+    def _lead(self) -> None:
+        """Let who has the least mean JCT lead from now on, if it is clearly ahead."""
+        self._playing, means = None, self._means
         best = int(np.argmin(means)) - 1
         if means[best + 1] < (1 - LEAD) * means[self.leader + 1]:
             self.leader = best
         self.leaders.append(self.leader)
-
-    @staticmethod
-    def _mean(jobs: Jobs, state: State) -> float:
-        return float((state.finish - jobs.submit).mean())
 
 
 def known(jobs: Jobs, state: State, arrived: int) -> Jobs:

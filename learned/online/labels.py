@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import begin
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING, begin
+from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 
 from ..graph.compiled import Graph, Network, score
@@ -19,12 +20,17 @@ from .features import BY_RULE
 from .graph import graph_room
 from .recipe import GnnSettings
 from .rollouts import weigh
-from .workloads import Episode, episode
+from .workloads import Draw, Episode, episode
 
 KEPT, STUDENTS = 0.5, 0.25
-"""Shares: of the decisions, those that are labelled; of these, those in which the student's candidate is taken."""
+"""Shares: of the decisions, those that are labelled, fewer of a long episode; of these, those in which the student's
+candidate is taken."""
 RULE = np.array([0.777, 0.639, 0.091])
 """The rule that is corrected, see `gangplan.solvers.placement.online.patient.Patient`."""
+JOBS = 150
+"""Jobs of an episode."""
+FARTHEST = 100
+"""Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
 EPISODES = 100_000
 """Episodes of a seed at most."""
 STRAY = 0.7
@@ -73,7 +79,7 @@ def label_episode(
     net = Network(*(x.copy() for x in net))  # joblib hands over arrays that are read-only: of another type
     state, s, other = begin(jobs, cluster), scratch_of(cluster), scratch_of(cluster)
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
-    go_on = True
+    share, go_on = KEPT * min(JOBS / len(jobs.submit), 1.0), True
     while go_on:
         k = observe(jobs, cluster, state, s, graph, RULE, False)
         if k == 0:
@@ -81,12 +87,14 @@ def label_episode(
             continue
         rated = graph.x[:k, BY_RULE] + score(graph, net)[:, 0]
         best = int(np.argmax(rated))
-        if k > 1 and rng.random() < KEPT:
+        if k > 1 and rng.random() < share:
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[: settings.tries]
             tried = np.unique(np.append(tried, best))
             value = np.zeros((len(tried), futures or settings.futures))
+            live = int(state.count[WAITING] + state.count[RUNNING])
+            ahead = min(max(settings.ahead, live // 2), FARTHEST)
             weigh(
-                jobs, cluster, state, pool, s, other, room, net, RULE, tried, settings.ahead, depth,
+                jobs, cluster, state, pool, s, other, room, net, RULE, tried, ahead, depth,
                 int(rng.integers(1 << 31)), value,
             )  # fmt: skip
             mean = value.mean(axis=1)
@@ -99,13 +107,17 @@ def label_episode(
             start(jobs, cluster, state, int(s.place[best]), s.take[best].copy())
 
 
-def _some(numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:
-    return [x for n in numbers for x in label_episode(episode(n), settings, net, n, depth, futures)]
+def _some(
+    draw: Draw, numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int
+) -> list[Label]:
+    episodes = ((n, draw(n, JOBS, TRAINING)) for n in numbers)
+    return [x for n, given in episodes for x in label_episode(given, settings, net, n, depth, futures)]
 
 
 def make_labels(
-    settings: GnnSettings, net: Network, seed: int, count: int, *, depth: int = 0, futures: int = 0, first: int = 0
-) -> list[Label]:
+    settings: GnnSettings, net: Network, seed: int, count: int, *,
+    depth: int = 0, futures: int = 0, first: int = 0, draw: Draw = episode,
+) -> list[Label]:  # fmt: skip
     """Return so many labels, made in processes by joblib, whose backend the caller may choose.
 
     Args:
@@ -113,13 +125,14 @@ def make_labels(
         seed: of the training.
         count: of decisions.
         first: number of the first episode.
+        draw: what is played.
     """
     from joblib import Parallel, delayed
 
     labels, number = list[Label](), EPISODES * seed + first
     while len(labels) < count:
         parts: Any = Parallel(n_jobs=-1)(
-            delayed(_some)(range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
+            delayed(_some)(draw, range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
         )
         labels += [x for part in parts for x in part]
         number += 32

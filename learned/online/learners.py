@@ -12,6 +12,7 @@ from gangplan.simulator.gangs.mixes import VALIDATION
 from ..graph.compiled import Graph
 from ..graph.network import GraphNetwork
 from ..graph.packed import Packed
+from ..policy.weights import find, load
 from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, soft_cross_entropy
 from ..training.trainer import Trainer
@@ -20,9 +21,10 @@ from .episodes import play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .labels import RULE, Label, make_labels
+from .own import OwnCluster
 from .recipe import GnnSettings
 from .rollouts import finish_by_rule
-from .workloads import KINDS, Episode, episode
+from .workloads import KINDS, Draw, Episode, episode
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
@@ -67,12 +69,13 @@ class Judged:
 
     Args:
         seeds: workloads of each kind.
+        draw: them.
     """
 
-    def __init__(self, seeds: int) -> None:
+    def __init__(self, seeds: int, draw: Draw = episode) -> None:
         self._cases: list[tuple[str, Episode, Scratch, Graph, float]] = []
         for number in range(seeds * len(KINDS)):
-            given = episode(number, 200, VALIDATION)
+            given = draw(number, 200, VALIDATION)
             scratch = scratch_of(given.cluster)
             state = begin(given.jobs, given.cluster)
             finish_by_rule(given.jobs, given.cluster, state, scratch.ideal, RULE)
@@ -96,12 +99,16 @@ class Training(Trainer[GnnSettings]):
 
     def __init__(self, settings: GnnSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        self._judged = Judged(settings.validation_seeds)
+        self._draw: Draw = OwnCluster(settings.trace, settings.cluster).episode if settings.trace else episode
+        self._judged = Judged(settings.validation_seeds, self._draw)
 
     def network(self) -> GraphNetwork:
         """Return the network of the settings."""
         of = self.settings
-        return GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages)
+        network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages)
+        if of.start:
+            network.load_state_dict(load(find(of.start))[0])
+        return network
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
         """See `Judged`."""
@@ -110,18 +117,22 @@ class Training(Trainer[GnnSettings]):
     def imitation(self, network: GraphNetwork) -> Imitation:
         """Return what trains a network on labels of decisions, whose futures the rule plays."""
         of = self.settings
-        lessons = Lessons(make_labels(of, network.compiled(), self.seed, of.labels))
+        lessons = Lessons(make_labels(of, network.compiled(), self.seed, of.labels, draw=self._draw))
         return self._imitation(network, lessons, of.rate, of.updates)
 
     def iterated(self, network: GraphNetwork) -> Imitation:
         """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
         of = self.settings
         given = of, network.compiled(), self.seed, of.iterated
-        lessons = Lessons(make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000))
+        lessons = Lessons(
+            make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000, draw=self._draw)
+        )
         return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings
+
+        network.note_ranges(lessons.packed.ranges())
 
         def draw(rng: np.random.Generator) -> Tensor:
             return lessons.loss(network, rng.integers(0, lessons.count, of.minibatch), of)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangplan.instances.lazy import Later
-from gangplan.simulator.ground import Maker
 
 from ..policy.recipe import Recipe
 from ..policy.settings import RecipeSettings as Limited
@@ -32,6 +31,8 @@ class GnnSettings(Limited):
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
         rl_updates, rl_rate: of PPO.
+        trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
+        start: weights to begin with.
         validate_every: updates from one validation to the next.
         validation_seeds: workloads of each kind.
     """
@@ -53,13 +54,18 @@ class GnnSettings(Limited):
     iterated_futures: int = limited(12, least=1)
     iterated_updates: int = limited(0, least=0)
     iterated_rate: float = limited(1e-3, above=0)
+    trace: str = ""
+    cluster: str = ""
+    start: str = ""
     validate_every: int = limited(200, least=1)
     validation_seeds: int = limited(6, least=1)
 
 
-def judge(policy: Any) -> tuple[list[Any], Maker, tuple[str, ...]]:
-    """Compare a policy with rules."""
-    raise NotImplementedError
+def verdict(policy: Any, settings: GnnSettings) -> list[dict[str, Any]]:
+    """Return rows that say whether to use a policy on one's own cluster; none if it learned from no trace."""
+    from .own import OwnCluster
+
+    return OwnCluster(settings.trace, settings.cluster).verdict(policy) if settings.trace else []
 
 
 RECIPE = Recipe(
@@ -74,6 +80,8 @@ RECIPE = Recipe(
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),
-    judge=judge,
+    judge=Later("gangplan.systems.topdrl.ground:judge_online"),
+    verdict=verdict,
+    torch=False,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on clusters of 24 to 256 GPUs",
 )

@@ -107,41 +107,54 @@ def weigh(
         seed: of the futures.
         value: is written, seconds, float64 (c, futures).
     """
-    on, now, s, room = by_reference(cluster), by_reference(state), by_reference(scratch), by_reference(other)
-    g, weights, of, known = by_reference(graph), by_reference(net), by_reference(jobs), len(pool.submit)
-    runs, take = np.zeros(RUNS_SEEN, np.int64), np.zeros_like(state.free)
+    now, s, of, known = by_reference(state), by_reference(scratch), by_reference(jobs), len(pool.submit)
     sow(seed)
     for future in range(value.shape[1]):
         ours, root = imagine(of, now, by_reference(pool), known, ahead)
-        then, order = _twin(root), listed(ours, s.ideal, rule)
-        table, origin, play, plan = by_reference(ours), by_reference(root), by_reference(then), by_reference(order)
-        for c in range(len(tried)):
-            i = tried[c]
-            restore(play, origin)
-            if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
-                while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play):
-                    pass
-            else:
-                begin_job(table, on, play, s.place[i], s.take[i])
-            go_on, decisions = depth > 0, 0
-            while go_on and decisions < depth:
-                see(table, on, play, room)
-                k = write_graph(table, on, play, room, rule, runs, g)
-                if k == 0:
-                    go_on = pass_time(table, on, play)
-                    continue
-                rate_candidates(g, weights, room, k, True)
-                go_on = take_candidate(table, on, play, room, int(np.argmax(room.score[:k])))
-                decisions += 1
-            sort_in(play, order.key, 0)
-            decode(table, on, play, plan, take, np.inf)
-            value[c, future] = total_jct(table, then.finish)
+        order = listed(ours, s.ideal, rule)
+        _follow(ours, root, _twin(root), order, cluster, s, other, graph, net, rule, tried, depth, future, value)
+
+
+@inner
+def _follow(
+    jobs: Jobs, root: State, then: State, order: Listing, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,
+    net: Network, rule: Floats, tried: Ints, depth: int, future: int, value: Floats2,
+) -> None:  # fmt: skip
+    """Write what the JCTs sum up to with each candidate in one future; references hold as long as who calls this."""
+    table, origin, play, plan = by_reference(jobs), by_reference(root), by_reference(then), by_reference(order)
+    on, room, g, weights = by_reference(cluster), by_reference(other), by_reference(graph), by_reference(net)
+    runs, take = np.zeros(RUNS_SEEN, np.int64), np.zeros_like(root.free)
+    for c in range(len(tried)):
+        i = tried[c]
+        restore(play, origin)
+        if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
+            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play):
+                pass
+        else:
+            begin_job(table, on, play, s.place[i], s.take[i])
+        go_on, decisions = depth > 0, 0
+        while go_on and decisions < depth:
+            see(table, on, play, room)
+            k = write_graph(table, on, play, room, rule, runs, g)
+            if k == 0:
+                go_on = pass_time(table, on, play)
+                continue
+            rate_candidates(g, weights, room, k, True)
+            go_on = take_candidate(table, on, play, room, int(np.argmax(room.score[:k])))
+            decisions += 1
+        sort_in(play, order.key, 0)
+        decode(table, on, play, plan, take, np.inf)
+        value[c, future] = total_jct(table, then.finish)
 
 
 @kernel
 def finish_by_rule(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, rule: Floats) -> None:
     """Run from a state to the end by the rule."""
-    of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
-    order, take = listed(of, ideal, rule), np.zeros_like(state.free)
+    _decode(jobs, cluster, state, listed(jobs, ideal, rule))
+
+
+@inner
+def _decode(jobs: Jobs, cluster: Cluster, state: State, order: Listing) -> None:
+    now, take = by_reference(state), np.zeros_like(state.free)
     sort_in(now, order.key, 0)
-    decode(of, on, now, by_reference(order), take, np.inf)
+    decode(by_reference(jobs), by_reference(cluster), now, by_reference(order), take, np.inf)

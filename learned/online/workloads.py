@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,14 +15,17 @@ from gangplan.simulator.gangs.mixes import MIXES, TRAINING, told_means
 
 KINDS = ("small", "expensive", "mixed", "loaded", "uncertain", "heavy", "heavy", "heavy")
 """Of episodes, in turn; ``heavy`` is like traces: lengths lognormal, gangs of powers of two, each its own intensity."""
-SHAPES = ((2, 4, 4), (2, 4, 8), (4, 4, 8), (1, 3, 8), (4, 8, 8))
+SHAPES = ((2, 4, 4), (2, 4, 8), (4, 4, 8), (1, 3, 8), (3, 5, 4), (4, 8, 8), (8, 16, 8))
 """Racks, nodes in a rack, GPUs in a node."""
-SHARES = (0.55, 0.15, 0.12, 0.08, 0.1)
+SHARES = (0.5, 0.14, 0.1, 0.06, 0.04, 0.12, 0.04)
 """Of the episodes, on each of the shapes."""
 POOL = 2000
 """Jobs that futures are drawn from."""
-UNKNOWN = 0.3
-"""Share of the heavy episodes in which durations are told with an error."""
+UNKNOWN, BURST = 0.3, 0.12
+"""Shares of the heavy episodes in which durations are told with an error, and in which a part of the jobs are there at
+the beginning."""
+GROWTH, MOST = 64, 6
+"""A cluster of so many times as many GPUs has as many times the jobs, at most so many times."""
 
 
 class Episode(NamedTuple):
@@ -32,14 +36,25 @@ class Episode(NamedTuple):
     pool: Jobs
 
 
-def episode(number: int, jobs: int = 150, first: int = TRAINING) -> Episode:
-    """Return the episode of a number; of numbers from 0 on, all others are not like one another."""
+Draw = Callable[[int, int, int], Episode]
+"""From a number, of jobs how many, and the first seed, to an episode."""
+
+
+def episode(number: int, jobs: int, first: int = TRAINING) -> Episode:
+    """Return the episode of a number.
+
+    Args:
+        number: each draws kind, cluster and load anew.
+        jobs: how many on a small cluster.
+        first: `TRAINING`, `VALIDATION` or another seed to begin with.
+    """
     kind, seed = KINDS[number % len(KINDS)], first + 2 * number
     rng = np.random.default_rng(seed)
     shape = SHAPES[int(rng.choice(len(SHAPES), p=SHARES))]
     fleet = Fleet.regular(*shape)
     pace = float(rng.uniform(0.75, 1.2))
     proximity = Proximity(intensity={"": 4.0} if kind == "expensive" else {})
+    jobs *= min(max(fleet.n_gpus // GROWTH, 1), MOST)
     own, pool = (_heavy if kind == "heavy" else _mixed)(kind, seed, pace, fleet, proximity, jobs)
     return Episode(own, cluster_of(fleet, proximity), pool)
 
@@ -57,9 +72,10 @@ def _mixed(kind: str, seed: int, pace: float, fleet: Fleet, proximity: Proximity
 
 def _heavy(kind: str, seed: int, pace: float, fleet: Fleet, proximity: Proximity, jobs: int) -> tuple[Jobs, Jobs]:
     rng = np.random.default_rng([seed, 1])
-    spread, few = float(rng.uniform(0.8, 1.8)), float(rng.uniform(0.35, 0.65))
+    spread, few = float(rng.uniform(0.8, 2.4)), float(rng.uniform(0.35, 0.65))
     most = int(rng.integers(3, int(np.log2(fleet.n_gpus)) + 1))
     error = float(rng.uniform(0.2, 1.0)) if rng.random() < UNKNOWN else 0.0
+    burst = int(jobs * rng.uniform(0.1, 0.6)) if rng.random() < BURST else 0
     drawn = []
     for own, n in ((seed, jobs), (seed + 1, POOL)):
         draw = np.random.default_rng([own, 2])
@@ -69,6 +85,8 @@ def _heavy(kind: str, seed: int, pace: float, fleet: Fleet, proximity: Proximity
         intensity = draw.choice([0.2, 0.5, 1.0, 2.0, 4.0], n)
         mean = 100 * np.exp(spread**2 / 2) * float(np.mean(2 ** np.minimum(draw.geometric(few, 10_000) - 1, most)))
         submit = np.cumsum(draw.exponential(1.25 * mean / (pace * fleet.n_gpus), n))
+        if own == seed:
+            submit[:burst] = 0.0
         first = np.append(0, np.cumsum(gpus)).astype(np.int64)
         drawn.append(Jobs(submit, work, expected, gpus.astype(np.int64), intensity, first))
     return drawn[0], drawn[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -51,6 +51,8 @@ class Recipe:
             makes it there, and the names of its rivals.
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
+        verdict: from the policy and its settings to rows that say whether to use it, on what it was trained for.
+        torch: whether the policy needs torch to decide.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Recipe:
     judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]]
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
+    verdict: Callable[[Any, Any], list[dict[str, Any]]] | None = None
+    torch: bool = True
 
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
@@ -92,9 +96,10 @@ def load_policy(name: str, path: Path, decides: str = "") -> Any:
     Raises:
         InstanceError: if torch is not installed, the weights are broken or the policy is for another problem.
     """
-    if find_spec("torch") is None:
+    made = recipe(read_card(path).policy)
+    if made.torch and find_spec("torch") is None:
         raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
-    policy = recipe(read_card(path).policy).load(path)
+    policy = made.load(path)
     if decides and not hasattr(policy, decides):
         raise InstanceError("policy", f"{name!r} decides on another problem")
     return policy
@@ -109,18 +114,21 @@ class Trained:
         weights: the file of the last stage's best, None if no validation gave a number.
         card: its model card.
         interrupted: whether Ctrl-C ended it.
+        verdict: see `Recipe`.
     """
 
     reports: tuple[StageReport, ...]
     weights: Path | None
     card: Card | None
     interrupted: bool
+    verdict: tuple[dict[str, Any], ...] = ()
 
 
 def train_policy(
     config: str | Path,
     folder: str | Path,
     *,
+    instead: Mapping[str, Any] | None = None,
     seed: int = 0,
     minutes: float | None = None,
     resume: bool = False,
@@ -128,13 +136,16 @@ def train_policy(
 ) -> Trained:
     """Train the policy that a configuration is for; `folder` gets a folder a stage, and the weights so far best.
 
+    Args:
+        instead: settings in the place of the configuration's.
+
     Raises:
         InstanceError: if the configuration is wrong, or the folder holds another run.
     """
     name, table = read_config(config)
     made = recipe(name)
     try:
-        settings = build(made.config, table)
+        settings = build(made.config, {**table, **(instead or {})})
     except InstanceError as error:
         raise error.of(str(config)) from None
     folder = Path(folder)
@@ -144,7 +155,9 @@ def train_policy(
         reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, settings, seed, folder, reports, seconds)
-    return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
+    interrupted = any(x.report.reason == INTERRUPTED for x in reports)
+    judged = made.verdict(made.load(weights), settings) if made.verdict and weights and not interrupted else ()
+    return Trained(tuple(reports), weights, card, interrupted, tuple(judged))
 
 
 def commit() -> str:

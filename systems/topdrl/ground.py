@@ -179,6 +179,12 @@ class Topdrl(Ground):
         return bound(drawn[0], self.on.fleet, self.on.proximity)
 
 
+def judge_online(policy: Any) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
+    """Compare a policy of an online cluster with the rules that are best here; see `Recipe.judge`."""
+    grounds = [Topdrl(name) for name in ("small", "expensive", "mixed", "loaded", "uncertain", "rush")]
+    return grounds, grounds[0].always(policy), ("patient", "least_work", "sjf", "tetris")
+
+
 class TopdrlPick:
     """A policy that picks the next job, as one of TopDRL's ground: a job gets the closest GPUs."""
 
