@@ -15,6 +15,7 @@ STUDIES = {
     "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
+    "online": "the graph policy in Scheduler, all rivals, its ablations: docs/graph-policy.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",

@@ -210,6 +210,8 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
     "scheduler-far": {"speeds": None},
     "scheduler": {},
     "scheduler-patient": {"policy": "patient"},
+    "scheduler-gnn": {"policy": "gnn"},
+    "scheduler-gnn-unguarded": {"policy": "gnn-unguarded"},
 }
 """Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""
 _PACML: Any = ground_of("pacml")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .lookahead import Lookahead
     from .network import NetworkTier
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
 TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
@@ -45,11 +45,11 @@ _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 
 def _network(policy: Any) -> GnnPolicy | None:
     """Return the network that a policy is or names, `None` if it is something else."""
-    if isinstance(policy, str) and (policy == "gnn" or policy.endswith(".safetensors")):
+    if isinstance(policy, str) and (policy in ("gnn", "gnn-unguarded") or policy.endswith(".safetensors")):
         from gangplan.learned.online.policy import GnnPolicy
         from gangplan.learned.policy.weights import find
 
-        return GnnPolicy.load(find(policy))
+        return GnnPolicy.load(find(policy.removesuffix("-unguarded")), guarded=not policy.endswith("-unguarded"))
     if type(policy).__module__ != "gangplan.learned.online.policy":
         return None
     network: GnnPolicy = policy
@@ -66,8 +66,9 @@ class Scheduler:
         cluster: the nodes; of a device-level cluster, its servers.
         policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient``, or a `Patient`
             with other numbers, by which jobs wait for close GPUs: without a `Proximity` it is the order alone, and
-            nobody waits; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the
-            lookahead.
+            nobody waits; ``gnn``, a graph network that corrects this rule, and a guard who decides; ``gnn-unguarded``;
+            a file of such weights, or a `GnnPolicy`; or an object with `rank` or `propose` (`Ranks`, `Proposes`),
+            before the heuristic and with the lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
             times 1 + intensity * cost of its GPUs, and gets the closest that a greedy search finds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,11 +107,9 @@ def label_episode(
             start(jobs, cluster, state, int(s.place[best]), s.take[best].copy())
 
 
-def _some(
-    draw: Draw, numbers: Sequence[int], settings: GnnSettings, net: Network, depth: int, futures: int
-) -> list[Label]:
-    episodes = ((n, draw(n, JOBS, TRAINING)) for n in numbers)
-    return [x for n, given in episodes for x in label_episode(given, settings, net, n, depth, futures)]
+def _some(draw: Draw, number: int, settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:
+    given = draw(number, JOBS, TRAINING)
+    return list(label_episode(given, settings, net, number, depth, futures))
 
 
 def make_labels(
@@ -130,10 +128,12 @@ def make_labels(
     from joblib import Parallel, delayed
 
     labels, number = list[Label](), EPISODES * seed + first
-    while len(labels) < count:
-        parts: Any = Parallel(n_jobs=-1)(
-            delayed(_some)(draw, range(n, n + 4), settings, net, depth, futures) for n in range(number, number + 32, 4)
-        )
-        labels += [x for part in parts for x in part]
-        number += 32
+    parts: Any = Parallel(n_jobs=-1, return_as="generator")(
+        delayed(_some)(draw, n, settings, net, depth, futures) for n in range(number, number + EPISODES // 2)
+    )
+    for part in parts:
+        labels += part
+        if len(labels) >= count:
+            break
+    parts.close()
     return labels[:count]

@@ -1,0 +1,139 @@
+"""The graph policy in `Scheduler` on clusters of 64 to 1,024 GPUs, with jobs of three traces, beside all rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gangplan.hybrid.bench.makers import SCHEDULERS, Near
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.readers.traces import read_trace
+from gangplan.instances.workload import Workload
+from gangplan.learned.policy.weights import find
+from gangplan.systems.topdrl.ground import Topdrl
+from gangplan.systems.topdrl.policies import make_policy
+from gangplan.systems.topdrl.suites import SUITES, Suite, fit, suite
+
+from .found import Found, number, percent, table
+from .rows import Task, digest
+from .study import NOT_RUN, Options, Study, Tables
+
+SIZES = {"64": (2, 4, 8), "256": (4, 8, 8), "1024": (8, 16, 8)}
+"""Racks, nodes, GPUs, by the number of GPUs."""
+TRACES = ("philly", "openb", "pollux")
+CASES = tuple(f"{trace}-{size}" for size in SIZES for trace in TRACES)
+WIDEST = 64
+"""GPUs of a gang at most."""
+PER_GPU, FEWEST = 1.5, 150
+"""Jobs of a workload."""
+OPENB = "openb/openb_pod_list_default.csv"
+ORACLE, PATIENT, USUAL, NETWORK, FREE = (
+    "oracle", "scheduler-patient", "scheduler", "scheduler-gnn", "scheduler-gnn-unguarded",
+)  # fmt: skip
+RULES = tuple(
+    f"{rule}+{discipline}+closest"
+    for rule in ("fcfs", "sjf", "smallest", "tetris", "least_work")
+    for discipline in ("head", "overtake", "easy")
+)
+"""Classic rules, the best of which is chosen in hindsight."""
+POLICIES = (*RULES, "linear", "patient", USUAL, PATIENT, NETWORK, FREE, ORACLE)
+SYNTHETIC = ("small", "expensive", "mixed", "loaded", "uncertain", "rush")
+
+
+@cache
+def ground(case: str, data: Path) -> Suite:
+    """Return a cluster and its workloads."""
+    if case in SUITES:
+        return suite(case, data)
+    trace, size = case.split("-")
+    fleet = Fleet.regular(*SIZES[size])
+    n = max(FEWEST, int(PER_GPU * fleet.n_gpus))
+    jobs, proximity = _jobs(trace, data)
+
+    def draw(seed: int) -> tuple[Workload, None]:
+        rng = np.random.default_rng([seed, *case.encode()])
+        low = int(0.7 * jobs.n_jobs) if jobs.n_jobs > 4 * n else 0  # the policy learned from none of them
+        if jobs.n_jobs - low >= n:
+            at = low + int(rng.integers(jobs.n_jobs - low - n + 1))
+            return fit(jobs.take(np.arange(at, at + n)), fleet, proximity), None
+        order = rng.integers(jobs.n_jobs, size=n)  # sizes and lengths as they are, at random times
+        drawn = replace(jobs.take(order), submit=np.cumsum(rng.exponential(1.0, n)), names=tuple(map(str, range(n))))
+        return fit(drawn, fleet, proximity), None
+
+    return Suite(case, fleet, proximity, draw, width=WIDEST)
+
+
+@cache
+def _jobs(trace: str, data: Path) -> tuple[Workload, Proximity]:
+    """Return the jobs of a trace with whole GPUs, and how much they pay for being apart."""
+    if trace == "pollux":
+        made = suite("pollux", data)
+        parts = [made.draw(seed)[0] for seed in range(4)]
+        jobs = Workload(
+            tuple(map(str, range(sum(x.n_jobs for x in parts)))),
+            *(np.concatenate([getattr(x, name) for x in parts]) for name in ("submit", "gpus", "duration")),
+            model=tuple(m for x in parts for m in x.model),
+        )
+        return replace(jobs, gpus=np.minimum(jobs.gpus, WIDEST)), made.proximity
+    path = data / ("philly/philly.csv.gz" if trace == "philly" else OPENB)
+    if not path.is_file():
+        raise InstanceError("data", f"{str(data)!r} does not have {path.name}")
+    read = read_trace(path).workload
+    kept = np.flatnonzero((read.duration > 0) & (np.asarray(read.share) == 1) & (read.gpus > 0))
+    read = read.take(kept[np.argsort(read.submit[kept], kind="stable")])
+    return replace(read, gpus=np.minimum(read.gpus, WIDEST)), Proximity()
+
+
+def tasks(options: Options) -> Iterator[Task]:
+    """Yield every case, test seed and policy."""
+    weights = digest(find("gnn"))
+    for case in options.chosen((*SYNTHETIC, "large", "philly", "pollux", *CASES)):
+        try:
+            ground(case, options.data)
+        except InstanceError as error:
+            print(f"{case}: left out, {error}")
+            continue
+        small = case in SUITES or case.endswith("-64")
+        for seed in range(options.seeds or 10):
+            for policy in options.policies or POLICIES:
+                if small or policy != ORACLE:
+                    yield Task(case, policy, seed, weights if "gnn" in policy else "")
+
+
+def measure(task: Task, options: Options) -> Mapping[str, float]:
+    """Simulate."""
+    made = ground(task.case, options.data)
+    near = Near(made)
+    drawn = near.draw(task.seed)
+    if task.policy in SCHEDULERS:
+        return near.play(near.policy(task.policy)(drawn, task.seed), drawn)
+    return near.play(near.always(make_policy(task.policy, suite=made))(drawn, task.seed), drawn)
+
+
+def summary(found: Found) -> str:
+    """Return a line a case: the best rule, and how far others are from it and the network from them."""
+    lines: list[tuple[Any, ...]] = []
+    for case in (*SYNTHETIC, "large", "philly", "pollux", *CASES):
+        best = found.best(case, RULES) if case in found.cases else None
+        if best is None:
+            continue
+        cells = [found.apart(case, FREE, rival) for rival in (best, PATIENT, USUAL, ORACLE) if found.of(case, rival)]
+        cells += [None] * (4 - len(cells))
+        guarded = [found.apart(case, NETWORK, rival) for rival in (best, PATIENT)]
+        lines.append((case, f"`{best.removesuffix('+closest')}` {number(found.mean(case, best))}",
+                      *(percent(x) if x else "" for x in (*cells, *guarded))))  # fmt: skip
+    head = ("mean JCT of the network less", "best rule, s", "best rule", "patient", "`Scheduler()`", "oracle",
+            "guarded: best rule", "patient")  # fmt: skip
+    return table(head, lines) if lines else NOT_RUN
+
+
+TABLES: Tables = {"online": summary}
+STUDY = Study("online", tuple(Topdrl.figures), tasks, measure, {"graph-policy.md": TABLES})
+"""See `Topdrl.figures`."""
