@@ -37,12 +37,17 @@ def drawn(spread: float = 0.3, **options: bool) -> GnnPolicy:
     rng = np.random.default_rng(5)
     named = shapes(SCHEMA, SETTINGS.width, SETTINGS.rounds)
     tensors = {name: (spread * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()}
+    for name, x in tensors.items():
+        if name.startswith("range_"):  # nothing is unlike what it was trained on
+            x[:] = [[-1e9], [1e9]]
     return GnnPolicy(tensors, SETTINGS, **options)
 
 
 def shipped() -> GnnPolicy:
-    """Return the weights that come with the package, without the guard."""
-    return GnnPolicy.load(find("gnn"), guarded=False)
+    """Return the weights that come with the package, for which nothing is unlike training, without the guard."""
+    policy = GnnPolicy.load(find("gnn"))
+    wide = {name: x for name, x in drawn().tensors.items() if name.startswith("range_")}
+    return GnnPolicy(policy.tensors | wide, policy.settings, guarded=False)
 
 
 def gang(name: str, *workers: int, **more: Any) -> GangJob:
@@ -146,6 +151,27 @@ def test_where_the_network_fails_the_rule_decides(
                 x.submit(gang(f"t{turn}-{i}", 1 + i), 10.0)
         if turn == 2:
             assert any("it is asked no more" in note for note in decision.notes)
+
+
+def test_what_is_unlike_its_training_is_the_rules() -> None:
+    """A feature far outside what it was trained on is named in a note, and `patient` decides, each time anew."""
+    policy = drawn()
+    policy.tensors["range_cluster"][:, SCHEMA.kinds["cluster"].index("waiting")] = 0.0  # nobody ever waited
+    scheduler, rule = filled(GnnPolicy(policy.tensors, SETTINGS), jobs=8), filled("patient", jobs=8)
+    for _ in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            decision = scheduler.decide(60.0)
+        assert decision.notes == ("gnn: cluster.waiting is unlike what it was trained on",)
+        other = rule.decide(60.0)
+        assert [(x.job, dict(x.nodes), x.tier) for x in decision.starts] == [
+            (x.job, dict(x.nodes), "patient") for x in other.starts
+        ]
+        for x in (scheduler, rule):
+            for i in range(8):
+                x.submit(gang(f"{decision.number}-{i}", 1 + i % 3), 10.0)
+    scheduler = filled(GnnPolicy(policy.tensors, SETTINGS), jobs=1)  # log1p(1) / 3 is near enough to 0
+    assert {x.tier for x in scheduler.decide(60.0).starts} == {"gnn"}
 
 
 def test_it_fails_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:

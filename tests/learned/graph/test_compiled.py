@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.graph.compiled import Graph, room, score, shapes
+from gangplan.learned.graph.compiled import Graph, find_strange, room, score, shapes
 from gangplan.learned.graph.network import GraphNetwork
 from gangplan.learned.graph.packed import Packed
 from gangplan.learned.graph.schema import Schema
@@ -71,6 +71,7 @@ def test_shapes_are_those_of_the_module(make_graphs: Graphs, make_network: Any, 
     assert shapes(schema, network.width, len(network.own), messages) == expected
     total = sum(float(x.double().abs().sum()) for x in tensors.values())
     arrays = network.compiled()._asdict()
+    assert (arrays["low"] <= 0).all() and (arrays["high"] >= 0).all()
     for name in ("ends", "scored"):
         del arrays[name]
     assert sum(np.abs(x.astype(np.float64)).sum() for x in arrays.values()) == pytest.approx(total)
@@ -86,3 +87,25 @@ def test_a_narrow_kind_reads_its_own_features_only(make_network: Any) -> None:
     before = score(graph, network)
     graph.x[0, 1:] = 7
     assert (score(graph, network) == before).all()
+
+
+def test_what_is_unlike_training_is_found(make_network: Any) -> None:
+    """The first feature that is more than half a range and a quarter outside, or NaN; not behind the last node."""
+    schema = Schema({"a": ("x",), "b": ("y", "z")}, (), "a")
+    module = make_network(schema, 1)
+    module.note_ranges({"a": np.array([[0], [4]], np.float32), "b": np.array([[1, 0], [1, 9]], np.float32)})
+    network = module.compiled()
+    graph = room(schema, 4, 0)
+    graph.kind[:] = (0, 1, 3)
+    graph.x[:] = [[4, 0], [1, 3], [1, 3], [99, 99]]
+    assert find_strange(graph, network) == -1
+    for row, at, near, far, name in (
+        (0, 0, 6.24, 6.26, "a.x"), (0, 0, -2.24, -2.26, "a.x"), (1, 0, 1.24, 1.26, "b.y"),
+        (2, 1, 13.7, 13.8, "b.z"), (2, 1, -4.7, np.nan, "b.z"),
+    ):  # fmt: skip
+        before = graph.x[row, at]
+        graph.x[row, at] = near
+        assert find_strange(graph, network) == -1
+        graph.x[row, at] = far
+        assert schema.feature(find_strange(graph, network)) == name
+        graph.x[row, at] = before

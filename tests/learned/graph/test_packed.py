@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.graph.compiled import Graph
+from gangplan.learned.graph.compiled import Graph, room
 from gangplan.learned.graph.packed import Packed
 from gangplan.learned.graph.schema import Schema
 
@@ -44,3 +44,16 @@ def test_what_counts_is_copied(make_graphs: Callable[[int, int], tuple[Schema, l
         for array in graph:
             array[:] = 0
     assert all(torch.equal(packed.batch(np.arange(3))[kind].x, x) for kind, x in before.items())
+
+
+def test_ranges() -> None:
+    """The least and the largest of each feature over all graphs."""
+    schema = Schema({"a": ("x",), "b": ("y", "z")}, (), "a")
+    graphs = []
+    for value in (1.0, -2.0):
+        graph = room(schema, 2, 0)
+        graph.kind[:] = (0, 1, 2)
+        graph.x[:] = [[value, 9], [3 * value, 5]]
+        graphs.append(graph)
+    ranges = {kind: x.tolist() for kind, x in Packed(schema, graphs).ranges().items()}
+    assert ranges == {"a": [[-2], [1]], "b": [[-6, 5], [3, 5]]}

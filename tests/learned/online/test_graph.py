@@ -97,7 +97,7 @@ def test_large_clusters_have_small_graphs(
     fleet = LARGE[size]
     world = make_world(seed, fleet=fleet, jobs=200, arrived=100)
     k, graph, free = world.observe(), world.graph, world.state.free
-    assert k > 2
+    assert k > 1
     count, of_rack = np.diff(graph.kind), world.cluster.rack
     if len(np.unique(of_rack)) <= APART:
         assert count[RACKS] == len(np.unique(of_rack))

@@ -18,7 +18,7 @@ from .conftest import SMALL, drawn
 
 def contrary() -> GnnPolicy:
     """Return a network that likes best what the rule likes least."""
-    tensors = {name: np.zeros_like(x) for name, x in drawn(0).tensors.items()}
+    tensors = drawn(0, 0.0).tensors
     tensors["enter.candidate.weight"][0, BY_RULE] = -1.0  # the score of the rule, without its sign
     tensors["head.weight"][0, 0] = tensors["last.weight"][0, 0] = 2.0
     return GnnPolicy(tensors, SMALL)

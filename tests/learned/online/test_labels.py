@@ -12,18 +12,18 @@ from gangplan.learned.graph.compiled import Network, score
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.labels import Label, label_episode, make_labels
 from gangplan.learned.online.recipe import GnnSettings
-from gangplan.learned.online.workloads import Episode, episode
+from gangplan.learned.online.workloads import Episode
 
-from .conftest import drawn
+from .conftest import drawn, short
 
-DEPTHS = (0,)
+DEPTHS = (0, 5)
 """Decisions of the network in futures."""
 SETTINGS = GnnSettings(width=8, rounds=2, tries=4, futures=3, ahead=6)
 
 
 def labelled(number: int, seed: int, spread: float = 0.0, **options: Any) -> list[Label]:
     """Return the labels of a short episode."""
-    return [*label_episode(episode(number, 25), SETTINGS, drawn(0, spread).net, seed, **options)]
+    return [*label_episode(short(number, 150), SETTINGS, drawn(0, spread).net, seed, **options)]
 
 
 def same(first: list[Label], second: list[Label]) -> bool:
@@ -58,20 +58,22 @@ def test_the_same_seed_has_the_same_labels(depth: int) -> None:
 
 def test_arrays_of_another_process_may_be_read_only() -> None:
     """Joblib hands over memory that nobody may write to, and the labels are the same."""
-    given, net = episode(0, 25), drawn(0, 0.0).net
+    given, net = short(0, 150), drawn(0, 0.0).net
     for x in (*given.jobs, *given.cluster, *given.pool, *net):
         x.setflags(write=False)
     assert isinstance(given, Episode) and isinstance(net, Network)
     assert same([*label_episode(given, SETTINGS, net, 0)], labelled(0, 0))
 
 
-def test_many_labels_come_in_the_order_of_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_labels_come_in_the_order_of_episodes() -> None:
     """As many as asked for, the first of the same seed the same; another seed, or first episode, has others."""
-    monkeypatch.setattr("gangplan.learned.online.labels.episode", lambda number: episode(number, 6))
     net = drawn(0, 0.0).net
     with parallel_config(backend="sequential"):
-        few, many = (make_labels(SETTINGS, net, 0, count) for count in (10, 200))
-        others = make_labels(SETTINGS, net, 1, 10), make_labels(SETTINGS, net, 0, 10, first=50_000)
+        few, many = (make_labels(SETTINGS, net, 0, count, draw=short) for count in (10, 200))
+        others = (
+            make_labels(SETTINGS, net, 1, 10, draw=short),
+            make_labels(SETTINGS, net, 0, 10, first=50_000, draw=short),
+        )
     assert (len(few), len(many)) == (10, 200)
     assert same(few, many[:10])
     assert not any(same(few, x) for x in others)

@@ -12,13 +12,14 @@ from joblib import parallel_config
 from gangplan.instances import InstanceError
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.recipe import RECIPE, GnnSettings
-from gangplan.learned.online.workloads import episode
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import suite
+
+from .conftest import short
 
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "gnn")
 
@@ -31,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     of = "width = 8\nrounds = 2\nlabels = 150\nfutures = 2\nahead = 3\ntries = 3\nupdates = 20\nminibatch = 16\n"
     config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}')
     with pytest.MonkeyPatch.context() as patch, parallel_config(backend="sequential"):
-        patch.setattr("gangplan.learned.online.labels.episode", lambda number: episode(number, 10))
+        patch.setattr("gangplan.learned.online.learners.episode", short)
         return train_policy(config, folder / "run")
 
 

@@ -16,7 +16,7 @@ from gangplan.learned.online.rollouts import finish_by_rule, imagine, weigh
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
 from gangplan.simulator.gangs.step import start, total_jct
 
-DEPTHS = (0,)
+DEPTHS = (0, 12)
 """Decisions of the network in futures."""
 
 
@@ -83,6 +83,15 @@ def test_the_same_seed_has_the_same_futures(make_world: Callable[..., Any], make
     assert np.array_equal(first[1:], weighed(world, policy, tried[1:], depth))
     assert not np.array_equal(first, weighed(world, policy, tried, depth, seed=2))
     assert len(np.unique(first[0])) > 1
+
+
+def test_the_untrained_network_goes_on_as_the_rule(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """So many decisions deep or none: the same values; a network of random numbers has others."""
+    world = make_world(2)
+    tried = np.arange(world.observe())
+    rule = weighed(world, make_policy(0, 0.0), tried, 0)
+    np.testing.assert_allclose(weighed(world, make_policy(0, 0.0), tried, 30), rule, rtol=1e-12)
+    assert not np.allclose(weighed(world, make_policy(0, 1.0), tried, 30), rule)
 
 
 def test_what_the_rule_likes_is_worth_it(make_world: Callable[..., Any], make_policy: Any) -> None:
