@@ -168,6 +168,8 @@ def test_what_is_unlike_its_training_is_the_rules() -> None:
             (x.job, dict(x.nodes), "patient") for x in other.starts
         ]
         for x in (scheduler, rule):
+            for job in x.running:
+                x.finish(job, now=float(decision.number))
             for i in range(8):
                 x.submit(gang(f"{decision.number}-{i}", 1 + i % 3), 10.0)
     scheduler = filled(GnnPolicy(policy.tensors, SETTINGS), jobs=1)  # log1p(1) / 3 is near enough to 0
