@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.graph.compiled import find_strange, score
-from gangplan.learned.online.candidates import SMALL, WAIT, scratch_of
+from gangplan.learned.online.candidates import ODD, SMALL, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
-from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import Guard, known
 from gangplan.learned.online.policy import GnnPolicy
@@ -82,7 +80,6 @@ class NetworkTier:
 
     def _warm(self) -> None:
         """Compile before a deadline."""
-        score(self._graph, self.policy.net)
         look(self._jobs, self.cluster, self._ends, self._scratch)
         self._observe(begin(_no_jobs(), self.cluster), _no_jobs())
 
@@ -172,9 +169,9 @@ class NetworkTier:
         idle: dict[int, list[int]] = {}
         self.more = False
         while (k := self._observe(world, jobs)) > 0:
-            if (odd := find_strange(self._graph, self.policy.net)) >= 0:
+            if (odd := int(self._scratch.most[ODD])) >= 0:
                 raise StrangeError(SCHEMA.feature(odd))
-            rated = self._graph.x[:k, BY_RULE] + score(self._graph, self.policy.net)[:, 0]
+            rated = self._scratch.score[:k]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
             best = int(np.argmax(rated))
@@ -196,7 +193,8 @@ class NetworkTier:
         return chosen
 
     def _observe(self, world: State, jobs: Jobs) -> int:
-        return int(observe(jobs, self.cluster, world, self._scratch, self._graph, self.policy.rule, True))
+        of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
+        return int(observe(jobs, self.cluster, world, *of))
 
     def _world(self, state: ClusterState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""

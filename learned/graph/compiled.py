@@ -132,12 +132,6 @@ def strange(graph: Graph, net: Network) -> int:
     return -1
 
 
-@kernel
-def find_strange(graph: Graph, net: Network) -> int:
-    """Do what `strange` does, for Python."""
-    return strange(by_reference(graph), by_reference(net))
-
-
 @inner
 def encode(graph: Graph, net: Network) -> Singles2:
     """Return what the network makes of each node after its rounds, float32 (nodes, w)."""

@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
         free: of use to allocators, int64 (m,).
         stats: of all arrivals so far, float64 (10,).
         score: of each candidate, float32 (A,).
-        most: entries of `PLACES`, and how many of `listed` and `blocked` there are, int64 (3,).
+        most: entries of `PLACES`, how many of `listed` and `blocked` there are, and what `strange` says, int64 (4,).
         group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
     """
 
@@ -75,7 +75,7 @@ class Scratch(NamedTuple):
     group: Ints
 
 
-ASKED, LISTED, HELD_UP = range(3)
+ASKED, LISTED, HELD_UP, ODD = range(4)
 """Of `Scratch.most`."""
 
 
@@ -89,7 +89,7 @@ def scratch_of(cluster: Cluster) -> Scratch:
         np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
         np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
         np.zeros((soon + 1, m), np.int64), np.zeros((soon + 1) * (gpus + 1)), least_cost(cluster), np.zeros(m),
-        np.zeros(m, np.int64), np.zeros(10), np.zeros(a, np.float32), np.array([places, 0, 0]),
+        np.zeros(m, np.int64), np.zeros(10), np.zeros(a, np.float32), np.array([places, 0, 0, -1]),
         np.zeros(racks + m, np.int64),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from .candidates import WAIT, Scratch
+from .candidates import ODD, WAIT, Scratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
 
@@ -28,7 +28,8 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
     """Write the scores of k candidates: the rule's, which the network corrects if it is asked and has seen the like."""
     for i in range(k):
         s.score[i] = g.x[i, BY_RULE]
-    if learned and strange(g, net) < 0:
+    s.most[ODD] = strange(g, net) if learned else -1
+    if learned and s.most[ODD] < 0:
         correction = scores(g, net)
         for i in range(k):
             s.score[i] += correction[i, 0]
@@ -64,9 +65,9 @@ def play(
 
 @kernel
 def observe(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, rule: Floats, told: bool
+    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, net: Network, rule: Floats, told: bool
 ) -> int:
-    """Write candidates and graph of a state for Python, and return how many candidates there are.
+    """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
     Args:
         told: whether `Scratch.stats` say already what jobs are like.
@@ -74,7 +75,10 @@ def observe(
     of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
     if not told:
         see(of, on, now, s)
-    return int(write_graph(of, on, now, s, rule, np.zeros(RUNS_SEEN, np.int64), by_reference(graph)))
+    k = int(write_graph(of, on, now, s, rule, np.zeros(RUNS_SEEN, np.int64), by_reference(graph)))
+    if k > 0:
+        rate_candidates(by_reference(graph), by_reference(net), s, k, True)
+    return k
 
 
 @kernel

@@ -13,10 +13,9 @@ from gangplan.simulator.gangs.arrays import RUNNING, WAITING, begin
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 
-from ..graph.compiled import Graph, Network, score
+from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, scratch_of
 from .episodes import observe
-from .features import BY_RULE
 from .graph import graph_room
 from .recipe import GnnSettings
 from .rollouts import weigh
@@ -29,6 +28,9 @@ RULE = np.array([0.777, 0.639, 0.091])
 """The rule that is corrected, see `gangplan.solvers.placement.online.patient.Patient`."""
 JOBS = 150
 """Jobs of an episode."""
+CROWD, FEWEST = 60, 5
+"""Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
+many: a future takes as long as the square of the jobs."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
 EPISODES = 100_000
@@ -81,17 +83,19 @@ def label_episode(
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
     share, go_on = KEPT * min(JOBS / len(jobs.submit), 1.0), True
     while go_on:
-        k = observe(jobs, cluster, state, s, graph, RULE, False)
+        k = observe(jobs, cluster, state, s, graph, net, RULE, False)
         if k == 0:
             go_on = advance(jobs, cluster, state)
             continue
-        rated = graph.x[:k, BY_RULE] + score(graph, net)[:, 0]
+        rated = s.score[:k]
         best = int(np.argmax(rated))
         if k > 1 and rng.random() < share:
-            tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[: settings.tries]
-            tried = np.unique(np.append(tried, best))
-            value = np.zeros((len(tried), futures or settings.futures))
             live = int(state.count[WAITING] + state.count[RUNNING])
+            fewer = min(1.0, CROWD / live)
+            most = max(int(fewer * settings.tries), FEWEST)
+            tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
+            tried = np.unique(np.append(tried, best))
+            value = np.zeros((len(tried), max(int(fewer * (futures or settings.futures)), FEWEST)))
             ahead = min(max(settings.ahead, live // 2), FARTHEST)
             weigh(
                 jobs, cluster, state, pool, s, other, room, net, RULE, tried, ahead, depth,

@@ -78,7 +78,7 @@ class GnnPolicy:
         """Return what there is to decide, None if no waiting job fits."""
         s = scratch_of(cluster)
         graph = graph_room(cluster, s)
-        k = observe(jobs, cluster, state, s, graph, self.rule, False)
+        k = observe(jobs, cluster, state, s, graph, self.net, self.rule, False)
         return Observation(graph, s.place[:k], s.take[:k]) if k else None
 
     def score(self, observation: Observation) -> FloatArray:
