@@ -19,6 +19,7 @@ from gangplan.hybrid.online.network import HISTORY
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import shapes
+from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.guard import FIRST
 from gangplan.learned.online.policy import GnnPolicy
@@ -117,12 +118,22 @@ def sleeps(*_: Any) -> int:
     return 0
 
 
+OBSERVE = network.observe
+
+
+def scores_nothing(*given: Any) -> int:
+    """Have scores that are no numbers."""
+    k = OBSERVE(*given)
+    given[3].score[:] = np.nan
+    return int(k)
+
+
 @pytest.mark.parametrize(
     ("name", "act", "words"),
     [
         ("observe", raises, "gnn raised ZeroDivisionError: of the network"),
         ("observe", sleeps, "gnn was stopped after"),
-        ("score", lambda graph, net: np.full((len(graph.x), 1), np.nan, np.float32), "a score of the network is not"),
+        ("observe", scores_nothing, "a score of the network is not finite"),
         ("look", raises, "gnn raised ZeroDivisionError"),
     ],
 )
@@ -131,8 +142,7 @@ def test_where_the_network_fails_the_rule_decides(
 ) -> None:
     """All that fit start by `patient`, in time, and notes say why; after three times the network is asked no more."""
     scheduler, rule = filled(), filled("patient")
-    own = network.score if name == "score" else None
-    monkeypatch.setattr(network, name, act if own is None else lambda g, n: act(g, n)[: len(own(g, n))])
+    monkeypatch.setattr(network, name, act)
     for turn in range(4):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -285,14 +295,13 @@ def step(scheduler: Scheduler, books: Books, ends: dict[str, float], now: float)
 def test_who_is_due_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network that always waits keeps nobody waiting beyond `patience` times its seconds, or alone on the cluster."""
     scheduler = filled(jobs=0, patience=3.0)
-    own = network.score
 
-    def waits(graph: Any, net: Any) -> np.ndarray:
-        scores = own(graph, net)
-        scores[:] = np.where(graph.x[: len(scores), :1] > 0, 50.0, 0.0)
-        return scores
+    def waits(*given: Any) -> int:
+        k = OBSERVE(*given)
+        given[3].score[:k] = given[3].place[:k] == WAIT
+        return int(k)
 
-    monkeypatch.setattr(network, "score", waits)
+    monkeypatch.setattr(network, "observe", waits)
     scheduler.submit(gang("first", 2), 100.0)
     assert [x.job for x in scheduler.decide(60.0).starts] == ["first"]  # nothing runs
     scheduler.submit(gang("second", 2), 10.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.graph.compiled import Graph, find_strange, room, score, shapes
+from gangplan.learned.graph.compiled import Graph, room, score, shapes, strange
 from gangplan.learned.graph.network import GraphNetwork
 from gangplan.learned.graph.packed import Packed
 from gangplan.learned.graph.schema import Schema
@@ -98,14 +98,14 @@ def test_what_is_unlike_training_is_found(make_network: Any) -> None:
     graph = room(schema, 4, 0)
     graph.kind[:] = (0, 1, 3)
     graph.x[:] = [[4, 0], [1, 3], [1, 3], [99, 99]]
-    assert find_strange(graph, network) == -1
+    assert strange(graph, network) == -1
     for row, at, near, far, name in (
         (0, 0, 6.24, 6.26, "a.x"), (0, 0, -2.24, -2.26, "a.x"), (1, 0, 1.24, 1.26, "b.y"),
         (2, 1, 13.7, 13.8, "b.z"), (2, 1, -4.7, np.nan, "b.z"),
     ):  # fmt: skip
         before = graph.x[row, at]
         graph.x[row, at] = near
-        assert find_strange(graph, network) == -1
+        assert strange(graph, network) == -1
         graph.x[row, at] = far
-        assert schema.feature(find_strange(graph, network)) == name
+        assert schema.feature(strange(graph, network)) == name
         graph.x[row, at] = before

@@ -38,7 +38,7 @@ class World(NamedTuple):
 
     def observe(self) -> int:
         """Write candidates and graph, and return how many candidates there are."""
-        return int(observe(*self, RULES[0], False))
+        return int(observe(*self, drawn(0, 0.0).net, RULES[0], False))
 
     def x(self) -> np.ndarray:
         """Return the features of all nodes of the graph."""
