@@ -162,11 +162,47 @@ def test_columns_by_other_names(trace: Path, cli: Any) -> None:
     assert (done.code, "speeds: 'k8' is not one of v100" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize("cluster", ["2", "0x8", "2x", "axb", "2x8x3"])
+@pytest.mark.parametrize("cluster", ["2", "0x8", "2x", "axb", "2x2x2x2"])
 def test_bad_cluster(trace: Path, cli: Any, cluster: str) -> None:
     """A cluster is nodes x GPUs."""
     done = cli("simulate", trace, "--cluster", cluster)
     assert (done.code, done.err) == (2, f"error: cluster: {cluster!r} is not nodes x GPUs, like 20x8\n")
+
+
+@pytest.mark.parametrize("cluster", ["0x2x4", "2x0x4", "2x2x", "axbxc", "x2x2", "2x2x1.5", "-1x2x2", "2x99999999x1"])
+def test_bad_racks(trace: Path, cli: Any, cluster: str) -> None:
+    """With racks it is racks x nodes x GPUs."""
+    done = cli("simulate", trace, f"--cluster={cluster}")
+    assert (done.code, done.err) == (2, f"error: cluster: {cluster!r} is not racks x nodes x GPUs, like 4x8x8\n")
+
+
+def test_racks(trace: Path, cli: Any) -> None:
+    """Gangs that are apart are slower: in a rack a quarter, between racks a half; `patient` waits for a node."""
+    trace.write_text("job_id,num_gpu,submit_time,duration\na,3,0,100\nb,3,0,100\nc,2,1,10\nd,2,2,30\n")
+    asked = [x for name in ("fifo", "patient", "gnn") for x in ("--policy", name)]
+    for cluster, fifo, patient in (
+        # a and b take 105 s; c on the two GPUs that are left 12.5 and d after it 37.5, JCTs of 12.5 and 49,
+        # or both wait for a node: 10.25 and 30.75 from 105 on
+        ("1x2x4", (105 + 105 + 12.5 + 49) / 4, (105 + 105 + 114.25 + 133.75) / 4),
+        ("2x1x4", (105 + 105 + 15 + 59) / 4, (105 + 105 + 114.25 + 133.75) / 4),
+        ("2x2x4", (105 + 105 + 10.25 + 30.75) / 4, (105 + 105 + 10.25 + 30.75) / 4),  # there are nodes enough
+    ):
+        done = cli("simulate", trace, "--cluster", cluster, *asked, "--json")
+        assert done.code == 0, done.err
+        rows = json.loads(done.out)
+        assert [row["policy"] for row in rows] == ["fifo", "patient", "gnn"]
+        assert [row["mean_jct"] for row in rows[:2]] == [pytest.approx(fifo), pytest.approx(patient)]
+        assert 62.75 <= rows[2]["mean_jct"] <= 114.5 * (1 + 1e-9)  # every job at once on close GPUs; who waits most
+
+
+def test_racks_are_told(trace: Path, cli: Any) -> None:
+    """The facts above the table name nodes and racks; a job that only all racks hold is left in."""
+    trace.write_text(ROWS + "d,16,3,1\ne,17,4,1\n")
+    done = cli("simulate", trace, "--cluster", "2x2x4", "--policy", "patient", "--policy", "gnn")
+    assert done.code == 0, done.err
+    assert "4 nodes of 4 GPUs, 2 racks, close GPUs are faster" in done.out
+    assert "1 jobs that the cluster is too small for, the first e with 17 GPUs" in done.out
+    assert "patient" in done.out and "gnn" in done.out
 
 
 def test_generated_workloads(cli: Any, tmp_path: Path) -> None:

@@ -1,38 +1,112 @@
-"""States of TopDRL's cluster in which there is something to decide."""
+"""States of clusters of many sizes in which there is something to decide, and networks whose numbers are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
+from gangplan.learned.graph.compiled import Graph, shapes
+from gangplan.learned.online.candidates import Scratch, scratch_of
+from gangplan.learned.online.episodes import observe, play
+from gangplan.learned.online.graph import SCHEMA, graph_room
+from gangplan.learned.online.guard import EVERYTHING, RULES
+from gangplan.learned.online.policy import GnnPolicy
+from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.workloads import KINDS, Episode, episode
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
-from gangplan.simulator.gangs.mixes import Mix
-from gangplan.systems.topdrl.select.candidates import Scratch, scratch_of
-from gangplan.systems.topdrl.select.episodes import RULES, observe, play
-from gangplan.systems.topdrl.select.features import WIDTH
-from gangplan.systems.topdrl.select.rollouts import least_work
+from gangplan.simulator.gangs.mixes import TRAINING, Mix
 
-World = tuple[Jobs, Cluster, State, Scratch]
+FAR = 1e9
+SMALL = GnnSettings(width=8, rounds=2)
+UNEQUAL = replace(Fleet.regular(3, 3, 8), gpus=np.array([8, 4, 2, 8, 8, 1, 2, 4, 3], dtype=np.int32))
+
+
+class World(NamedTuple):
+    """A cluster, jobs, how things are, and room to work in."""
+
+    jobs: Jobs
+    cluster: Cluster
+    state: State
+    s: Scratch
+    graph: Graph
+
+    def observe(self) -> int:
+        """Write candidates and graph, and return how many candidates there are."""
+        return int(observe(*self, drawn(0, 0.0).net, RULES[0], False))
+
+    def x(self) -> np.ndarray:
+        """Return the features of all nodes of the graph."""
+        return self.graph.x[: self.graph.kind[-1]].copy()
+
+    def play(self, policy: GnnPolicy, rule: int = 0, learned: bool = True, until: int = EVERYTHING) -> int:
+        """Go on until so many jobs have arrived."""
+        return int(play(*self, policy.net, RULES[rule], learned, until, EVERYTHING))
+
+    def again(self, jobs: Jobs | None = None) -> World:
+        """Return the same before the first job arrives, or other jobs there."""
+        jobs = jobs or self.jobs
+        s = scratch_of(self.cluster)
+        return World(jobs, self.cluster, begin(jobs, self.cluster), s, graph_room(self.cluster, s))
+
+
+def world_of(fleet: Fleet, jobs: Jobs) -> World:
+    """Return a cluster before the first job arrives."""
+    cluster = cluster_of(fleet, Proximity())
+    s = scratch_of(cluster)
+    return World(jobs, cluster, begin(jobs, cluster), s, graph_room(cluster, s))
+
+
+def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **options: bool) -> GnnPolicy:
+    """Return a policy whose every number is drawn; with a spread of 0 it is the rule."""
+    rng = np.random.default_rng(seed)
+    named = shapes(SCHEMA, settings.width, settings.rounds, settings.messages)
+    tensors = {name: (spread * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()}
+    for name, x in tensors.items():
+        if name.startswith("range_"):  # nothing is unlike what it was trained on
+            x[:] = [[-FAR], [FAR]]
+    return GnnPolicy(tensors, settings, **options)
+
+
+def short(number: int, jobs: int = 25, first: int = TRAINING) -> Episode:
+    """Return an episode of the kind that a number is of, on a small cluster, with a sixth of the jobs."""
+    while (given := episode(number, max(jobs // 6, 10), first)).cluster.first[-1] > 64:
+        number += 10_000 * len(KINDS)
+    return given
 
 
 @pytest.fixture
 def make_world() -> Callable[..., World]:
     """Return what makes jobs of a mix, a cluster, and the state when at least so many have arrived."""
 
-    def make(seed: int = 0, arrived: int = 40, racks: int = 2, scale: float = 1.0, **mix: float) -> World:
-        proximity = Proximity()
-        cluster = cluster_of(Fleet.regular(racks, 4, 4), proximity)
-        jobs = jobs_of(Mix(**{"jobs": 60, "step": scale, **mix}).draw(seed), proximity)  # type: ignore[arg-type]
-        state, s = begin(jobs, cluster), scratch_of(cluster, WIDTH)
-        if arrived == 1:
-            return jobs, cluster, state, s
-        for until in range(arrived, len(jobs.submit)):  # and on until there is a choice
-            play(jobs, cluster, state, s, least_work(), RULES[1], False, until)
-            if observe(jobs, cluster, state, s) > 1:
+    def make(seed: int = 0, arrived: int = 40, fleet: Fleet | None = None, scale: float = 1.0, **mix: float) -> World:
+        fleet = fleet or Fleet.regular(2, 4, 4)
+        most = {"gpus": min(8, fleet.n_gpus), "arrival": min(1.0, 0.6 * fleet.n_gpus / 32)}
+        draw = Mix(**{"jobs": 60, "step": scale} | most | mix).draw(seed)  # type: ignore[arg-type]
+        world = world_of(fleet, jobs_of(draw, Proximity()))
+        if arrived == 0:
+            return world
+        for until in range(arrived, len(world.jobs.submit)):  # and on until there is a choice
+            world.play(drawn(0, 0.0), learned=False, until=until)
+            if world.observe() > 2:
                 break
-        return jobs, cluster, state, s
+        return world
 
     return make
+
+
+@pytest.fixture
+def make_policy() -> Callable[..., GnnPolicy]:
+    """Return what makes a policy whose every number is drawn."""
+    return drawn
+
+
+@pytest.fixture
+def unequal() -> Fleet:
+    """Return three racks of nodes of one to eight GPUs."""
+    return UNEQUAL

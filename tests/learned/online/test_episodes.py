@@ -1,104 +1,122 @@
-"""The compiled network is that of torch, and a rule played over candidates is the rule as a list."""
+"""What compiled code decides is what the network says, and without a network it is the rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from gangplan.learned.policy.perceptron import Weights
-from gangplan.learned.training.perceptron import Perceptron
-from gangplan.simulator.gangs.arrays import begin
-from gangplan.simulator.gangs.listing import run_list
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
+from gangplan.learned.online.episodes import look
+from gangplan.learned.online.graph import graph_room
+from gangplan.learned.online.guard import RULES
+from gangplan.learned.online.rollouts import finish_by_rule
+from gangplan.learned.online.workloads import episode
+from gangplan.simulator.gangs.arrays import ARRIVED, begin, jobs_of
+from gangplan.simulator.gangs.mixes import MIXES, told_means
+from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.rules import Patient
-from gangplan.systems.topdrl.select.episodes import RULES, guarded, known, observe, play
-from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT, WIDTH
-from gangplan.systems.topdrl.select.rollouts import least_work, listed
+
+from .conftest import GnnSettings, World, world_of
+
+NAMES, SIZES = ("small", "expensive", "loaded", "uncertain", "mixed"), ("2x4x4", "4x8x8", "unequal")
+FLEETS = {"2x4x4": Fleet.regular(2, 4, 4), "4x8x8": Fleet.regular(4, 8, 8)}
 
 
-def test_compiled_scores_are_those_of_torch(make_world: Callable[..., Any]) -> None:
-    """The scores that compiled code decides by are those of the torch module."""
-    torch.manual_seed(1)
-    network = Perceptron(WIDTH, 24)
-    jobs, cluster, state, s = make_world(3)
-    k = observe(jobs, cluster, state, s)
-    rows = torch.from_numpy(s.row[:k].copy())
-    play(jobs, cluster, state, s, network.compiled(), RULES[0], True, int(state.count[0]) + 1)
-    with torch.no_grad():
-        best = int(network(rows).argmax())
-    again = make_world(3)
-    assert observe(*again) == k
-    place, job = int(again[3].place[best]), again[2].queue[again[3].place[best]]
-    assert (place < 0) == (state.start[job] > again[2].clock[0]) or place < 0
-    if place >= 0:
-        assert state.start[job] == again[2].clock[0]
+def mixed(name: str, fleet: Fleet, seed: int) -> World:
+    """Return jobs of a mix, arriving as fast as they do on 32 GPUs, per GPU."""
+    draw = told_means(MIXES[name]) if name == "uncertain" else lambda n: (MIXES[name].draw(n), None)
+    work, told = draw(seed)
+    jobs = jobs_of(work, Proximity(intensity={"": 4.0} if name == "expensive" else {}), told)
+    return world_of(fleet, jobs._replace(submit=jobs.submit * 32 / fleet.n_gpus))
+
+
+@pytest.mark.parametrize(("mix", "size"), [case for case in product(NAMES, SIZES) if case != ("mixed", "unequal")])
+@pytest.mark.parametrize("messages", [True, False])
+def test_the_untrained_network_is_patient(
+    make_policy: Callable[..., Any], unequal: Fleet, mix: str, size: str, messages: bool
+) -> None:
+    """To the bit: its scores begin at 0, and the best candidate of the rule it corrects is what `Patient` does."""
+    for seed in range(2):
+        world = mixed(mix, FLEETS.get(size, unequal), seed)
+        settings = GnnSettings(width=8, rounds=2, messages=messages)
+        assert world.play(make_policy(seed, 0.0, settings)) >= len(world.jobs.submit)
+        named = world.again()
+        Patient().finish(named.jobs, named.cluster, named.state)
+        for ours, theirs in zip(world.state[-4:], named.state[-4:], strict=True):
+            assert np.array_equal(ours, theirs)
+        assert np.array_equal(world.state.held, named.state.held)
 
 
 @pytest.mark.parametrize("rule", range(len(RULES)))
-@pytest.mark.parametrize("seed", range(3))
-def test_a_rule_is_its_list(make_world: Callable[..., Any], rule: int, seed: int) -> None:
+@pytest.mark.parametrize("size", ["2x4x4", "4x8x8"])
+def test_a_rule_is_its_list(make_world: Callable[..., Any], make_policy: Any, rule: int, size: str) -> None:
     """Candidate by candidate a rule makes the schedule of the list that rollouts go on by."""
-    jobs, cluster, _, s = make_world(seed, arrived=1)
-    noise = 1 + 0.1 * np.random.default_rng(seed).random(len(jobs.work))  # no ties: of equals either may be first
-    jobs = jobs._replace(work=jobs.work * noise, expected=jobs.expected * noise)
-    ours, theirs = begin(jobs, cluster), begin(jobs, cluster)
-    play(jobs, cluster, ours, s, least_work(), RULES[rule], False, len(jobs.submit) + 1)
-    run_list(jobs, cluster, theirs, listed(jobs, s.ideal, RULES[rule]), np.inf)
-    np.testing.assert_allclose(ours.finish, theirs.finish)
+    for seed in range(2):
+        world = make_world(seed, arrived=0, fleet=FLEETS[size])
+        noise = 1 + 0.1 * np.random.default_rng(seed).random(len(world.jobs.work))  # no ties: either may be first
+        jobs = world.jobs._replace(work=world.jobs.work * noise, expected=world.jobs.expected * noise)
+        ours, theirs = world.again(jobs), world.again(jobs)
+        ours.play(make_policy(0), rule, learned=False)
+        finish_by_rule(jobs, world.cluster, theirs.state, world.s.ideal, RULES[rule])
+        np.testing.assert_allclose(ours.state.finish, theirs.state.finish)
 
 
-def most_work() -> Weights:
-    """Return a network that likes the candidate with the most work best."""
-    found = least_work()
-    return found._replace(last=-found.last)
+@pytest.mark.parametrize("seed", range(3))
+def test_compiled_decisions_are_the_best_candidates(
+    make_world: Callable[..., Any], make_policy: Any, seed: int
+) -> None:
+    """Step by step from Python, each time the best of the scores, is what the compiled episode does."""
+    world, policy = make_world(seed, arrived=0, jobs=30), make_policy(seed)
+    whole, steps = world.again(), 0
+    decisions = whole.play(policy)
+    go_on = True
+    while go_on:
+        seen = policy.observe(world.jobs, world.cluster, world.state)
+        if seen is None:
+            go_on = advance(world.jobs, world.cluster, world.state)
+            continue
+        best, steps = policy.choose(seen), steps + 1
+        if seen.place[best] == WAIT:
+            go_on = advance(world.jobs, world.cluster, world.state)
+        else:
+            start(world.jobs, world.cluster, world.state, int(seen.place[best]), seen.take[best].copy())
+    assert steps == decisions
+    assert np.array_equal(world.state.start, whole.state.start)
+    assert np.array_equal(world.state.held, whole.state.held)
 
 
-def least_work_at_once() -> Weights:
-    """Return a network that prefers the candidate with the least work to waiting."""
-    found, first = least_work(), least_work().first.copy()
-    first[(CONTEXT + CANDIDATE).index("wait")] *= -1
-    return found._replace(first=first)
+def test_an_episode_stops_where_it_is_told(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """When so many jobs have arrived, and it goes on from there as if it had not."""
+    world, policy = make_world(0, arrived=0), make_policy(1)
+    whole = world.again()
+    first = world.play(policy, until=20)
+    assert 20 <= world.state.count[ARRIVED] < 30
+    assert first + world.play(policy) == whole.play(policy)
+    assert np.array_equal(world.state.finish, whole.state.finish)
 
 
-def test_a_bad_network_is_overruled(make_world: Callable[..., Any]) -> None:
-    """A network that starts the largest job first is left for a rule, and the mean JCT is less than by itself."""
-    jobs, cluster, _, s = make_world(0, arrived=1, jobs=200)
-    free, held = begin(jobs, cluster), begin(jobs, cluster)
-    play(jobs, cluster, free, s, most_work(), RULES[0], True, 201)
-    leaders = guarded(jobs, cluster, held, s, most_work())
-    assert leaders[0] == -1
-    assert leaders[-1] >= 0
-    assert held.finish.mean() < 0.9 * free.finish.mean()
+def test_what_jobs_are_like(make_world: Callable[..., Any]) -> None:
+    """Means over the jobs that arrived."""
+    world = make_world(1)
+    look(world.jobs, world.cluster, world.state, world.s)
+    n = int(world.state.count[ARRIVED])
+    assert world.s.stats[SEEN] == n
+    assert world.s.stats[MEAN] == pytest.approx(world.jobs.expected[:n].mean())
 
 
-def test_a_leader_stays_without_a_clear_lead(make_world: Callable[..., Any]) -> None:
-    """Where hardly two jobs ever meet all do the same, and the network decides throughout, as it would alone."""
-    jobs, cluster, _, s = make_world(0, arrived=1, jobs=200, arrival=0.004)
-    free, held = begin(jobs, cluster), begin(jobs, cluster)
-    play(jobs, cluster, free, s, least_work_at_once(), RULES[0], True, 201)
-    assert set(guarded(jobs, cluster, held, s, least_work_at_once())) == {-1}
-    assert (held.finish == free.finish).all()
-
-
-def test_the_guard_knows_no_future(make_world: Callable[..., Any]) -> None:
-    """What is replayed has the jobs that arrived, and true lengths of those that are done only."""
-    jobs, _, state, _ = make_world(1)
-    jobs = jobs._replace(expected=jobs.expected * 2)
-    past = known(jobs, state, 40)
-    done = state.finish[:40] <= state.clock[0]
-    assert 0 < done.sum() < 40
-    assert (past.work == np.where(done, jobs.work[:40], jobs.expected[:40])).all()
-    assert len(past.submit) == 40
-    assert len(past.first) == 41
-
-
-def test_the_first_rule_is_the_patient_one(make_world: Callable[..., Any]) -> None:
-    """The rule that the guard falls back on first makes the schedule of `Patient`."""
-    jobs, cluster, _, s = make_world(0, arrived=1, jobs=200)
-    ours, named = begin(jobs, cluster), begin(jobs, cluster)
-    play(jobs, cluster, ours, s, least_work(), RULES[0], False, 201)
-    Patient().finish(jobs, cluster, named)
-    assert (ours.start == named.start).all()
+@pytest.mark.parametrize("number", range(8))
+def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number: int) -> None:
+    """The untrained network is `Patient` on workloads of training, too: other clusters, lognormal lengths."""
+    given = episode(number, 80)
+    s = scratch_of(given.cluster)
+    world = World(given.jobs, given.cluster, begin(given.jobs, given.cluster), s, graph_room(given.cluster, s))
+    named = world.again()
+    world.play(make_policy(0, 0.0))
+    Patient().finish(named.jobs, named.cluster, named.state)
+    assert np.array_equal(world.state.start, named.state.start)

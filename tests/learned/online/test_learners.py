@@ -1,65 +1,116 @@
-"""Imitation of the selector's teacher: regrets are counted, jobs are done sooner, and curves go on."""
+"""Imitation of the teacher: regrets are counted, jobs are done sooner, and curves go on."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from gangplan.learned.graph.compiled import score
+from gangplan.learned.graph.network import GraphNetwork
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.graph import SCHEMA
+from gangplan.learned.online.labels import Label, label_episode
+from gangplan.learned.online.learners import CAP, Judged, Lessons, Training
+from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.workloads import KINDS
 from gangplan.learned.training.imitation import Imitation
-from gangplan.learned.training.perceptron import Perceptron
 from gangplan.learned.training.trainer import start
-from gangplan.systems.topdrl.select.learners import CAP, Training
-from gangplan.systems.topdrl.select.recipe import JUDGED, SelectSettings
-from gangplan.systems.topdrl.select.rollouts import Labels, labels
+
+from .conftest import drawn, short
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = SelectSettings(
-    width=16, labels=1000, futures=8, ahead=12, updates=150, rate=1e-2, minibatch=64, validation_seeds=1
-)
+SETTINGS = GnnSettings(
+    width=8, rounds=2, labels=400, tries=6, futures=6, ahead=12, updates=150, rate=1e-2, minibatch=64,
+    validation_seeds=1, iterated=7, depth=3, iterated_futures=2, iterated_updates=5, iterated_rate=0.5,
+)  # fmt: skip
+
+
+BUSY = [n for n in range(80) if KINDS[n % len(KINDS)] != "heavy"]
+"""Episodes in which many decisions matter."""
+
+
+def labelled(numbers: list[int]) -> list[Label]:
+    """Return labels of the decisions of some episodes."""
+    net = drawn(0, 0.0).net
+    return [x for n in numbers for x in label_episode(short(n, 360), SETTINGS, net, n)]
 
 
 @pytest.fixture(scope="module")
-def taught() -> Labels:
-    """Return labels of a few decisions."""
-    return labels(SETTINGS, 0)
+def taught() -> list[Label]:
+    """Return what networks are taught."""
+    return labelled(BUSY[:36])
 
 
 @pytest.fixture(scope="module")
 def training() -> Training:
-    """Return what judges by a workload of each suite."""
-    return Training(SETTINGS, 0)
+    """Return what judges by a workload of each kind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gangplan.learned.online.learners.episode", short)
+        return Training(SETTINGS, 0)
 
 
 @pytest.fixture
-def made(training: Training, taught: Labels, monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
+def made(training: Training, taught: list[Label], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
     """Return two that train first weights by the same labels."""
-    monkeypatch.setattr("gangplan.systems.topdrl.select.learners.labels", lambda settings, seed: taught)
+    monkeypatch.setattr("gangplan.learned.online.learners.make_labels", lambda *x, **y: taught)
     return [training.imitation(start(training.network, 0, None)) for _ in range(2)]
 
 
-def expected(network: Perceptron, taught: Labels) -> float:
-    """Return the mean regret of a draw from the network's softmax, decision by decision."""
-    with torch.no_grad():
-        scores = network(torch.from_numpy(taught.rows)).double().numpy()
-    parts = [slice(a, b) for a, b in zip(taught.first[:-1], taught.first[1:], strict=True)]
-    chance = [np.exp(scores[x] - scores[x].max()) for x in parts]
-    regret = np.minimum(taught.regret, CAP)
-    return float(np.mean([(p / p.sum() * regret[x]).sum() for p, x in zip(chance, parts, strict=True)]))
+def rated(network: GraphNetwork, label: Label) -> np.ndarray:
+    """Return the scores of those tried."""
+    scores = score(label.graph, network.compiled())[:, 0].astype(float) + label.graph.x[: label.graph.kind[1], BY_RULE]
+    return scores[label.tried]
 
 
-def test_it_learns(taught: Labels, made: list[Imitation]) -> None:
-    """The regret that is expected of its choices falls by half, and workloads of validation end sooner."""
-    found = made[0]
-    network, before = found.network, found.validate()
-    assert isinstance(network, Perceptron)
-    regret = expected(network, taught)
-    for step in range(1, 151):
-        found.update(step)
-    assert expected(network, taught) < regret / 2
-    after = found.validate()
-    assert after["score"] < before["score"]
-    assert after["score"] == pytest.approx(np.exp(np.mean([np.log(after[name]) for name in JUDGED])))
+def expected(network: GraphNetwork, label: Label) -> float:
+    """Return the regret that is expected of a draw from the softmax of the scores of those tried."""
+    scores = rated(network, label)
+    chance = np.exp(scores - scores.max())
+    return float((chance / chance.sum() * np.minimum(label.regret, CAP)).sum())
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_the_loss_is_the_regret_that_is_expected(taught: list[Label], spread: float) -> None:
+    """Of some decisions, one of them twice, the mean; the cross-entropy comes to it, and is least for the best."""
+    torch.manual_seed(0)
+    network = GraphNetwork(SCHEMA, 8, 2)
+    for x in network.parameters():
+        torch.nn.init.normal_(x, std=spread)
+    lessons, chosen = Lessons(taught), np.array([3, 0, 7, 7, 30])
+    assert lessons.count == len(taught) > 200
+    mean = np.mean([expected(network, taught[i]) for i in chosen])
+    plain, more = (
+        float(lessons.loss(network, chosen, GnnSettings(cross_entropy=weight)).detach()) for weight in (0.0, 1.0)
+    )
+    assert plain == pytest.approx(mean, rel=1e-4)
+    assert more > plain
+
+
+def test_the_untrained_network_is_judged_to_be_the_rule(training: Training) -> None:
+    """Its mean JCT over that of the rule is 1, of each kind, and so is the score; another network's is not."""
+    figures = training.validate(training.network())
+    assert figures == {"score": pytest.approx(1.0)} | dict.fromkeys(KINDS, pytest.approx(1.0))
+    torch.manual_seed(0)
+    network = training.network()
+    torch.nn.init.normal_(network.last.weight, std=5.0)
+    worse = training.validate(network)
+    assert abs(worse["score"] - 1) > 1e-3
+    assert worse["score"] == pytest.approx(np.exp(np.mean([np.log(worse[name]) for name in dict.fromkeys(KINDS)])))
+    assert Judged(1, short).judge(network) == worse
+
+
+def test_it_learns(made: list[Imitation]) -> None:
+    """The regret of its choices falls by a tenth, in decisions that it never saw."""
+    learner, others = made[0], labelled(BUSY[36:])
+    network: Any = learner.networks["policy"]  # the average of the weights
+    mean = [float(np.mean([x.regret[np.argmax(rated(network, x))] for x in others]))]
+    for step in range(1, SETTINGS.updates + 1):
+        learner.update(step)
+    mean.append(float(np.mean([x.regret[np.argmax(rated(network, x))] for x in others])))
+    assert mean[1] < 0.9 * mean[0]
 
 
 def test_the_same_curve(made: list[Imitation]) -> None:
@@ -72,3 +123,22 @@ def test_the_same_curve(made: list[Imitation]) -> None:
     assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
     kept = [x.state()[0] for x in (first, second)]
     assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
+
+
+def test_it_is_taught_again_by_itself(training: Training, taught: list[Label], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second stage asks for labels of the network as it is, deeper, of other episodes."""
+    asked: dict[str, Any] = {}
+
+    def make(settings: GnnSettings, net: Any, seed: int, count: int, **options: Any) -> list[Label]:
+        asked.update(options, net=net, count=count)
+        return taught
+
+    monkeypatch.setattr("gangplan.learned.online.learners.make_labels", make)
+    network = start(training.network, 1, None)
+    torch.nn.init.normal_(network.last.weight)
+    learner = training.iterated(network)
+    assert (asked["count"], asked["depth"], asked["futures"]) == (7, 3, 2) and asked["first"] > 0
+    assert np.array_equal(asked["net"].last, network.compiled().last) and asked["net"].last.any()
+    before = network.last.weight.detach().clone()
+    learner.update(1)
+    assert not torch.equal(before, network.last.weight)

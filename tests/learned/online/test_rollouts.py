@@ -8,41 +8,108 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.simulator.gangs.arrays import RUNNING, WAITING
-from gangplan.systems.topdrl.select.recipe import SelectSettings
-from gangplan.systems.topdrl.select.rollouts import imagine, labels
+from gangplan.instances.placement import Fleet
+from gangplan.learned.online.candidates import WAIT
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.guard import RULES
+from gangplan.learned.online.rollouts import finish_by_rule, imagine, weigh
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
+from gangplan.simulator.gangs.step import start, total_jct
+
+DEPTHS = (0, 12)
+"""Decisions of the network in futures."""
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: int) -> None:
+@pytest.mark.parametrize("fleet", [None, Fleet.regular(4, 8, 8)])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: int, fleet: Fleet | None) -> None:
     """Those who wait and run do so in the future, on the GPUs they have; others come later, and are like those seen."""
-    jobs, cluster, state, _ = make_world(seed)
-    np.random.seed(seed)  # noqa: NPY002, compiled code has the generator of numpy
-    ours, then = imagine(jobs, cluster, state, jobs, int(state.count[0]), 25)
+    jobs, _, state, *_ = make_world(seed, fleet=fleet)
+    ours, then = imagine(jobs, state, jobs, int(state.count[0]), 25)
     live = int(state.count[WAITING] + state.count[RUNNING])
     assert (then.count == [live, state.count[WAITING], state.count[RUNNING]]).all()
     assert len(ours.submit) == live + 25
     assert (then.free == state.free).all()
     assert ((then.holder >= 0) == (state.holder >= 0)).all()
-    waiting = then.queue[: then.count[WAITING]]
+    waiting, running = then.queue[: then.count[WAITING]], then.running[: then.count[RUNNING]]
     assert (ours.expected[waiting] == jobs.expected[state.queue[: state.count[WAITING]]]).all()
     assert (ours.submit[live:] >= state.clock[0]).all()
     assert set(ours.expected[live:]) <= set(jobs.expected[: state.count[0]])
-    ends = np.sort(then.finish[then.running[: then.count[RUNNING]]])
-    np.testing.assert_allclose(ends, np.sort(state.finish[state.running[: state.count[RUNNING]]]))
+    np.testing.assert_allclose(
+        np.sort(then.finish[running]), np.sort(state.finish[state.running[: state.count[RUNNING]]])
+    )
+    for job in running:
+        assert (then.holder[then.held[ours.first[job] : ours.first[job + 1]]] == job).all()
 
 
-def test_labels_are_regrets() -> None:
-    """Each decision has a best candidate and worse ones, and the same seed the same labels; another one has others."""
-    settings = SelectSettings(labels=60, futures=3, ahead=10)
-    first, again = labels(settings, 0), labels(settings, 0)
-    for a, b in zip(first, again, strict=True):
-        assert np.array_equal(a, b)
-    assert len(first.first) > 60
-    starts, ends = first.first[:-1], first.first[1:]
-    assert (ends - starts >= 2).all()
-    assert (np.minimum.reduceat(first.regret, starts) == 0).all()
-    assert (first.regret >= 0).all()
-    assert first.regret.max() > 1
-    assert len(first.rows) == first.first[-1]
-    assert not np.array_equal(first.regret, labels(settings, 1).regret)
+def weighed(world: Any, policy: Any, tried: np.ndarray, depth: int, seed: int = 1, ahead: int = 10) -> np.ndarray:
+    """Return what the JCTs sum up to with each candidate, in each of four futures."""
+    other, value = world.again(), np.zeros((len(tried), 4))
+    jobs, cluster, state, s, _ = world
+    weigh(
+        jobs, cluster, state, jobs, s, other.s, other.graph, policy.net, RULES[0], tried, ahead, depth, seed, value
+    )  # fmt: skip
+    return value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_future_without_arrivals_is_the_rule_from_here(
+    make_world: Callable[..., Any], make_policy: Any, seed: int
+) -> None:
+    """With nobody to come all futures are one: the candidate, then the rule to the end; and nothing else changes."""
+    world = make_world(seed)
+    k, before = world.observe(), copy(world.state)
+    value = weighed(world, make_policy(0), np.arange(k), 0, ahead=0)
+    for name, x in before._asdict().items():
+        assert np.array_equal(getattr(world.state, name), x)
+    assert np.ptp(value, axis=1).max() <= 1e-9 * value.max()
+    jobs, live, n = world.jobs, before.finish > before.clock[0], int(before.count[0])
+    live[n:] = False
+    for i in range(1, k):
+        then = world.again(jobs._replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
+        state = copy(world.state)
+        start(jobs, world.cluster, state, int(world.s.place[i]), world.s.take[i].copy())
+        finish_by_rule(then.jobs, world.cluster, state, world.s.ideal, RULES[0])
+        assert value[i, 0] == pytest.approx((state.finish - jobs.submit)[live].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_the_same_seed_has_the_same_futures(make_world: Callable[..., Any], make_policy: Any, depth: int) -> None:
+    """Whoever decides in them; another seed has others, and all candidates are tried in the same futures."""
+    world, policy = make_world(0), make_policy(0)
+    tried = np.arange(world.observe())
+    first = weighed(world, policy, tried, depth)
+    assert np.array_equal(first, weighed(world, policy, tried, depth))
+    assert np.array_equal(first[1:], weighed(world, policy, tried[1:], depth))
+    assert not np.array_equal(first, weighed(world, policy, tried, depth, seed=2))
+    assert len(np.unique(first[0])) > 1
+
+
+def test_the_untrained_network_goes_on_as_the_rule(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """So many decisions deep or none: the same values; a network of random numbers has others."""
+    world = make_world(2)
+    tried = np.arange(world.observe())
+    rule = weighed(world, make_policy(0, 0.0), tried, 0)
+    np.testing.assert_allclose(weighed(world, make_policy(0, 0.0), tried, 30), rule, rtol=1e-12)
+    assert not np.allclose(weighed(world, make_policy(0, 1.0), tried, 30), rule)
+
+
+def test_what_the_rule_likes_is_worth_it(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """Over some decisions its candidate comes to less than the one that it likes least."""
+    gain = []
+    for seed in range(6):
+        world = make_world(seed)
+        k = world.observe()
+        score = world.graph.x[:k, BY_RULE]
+        value = weighed(world, make_policy(0), np.array([np.argmax(score), np.argmin(score)]), 0).mean(axis=1)
+        gain.append(value[1] / value[0])
+    assert world.s.place[0] == WAIT and np.mean(gain) > 1.01
+
+
+def test_total_jct_leaves_out_who_has_not_started(make_world: Callable[..., Any]) -> None:
+    """Those are the jobs whose end is infinite."""
+    world = make_world(1)
+    started = np.isfinite(world.state.finish)
+    assert 0 < started.sum() < len(started)
+    expected = (world.state.finish - world.jobs.submit)[started].sum()
+    assert total_jct(world.jobs, world.state.finish) == pytest.approx(expected)
