@@ -63,7 +63,7 @@ def on_trace(
     model = fit_workload(workload) if like else None
     each = " for each queue" if engine["per_queue"] else ""
     how = "consolidated" if engine["consolidate"] else "counted only"
-    how = f"{racks[0]} racks, close GPUs are faster" if racks else how
+    how = f"{racks[0]} {'rack' if racks[0] == 1 else 'racks'}, close GPUs are faster" if racks else how
     facts = [
         (
             "cluster",

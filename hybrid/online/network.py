@@ -31,7 +31,7 @@ from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState
 
-TIER = "gnn"
+TIER, GUARD = "gnn", "guard"
 SEEN = 128
 """Waiting jobs that the network sees: the first by the rule."""
 HISTORY = 1024
@@ -94,7 +94,7 @@ class NetworkTier:
         if int(ends.count[ARRIVED]) == HISTORY:
             self._forget()
         at = int(ends.count[ARRIVED])
-        degree = request.job.workers[-1]
+        degree = self._degrees(request)[-1]
         jobs.submit[at], jobs.gpus[at], jobs.intensity[at] = (
             request.submit,
             request.gpus(degree),
@@ -157,9 +157,13 @@ class NetworkTier:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
             raise InstanceError("snapshot.network", words) from None
 
-    def leader(self) -> str:
-        """Let the guard play on, and return the tier that decides."""
+    def think(self) -> None:
+        """Let the guard play on."""
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
+
+    @property
+    def leader(self) -> str:
+        """The tier that decides."""
         return LEADERS[self.guard.leader + 1]
 
     def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
@@ -187,7 +191,7 @@ class NetworkTier:
                 (state.waiting[name] for name in state.queue.first(SEEN) if name not in refused),
                 key=lambda request: request.serial,
             )
-            for degree in request.job.workers
+            for degree in self._degrees(request)
         ]
         if not rows:
             return []
@@ -213,13 +217,17 @@ class NetworkTier:
                 own = int(self._order[node])
                 left = idle.setdefault(own, _idle(state, own))
                 nodes[own], idle[own] = tuple(left[: take[node]]), left[take[node] :]
-            chosen.append((row.request.name, row.degree, nodes))
+            chosen.append((row.request.name, row.degree, None if row.request.together else nodes))
             start(jobs, self.cluster, world, at, take)
             _drop(world, rows, first, row.request)
             if time.perf_counter() > stop:
                 self.more = True
                 break
         return chosen
+
+    def _degrees(self, request: Request) -> list[int]:
+        """Return the numbers of workers for which there are GPUs in all."""
+        return [degree for degree in request.job.workers if request.gpus(degree) <= self.cluster.first[-1]]
 
     def _observe(self, world: State, jobs: Jobs) -> int:
         of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
@@ -280,7 +288,7 @@ def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts
         for name, degree, nodes in chosen:
             if starts.over():
                 return True
-            where = (nodes, None)  # elsewhere, if something but GPUs is too few there
+            where = (None,) if nodes is None else (nodes, None)  # elsewhere, if other than GPUs are too few there
             if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
                 refused.add(name)
         starts.more = starts.more or network.more

@@ -366,11 +366,12 @@ class Scheduler:
         network = self._network
         if network is None:
             return False
-        from .network import TIER, follow
+        from .network import GUARD, TIER, follow
 
-        leader = network.leader()
-        starts.hopeful = leader == "patient"
-        if leader == TIER and not self._watchdog.out(TIER):
+        if not self._watchdog.out(GUARD):
+            self._watchdog.call(GUARD, stop - time.perf_counter(), network.think)
+        starts.hopeful = network.leader == "patient"
+        if network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):
                 return True
             starts.hopeful = True

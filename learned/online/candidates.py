@@ -85,11 +85,12 @@ def scratch_of(cluster: Cluster) -> Scratch:
     m, gpus, racks = len(cluster.rack), int(cluster.first[-1]), len(cluster.begin) - 1
     size = (m > SMALL) + (m > MEDIUM)
     jobs, soon, places = JOBS[size], SOON[size], PLACES[size]
-    a = jobs * places + 1
+    a, largest = jobs * places + 1, int(np.diff(cluster.first).max(initial=0))
+    known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
     return Scratch(
         np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
         np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
-        np.zeros((soon + 1, m), np.int64), np.zeros((soon + 1) * (gpus + 1)), least_cost(cluster), np.zeros(m),
+        np.zeros((soon + 1, m), np.int64), np.zeros(known), least_cost(cluster), np.zeros(m),
         np.zeros(m, np.int64), np.zeros(10), np.zeros(a, np.float32), np.array([places, 0, 0, -1, 0]),
         np.zeros(racks + m, np.int64),
     )  # fmt: skip

@@ -15,8 +15,8 @@ from .candidates import AT_ONCE, ODD, WAIT, Scratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
 
-BOUND = np.float32(2.0)
-"""The most by which the network changes a score of the rule: of jobs whose keys are exp(4) apart the rule chooses."""
+BOUND = np.float32(4.5)
+"""The most by which the network changes a score of the rule: of jobs whose keys are exp(9) apart the rule chooses."""
 NEVER = -1e6
 """The score of what is not to be done."""
 

@@ -43,7 +43,7 @@ WINDOW = 256
 """Jobs that arrived last, by which the others are judged."""
 GPUS_POWER, SLOWDOWN_POWER, PATIENCE = range(3)
 """Of the rule, see `gangplan.solvers.placement.online.patient.Patient`."""
-LATE, LONGEST = 1.5, 6.0
+LATE, LONGEST = 1.5, 10.0
 """What the rule's score of a job that is to wait is below that of the first; the most by which one is below it."""
 
 
@@ -123,18 +123,20 @@ def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: S
     for i in range(k):
         if _first(s, i) and not _hopes(jobs, state, s, rule, i):
             least = min(least, key_of(jobs, state.queue[s.place[i]], s.ideal, rule))
+    late = False
     for i in range(k):
         rows[i, BY_RULE] = -1.0
         if s.place[i] == WAIT:
             continue
-        over = min(max(key_of(jobs, state.queue[s.place[i]], s.ideal, rule) - least, 0.0), LONGEST)
-        if _hopes(jobs, state, s, rule, i):
+        job = state.queue[s.place[i]]
+        over = min(max(key_of(jobs, job, s.ideal, rule) - least, 0.0), LONGEST)
+        late = _hopes(jobs, state, s, rule, i) if _first(s, i) else late
+        if late:
             rows[i, BY_RULE] = -LATE - over
         else:
             rows[i, BY_RULE] = -over - (0.0 if _first(s, i) else 0.5)
-            job = state.queue[s.place[i]]
-            soon_done = jobs.expected[job] * (1 + jobs.intensity[job] * s.cost[i]) <= s.ends[0]
-            if rows[i, BY_RULE] == 0 and soon_done:
+            ends = jobs.expected[job] * (1 + jobs.intensity[job] * s.cost[i])
+            if rows[i, BY_RULE] == 0 and ends <= s.ends[0]:
                 s.most[AT_ONCE] = 1
 
 

@@ -85,7 +85,8 @@ def graph_room(cluster: Cluster, s: Scratch) -> Graph:
     a, jobs, m, racks = len(s.place), len(s.listed), len(cluster.rack), len(cluster.begin) - 1
     kinds = racks if racks <= APART else STEPS * STEPS
     nodes = m if m <= APART else min(m, kinds * (int(np.diff(cluster.first).max()) + 1))
-    edges = 6 * a + 3 * jobs + 2 * (nodes + kinds + RUNS_SEEN) + 4 * a * min(m, 16) + RUNS_SEEN * min(m, 16)
+    held = min(int(cluster.first[-1]), RUNS_SEEN * m)
+    edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m + held
     return room(SCHEMA, a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1, edges)
 
 
@@ -141,7 +142,7 @@ def _tell_apart(cluster: Cluster, state: State, s: Scratch) -> tuple[int, int]:
                     whole += full
                 else:
                     broken += state.free[node]
-            at = _step(whole / size) * STEPS + _step(broken / size)
+            at = _step(whole / max(size, 1)) * STEPS + _step(broken / max(size, 1))
             if s.known[at] < 0:
                 s.known[at] = kinds
                 kinds += 1
@@ -239,13 +240,13 @@ def _places(cluster: Cluster, state: State, s: Scratch, nodes: int, racks: int, 
             if free < full:
                 end = min(end, s.last[node])
             at = n + s.group[count + node]
-            x[at, 0] += free / full
+            x[at, 0] += free / max(full, 1)
             x[at, 1] += full / s.stats[LARGEST_NODE]
             x[at, 2] += 1.0
             x[at, 3] += soon(s.last[node], s.stats[MEAN])
             x[at, 4] += free == full
         at = r + s.group[rack]
-        x[at, 0] += idle / size
+        x[at, 0] += idle / max(size, 1)
         x[at, 1] += whole / (cluster.begin[rack + 1] - cluster.begin[rack])
         x[at, 2] += largest / s.stats[LARGEST_NODE]
         x[at, 3] += 1.0

@@ -214,6 +214,10 @@ def simulate_named(
             place them on the closest. By default places are alike.
     """
     require_number(racks, "racks", positive=True, whole=True, optional=True)
+    if racks and consolidate:
+        raise InstanceError("consolidate", "does not go with racks: jobs get the closest GPUs there")
+    if racks and discipline not in ("head", "overtake"):
+        raise InstanceError("discipline", f"{discipline!r} does not go with racks: head and overtake do")
     if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
     for field, value in (("cpu", cpu), ("memory", memory)):
@@ -244,10 +248,13 @@ def simulate_named(
 
             decides: Any = make()
             parts = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
+            scheduler = EngineScheduler(parts, discipline, consolidate, preemptive, shared)
+            if racks and scheduler.shared:
+                raise InstanceError("policy", f"{policy!r} shares GPUs, and racks do not go with that")
             return simulate(
                 jobs,
                 fleet,
-                EngineScheduler(parts, discipline, consolidate, preemptive, shared),
+                scheduler,
                 speeds=near,
                 options=DegreeOptions.scaling(jobs, degrees, overhead) if degrees else None,
                 outages=outages,
