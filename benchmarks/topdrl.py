@@ -18,7 +18,7 @@ from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 
 from .rows import Task, digest
 from .study import Options, Study
-from .topdrl_tables import BOUND, CLASSIC, GRID, NEAR, ORACLE, OTHERS, RESULTS, SUMMARY, WINDOWS, full
+from .topdrl_tables import BOUND, CLASSIC, GRID, NEAR, NEAREST, ORACLE, OTHERS, RESULTS, SUMMARY, WINDOWS, full
 
 JOBS, SECONDS = 15, 10.0
 """Of a window, and for its proof."""
@@ -35,7 +35,7 @@ def tasks(options: Options) -> Iterator[Task]:
             print(f"{name}: left out, {error}")
             continue
         rules = GRID if name != WINDOWS else tuple(map(full, CLASSIC))
-        chosen = options.policies or (*rules, *OTHERS, *(SCHEDULERS if name != WINDOWS else ()))
+        chosen = options.policies or (*rules, *OTHERS, *(NEAREST if name != WINDOWS else ()))
         weights = {p: digest(weights_of(p, ground, options.weights)) for p in chosen}
         for seed in range(options.seeds or (SEEDS if name != WINDOWS else 10 * SEEDS)):
             yield from (Task(name, policy, seed, weights[policy]) for policy in chosen)

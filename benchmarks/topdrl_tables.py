@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.hybrid.bench.makers import SCHEDULERS
 from gangplan.simulator.gangs.allocate import ALLOCATORS
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
@@ -16,9 +15,11 @@ from .study import NOT_RUN, Tables
 CLASSIC = (*PUBLISHED, "least_work")
 GRID = tuple(f"{s}+{d}+{a}" for s in CLASSIC for d in DISCIPLINES for a in ALLOCATORS)
 """Every selector, discipline and allocator: the best of them is the best rule of a workload, chosen in hindsight."""
-TOPDRL, OURS, ORACLE, BOUND = "topdrl", "select", "oracle", "bound"
-NETWORKS = ("select-unguarded", "select-random", "select-linear")
-"""Ours without its guard, and with something else in the place of its network."""
+TOPDRL, OURS, ORACLE, BOUND = "topdrl", "gnn", "oracle", "bound"
+UNGUARDED = "gnn-unguarded"
+"""Ours without its guard."""
+NEAREST = ("scheduler-far", "scheduler", "scheduler-patient", "scheduler-gnn")
+"""How `Scheduler` is called, see `SCHEDULERS`."""
 PLACED = tuple(f"topdrl+{a}" for a in ALLOCATORS if a != "closest")
 """TopDRL with the published allocators."""
 WINDOWS = "windows"
@@ -26,7 +27,7 @@ WINDOWS = "windows"
 OTHERS = (
     *("linear", "patient", "linear+easy", "linear+overtake", "srtf", "rollout"),
     *(TOPDRL, "topdrl-imitated", "topdrl-single", "proximity-drl", OURS),
-    *(*NETWORKS, *PLACED, ORACLE, BOUND),
+    *(UNGUARDED, *PLACED, ORACLE, BOUND),
 )
 
 SHOWN = ("linear", "patient", "srtf", "rollout", TOPDRL, OURS, ORACLE, BOUND)
@@ -85,7 +86,7 @@ def networks(found: Found) -> str:
     """Return how far from ours is something else in the place of its network, or search."""
     known = [suite for suite in SUITES if found.of(suite, OURS)]
     lines = []
-    for name in ("patient", *NETWORKS[1:], "rollout"):
+    for name in ("patient", UNGUARDED, "rollout"):
         cells = [found.apart(suite, name, OURS) for suite in known]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
@@ -120,11 +121,11 @@ def windows(found: Found) -> str:
 
 
 def near(found: Found) -> str:
-    """Return how far `Scheduler`, and its patient rule where nobody is ever due, are from ours."""
-    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*SCHEDULERS, "patient")
+    """Return how far `Scheduler`, and its patient rule where nobody is ever due, are from ours, where nobody is."""
+    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*NEAREST, "patient")
     lines = [(s, number(found.mean(s, OURS)), *(percent(found.apart(s, name, OURS)) for name in names)) for s in known]
-    calls = ("`Scheduler(fleet)`", "`speeds=Proximity()`", '`"patient"` too', "never due")
-    return table(("mean JCT less `select`", "`select`, s", *calls), lines) if lines else NOT_RUN
+    calls = ("`Scheduler(fleet)`", "`speeds=Proximity()`", '`"patient"` too', '`"gnn"` too', "`patient`, never due")
+    return table(("mean JCT less `gnn`", "`gnn`, s", *calls), lines) if lines else NOT_RUN
 
 
 SUMMARY: Tables = {"summary": summary}

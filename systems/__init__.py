@@ -33,7 +33,7 @@ SYSTEMS = {
     "topdrl": System(
         "topdrl.ground:Topdrl",
         "gangs arrive where closer GPUs are faster",
-        "--policy select --policy least_work --seeds 10",
+        "--policy gnn --policy least_work --seeds 10",
     ),
     "harmony": System(
         "interference.ground:Interference",

@@ -173,7 +173,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "run a trace of jobs on a cluster", "gangplan simulate jobs.csv --cluster 20x8 --policy fifo --policy srtf"
         ),
         "replay": Entry("fill a cluster with pods", "gangplan replay nodes.csv pods.csv --policy fgd"),
-        "system": Entry("compare policies of published systems", "gangplan system topdrl --policy select --seeds 10"),
+        "system": Entry("compare policies of published systems", "gangplan system topdrl --policy gnn --seeds 10"),
     },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),

@@ -6,11 +6,11 @@ from math import tanh
 
 import numpy as np
 
-from gangplan.learned.graph.compiled import Graph, Network, scores, strange
 from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
+from ..graph.compiled import Graph, Network, scores, strange
 from .candidates import AT_ONCE, ODD, WAIT, Scratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph

@@ -10,11 +10,11 @@ from math import log, log1p
 
 import numpy as np
 
-from gangplan.learned.graph.compiled import Graph, room
-from gangplan.learned.graph.schema import Schema
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.solvers.compiled.kernel import Floats, Ints, lean
 
+from ..graph.compiled import Graph, room
+from ..graph.schema import Schema
 from .candidates import (
     BLOCKED,
     DEARNESS,

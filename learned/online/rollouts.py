@@ -6,7 +6,6 @@ from math import exp
 
 import numpy as np
 
-from gangplan.learned.graph.compiled import Graph, Network
 from gangplan.simulator.gangs.allocate import CLOSEST
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
@@ -14,6 +13,7 @@ from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import below, push, sow
 
+from ..graph.compiled import Graph, Network
 from .candidates import WAIT, Scratch, remaining
 from .episodes import rate_candidates, take_candidate
 from .features import PATIENCE, key_of, see

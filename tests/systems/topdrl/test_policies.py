@@ -46,7 +46,7 @@ def test_weights_called_like_a_suite_are_preferred(tmp_path: Path) -> None:
         (tmp_path / f"{name}.safetensors").touch()
     found = [weights_of("topdrl", ground, tmp_path) for ground in (suite("large"), suite("small"), None)]
     assert [path.stem for path in found if path] == ["topdrl-large", "topdrl", "topdrl"]
-    assert weights_of("select", suite("small"), tmp_path) is None
+    assert weights_of("gnn", suite("small"), tmp_path) is None
 
 
 def test_what_a_learned_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
