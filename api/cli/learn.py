@@ -61,7 +61,7 @@ def train(
         raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
     if (trace is None) != (cluster is None):
         raise InstanceError("cluster" if cluster is None else "trace", "is missing: --trace and --cluster go together")
-    own = {} if trace is None else {"trace": trace, "cluster": cluster, "start": "gnn"}
+    own = {} if trace is None else {**_own(), "trace": trace, "cluster": cluster}
     _check_needs()
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
@@ -150,6 +150,12 @@ def list_policies(as_json: options.AsJson = False) -> None:
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
     emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
+
+
+def _own() -> dict[str, Any]:
+    from gangplan.learned.online.own import OWN
+
+    return OWN
 
 
 def _verdict(rows: Sequence[dict[str, Any]]) -> list[Any]:

@@ -29,10 +29,12 @@ from .workloads import Episode
 
 LEARNED, CHOSEN = 0.6, 0.8
 """Until which share of the trace networks learn, and are chosen by."""
+OWN = {"start": "gnn", "labels": 12_000, "updates": 800, "iterated_updates": 0}
+"""Settings in the place of a configuration's: what ships is corrected on one's own jobs, in minutes."""
 WINDOW, FEWEST = 150, 400
 """Jobs of a window; jobs of a trace at least."""
 WINDOWS = 20
-"""Windows of the verdict at most."""
+"""Windows of the verdict at most; half of each is in the next one where the trace is short."""
 NAMES = ("patient", "shortest first", "least work first")
 """What the network is compared with, see `gangplan.learned.online.guard.RULES`."""
 
@@ -96,7 +98,7 @@ class OwnCluster:
         n, cluster = self.jobs.n_jobs, cluster_of(*self.place)
         low = int(CHOSEN * n)
         size = min(WINDOW, n - low)
-        starts = np.unique(np.linspace(low, n - size, min(WINDOWS, max((n - low) // size, 2)), dtype=int))
+        starts = np.unique(np.linspace(low, n - size, min(WINDOWS, max(2 * ((n - low) // size), 2)), dtype=int))
         windows = [self.window(int(at), size) for at in starts]
         mine = np.array([_mean(policy, jobs, cluster) for jobs in windows])
         rules = {name: np.array([_mean(rule, jobs, cluster) for jobs in windows]) for name, rule in _rules()}

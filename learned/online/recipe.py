@@ -30,7 +30,6 @@ class GnnSettings(Limited):
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
-        rl_updates, rl_rate: of PPO.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
@@ -41,19 +40,19 @@ class GnnSettings(Limited):
     rounds: int = limited(3, least=1)
     messages: bool = True
     labels: int = limited(24_000, least=1)
-    tries: int = limited(20, least=2)
+    tries: int = limited(16, least=2)
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
-    updates: int = limited(2000, least=1)
+    updates: int = limited(1500, least=1)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)
     temperature: float = limited(1.0, above=0)
     cross_entropy: float = limited(0.1, least=0)
-    iterated: int = limited(0, least=0)
+    iterated: int = limited(5_000, least=1)
     depth: int = limited(30, least=1)
-    iterated_futures: int = limited(12, least=1)
-    iterated_updates: int = limited(0, least=0)
-    iterated_rate: float = limited(1e-3, above=0)
+    iterated_futures: int = limited(14, least=1)
+    iterated_updates: int = limited(500, least=0)
+    iterated_rate: float = limited(4e-4, above=0)
     trace: str = ""
     cluster: str = ""
     start: str = ""
@@ -83,5 +82,5 @@ RECIPE = Recipe(
     judge=Later("gangplan.systems.topdrl.ground:judge_online"),
     verdict=verdict,
     torch=False,
-    data="mixes of jobs like TopDRL's, and with lognormal lengths, on clusters of 24 to 256 GPUs",
+    data="mixes of jobs like TopDRL's, and with lognormal lengths, on clusters of 24 to 1,024 GPUs",
 )
