@@ -76,8 +76,8 @@ def on_trace(
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
         outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
-        near = {"racks": racks[0]} if racks else {}
-        return simulate_named(jobs, per_rack, gpus, policy, **engine, **near, outages=outages, progress=progress)
+        near = racks[0] if racks else None
+        return simulate_named(jobs, per_rack, gpus, policy, **engine, racks=near, outages=outages, progress=progress)
 
     return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
 

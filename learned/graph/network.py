@@ -61,8 +61,8 @@ class GraphNetwork(nn.Module):
         """
         h = {kind: torch.relu(enter(graph[kind].x)) for kind, enter in self.enter.items()}
         for own, told in zip(self.own, self.told, strict=True):
-            new = {kind: own[kind](x) for kind, x in h.items()}  # type: ignore[index]
-            for relation, message in zip(self.schema.relations, told, strict=False):  # type: ignore[arg-type]
+            new = {kind: own[kind](x) for kind, x in h.items()}
+            for relation, message in zip(self.schema.relations, told, strict=False):
                 edges, ends = graph[relation], (h[relation[0]], h[relation[2]])
                 if edges.edge_index.shape[1]:
                     new[relation[2]] = new[relation[2]] + message(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import RUNNING, WAITING, begin
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING, Cluster, Jobs, begin
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 
@@ -77,8 +77,9 @@ def label_episode(
         futures: in which candidates are tried, by default as many as the settings say.
     """
     rng = np.random.default_rng(seed)
-    jobs, cluster, pool = (type(x)(*(y.copy() for y in x)) for x in given)
-    net = Network(*(x.copy() for x in net))  # joblib hands over arrays that are read-only: of another type
+    # joblib hands over arrays that are read-only, which are of another type to the compiler
+    jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
+    cluster, net = Cluster(*(x.copy() for x in given.cluster)), Network(*(x.copy() for x in net))
     state, s, other = begin(jobs, cluster), scratch_of(cluster), scratch_of(cluster)
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
     share, go_on = KEPT * min(JOBS / len(jobs.submit), 1.0), True
