@@ -37,7 +37,7 @@ class GnnSettings(Limited):
     """
 
     width: int = limited(32, least=1)
-    rounds: int = limited(3, least=1)
+    rounds: int = limited(3, least=0)
     messages: bool = True
     labels: int = limited(24_000, least=1)
     tries: int = limited(16, least=2)
