@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.solvers.compiled.kernel import (
     Ints,
@@ -70,6 +72,43 @@ def room(schema: Schema, nodes: int, edges: int) -> Graph:
         np.zeros((nodes, schema.width), np.float32), np.zeros(len(schema.kinds) + 1, np.int64),
         np.zeros(edges, np.int64), np.zeros(edges, np.int64), np.zeros(edges, np.float32),
         np.zeros(len(schema.relations) + 1, np.int64),
+    )  # fmt: skip
+
+
+def shapes(schema: Schema, width: int, rounds: int, messages: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a `GraphNetwork`, by its name."""
+    kinds, found = schema.kinds, dict[str, tuple[int, ...]]()
+    for kind, names in kinds.items():
+        found |= {f"enter.{kind}.weight": (width, len(names)), f"enter.{kind}.bias": (width,)}
+    for i in range(rounds):
+        for kind in kinds:
+            found |= {f"own.{i}.{kind}.weight": (width, width), f"own.{i}.{kind}.bias": (width,)}
+        found |= {f"told.{i}.{j}.weight": (width, width) for j in range(len(schema.relations)) if messages}
+    head = {"head.weight": (width, width), "head.bias": (width,)}
+    return found | head | {"last.weight": (schema.outputs, width)}
+
+
+def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> Network:
+    """Return the weights of a `GraphNetwork` from its tensors by name; without messages these are 0."""
+    kinds, width = list(schema.kinds), len(tensors["head.bias"])
+    rounds = sum(name.startswith("own.") for name in tensors) // (2 * len(kinds))
+    enter = np.zeros((len(kinds), schema.width, width), np.float32)
+    for i, (kind, names) in enumerate(schema.kinds.items()):
+        enter[i, : len(names)] = tensors[f"enter.{kind}.weight"].T
+    told = np.zeros((rounds, len(schema.relations), width, width), np.float32)
+    for i in range(rounds):
+        for j in range(len(schema.relations)):
+            if f"told.{i}.{j}.weight" in tensors:
+                told[i, j] = tensors[f"told.{i}.{j}.weight"].T
+
+    def stacked(name: str) -> NDArray[np.float32]:
+        return np.array([[tensors[f"own.{i}.{kind}.{name}"].T for kind in kinds] for i in range(rounds)], np.float32)
+
+    return Network(
+        enter, np.array([tensors[f"enter.{kind}.bias"] for kind in kinds], np.float32), stacked("weight"),
+        stacked("bias"), told, np.array(tensors["head.weight"].T, np.float32, order="C"),
+        np.array(tensors["head.bias"], np.float32), np.array(tensors["last.weight"].T, np.float32, order="C"),
+        schema.ends, np.array([kinds.index(schema.scored)]),
     )  # fmt: skip
 
 

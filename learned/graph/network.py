@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import SimpleConv
 
-from .compiled import Network
+from .compiled import Network, network_of
 from .schema import Schema
 
 
@@ -64,28 +62,7 @@ class GraphNetwork(nn.Module):
 
     def compiled(self) -> Network:
         """Return the weights as arrays, see `gangplan.learned.graph.compiled`."""
-        kinds, width = list(self.schema.kinds), self.width
-        enter = np.zeros((len(kinds), self.schema.width, width), np.float32)
-        for i, kind in enumerate(kinds):
-            weight = _array(self.enter[kind].weight).T  # type: ignore[arg-type]
-            enter[i, : len(weight)] = weight
-        layers: list[Any] = list(self.own)
-        told = np.zeros((len(layers), len(self.schema.relations), width, width), np.float32)
-        for i, messages in enumerate(self.told):
-            for j, message in enumerate(messages):  # type: ignore[arg-type]
-                told[i, j] = _array(message.weight).T
-        return Network(
-            enter,
-            np.stack([_array(self.enter[kind].bias) for kind in kinds]),  # type: ignore[arg-type]
-            np.stack([[_array(own[kind].weight).T for kind in kinds] for own in layers]),
-            np.stack([[_array(own[kind].bias) for kind in kinds] for own in layers]),
-            told,
-            np.ascontiguousarray(_array(self.head.weight).T),
-            _array(self.head.bias),
-            np.ascontiguousarray(_array(self.last.weight).T),
-            self.schema.ends,
-            np.array([kinds.index(self.schema.scored)]),
-        )
+        return network_of(self.schema, {name: _array(x) for name, x in self.state_dict().items()})
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -25,6 +25,8 @@ from .settings import build, read_config
 from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
+    "offline-throughput": "gangplan.learned.offline.throughput",
+    "offline-step": "gangplan.learned.offline.step",
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
     "select": "gangplan.systems.topdrl.select.recipe",

@@ -6,12 +6,16 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import extra
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 
@@ -120,15 +124,33 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     Raises:
         InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load as deserialise
+
+    return _read(path, deserialise)
+
+
+def arrays(path: str | Path) -> tuple[dict[str, NDArray[np.float32]], Card]:
+    """Return tensors as arrays, and the card, without torch.
+
+    Raises:
+        InstanceError: see `load`; and if safetensors is not installed.
+    """
+    try:
+        from safetensors.numpy import load as deserialise
+    except ImportError:
+        raise InstanceError("weights", f"need safetensors; {extra('learn')}", str(files(path)[0])) from None
+    return _read(path, deserialise)
+
+
+def _read(path: str | Path, deserialise: Callable[[bytes], Any]) -> tuple[Any, Card]:
+    from safetensors import SafetensorError
 
     card, weights = read_card(path), files(path)[0]
     content = read_bytes(weights)
     if len(content) > LIMIT:
         raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
     try:
-        tensors: Tensors = deserialise(content)
+        tensors = deserialise(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise InstanceError("tensors", f"are broken or cut off: {error}", str(weights)) from None
     _check_finite(tensors, weights)
@@ -211,10 +233,10 @@ def find(name: str) -> Path:
     )
 
 
-def _check_finite(tensors: Tensors, path: Path) -> None:
+def _check_finite(tensors: Mapping[str, Any], path: Path) -> None:
     if not tensors:
         raise InstanceError("tensors", "there are none", str(path))
     for name, x in tensors.items():
         # a sum is finite only if all of its terms are
-        if x.is_floating_point() and not math.isfinite(float(x.double().abs().sum())):
+        if not math.isfinite(float(abs(x).sum())):
             raise InstanceError(f"tensors[{name!r}]", "holds a number that is not finite", str(path))
