@@ -27,6 +27,7 @@ _RELATIONS = (
     ("op", "fills", "whole"),
     ("whole", "tells", "op"),
 )
+_ALONG = [_OP.index(name) for name in ("seconds", "sent", "load", "share", "behind", "slack", "readers", "backward")]
 _LEAST = 0.1
 """What an edge without bytes counts, in mean edges."""
 _MOST = 4.0
@@ -48,6 +49,7 @@ class Split(NamedTuple):
         source, target: ends of the edges, int64 (m,).
         sent: seconds under way of each edge, float64 (m,).
         order: a topological one, int64 (n,).
+        place: of each op in the rule's own order, as a share of it; 0 if ops that are alike must look alike, (n,).
         backward: 1 for ops of a backward pass, float64 (n,).
         joined: the class of each op that shares a device, int64 (n,).
         more: the last of the figures of the whole, (3,).
@@ -61,6 +63,7 @@ class Split(NamedTuple):
     target: IntArray
     sent: FloatArray
     order: IntArray
+    place: FloatArray
     backward: FloatArray
     joined: IntArray
     more: tuple[float, float, float]
@@ -98,9 +101,8 @@ def graph(split: Split) -> Graph:
     by_source = np.argsort(s.source, kind="stable")
     paths(s.order, _firsts(s.source, n), by_source, s.target, best, s.sent, behind, before)
     longest = max(float((before + behind).max(initial=0.0)), 1e-300)
-    sent, place = np.zeros(n), np.empty(n)
+    sent = np.zeros(n)
     np.maximum.at(sent, s.source, s.sent)
-    place[s.order] = np.arange(n) / n
     limited = np.isfinite(s.room) & (s.room > 0)
     least = float(s.room[limited].min()) if limited.any() else np.inf
     held = float(s.memory.sum()) / (least * s.count.sum())
@@ -109,7 +111,7 @@ def graph(split: Split) -> Graph:
     rows = (
         np.log1p(best / mean), np.log1p(sent / mean), _cut(best / even), _cut(s.memory / least),
         _cut(s.memory * n / max(float(s.memory.sum()), 1e-300)), behind / longest, before / longest,
-        1 - (behind + before) / longest, place, np.log1p(np.bincount(s.target, minlength=n)),
+        1 - (behind + before) / longest, s.place, np.log1p(np.bincount(s.target, minlength=n)),
         np.log1p(np.bincount(s.source, minlength=n)), s.backward, _cut(together / even),
         np.log(np.clip((slow * part[:, None]).sum(axis=0), 1.0, 1e6)), part @ able,
     )  # fmt: skip
@@ -146,6 +148,13 @@ def graph(split: Split) -> Graph:
         at = upto
     made.relation[-1] = at
     return made
+
+
+def basis(of: Graph) -> FloatArray:
+    """Return what samples are drawn along, float64 (n, 1 + columns): a constant, and figures that alike ops share."""
+    rows = np.asarray(of.x[: of.kind[1]][:, _ALONG], np.float64)
+    rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
+    return np.concatenate([np.ones((len(rows), 1)), rows / len(_ALONG) ** 0.5], axis=1)
 
 
 def _cut(ratio: FloatArray | float) -> FloatArray:

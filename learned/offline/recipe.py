@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
 from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
 
@@ -19,7 +18,7 @@ from ..policy.recipe import Recipe
 from ..policy.settings import RecipeSettings, build, limited
 from ..policy.weights import FOLDER, arrays, match
 from ..training.trainer import Step, staged
-from .task import Candidate, Task, candidates, solve_by
+from .task import Candidate, Task, Told, candidates, solve_by
 
 if TYPE_CHECKING:
     from gangplan.solvers.run import Run
@@ -43,6 +42,7 @@ class OfflineSettings(RecipeSettings):
         processes: that make labels.
         imitation_updates, imitation_rate, minibatch: of imitation, in problems.
         rl_updates, rl_rate, rl_problems, samples: of the policy gradient; problems in an update and plans of each.
+        rl_spread: how far these are drawn, in terms of those of a solve.
         validate_every: updates from one validation to the next.
     """
 
@@ -62,6 +62,7 @@ class OfflineSettings(RecipeSettings):
     rl_rate: float = limited(1e-3, above=0)
     rl_problems: int = limited(32, least=1)
     samples: int = limited(16, least=2)
+    rl_spread: float = limited(0.3, above=0)
     validate_every: int = limited(100, least=1)
 
     def __post_init__(self) -> None:
@@ -96,16 +97,17 @@ class OfflinePolicy:
         match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
         return cls(task, _COMPILED.network_of(schema, tensors), settings)
 
-    def scores(self, split: Any) -> FloatArray:
-        """Return the scores of the ops, float64 (n, outputs)."""
-        return np.asarray(_COMPILED.score(_GRAPHS.graph(split), self.network), np.float64)
+    def told(self, split: Any) -> Told:
+        """Return the scores of the ops."""
+        graph = _GRAPHS.graph(split)
+        return Told(np.asarray(_COMPILED.score(graph, self.network), np.float64), _GRAPHS.basis(graph))
 
     def candidates(self, prepared: Any, samples: int, seed: int = 0) -> list[Candidate]:
         """Return the plan of the scores, those of samples around them, and what these have in common."""
         decoder = self.task.decoder(prepared)
         assert decoder is not None
         rng = np.random.default_rng(seed)
-        return list(candidates(self.task, decoder, self.scores(self.task.split(prepared)), rng, samples))
+        return list(candidates(self.task, decoder, self.told(self.task.split(prepared)), rng, samples))
 
 
 @lru_cache(maxsize=8)
@@ -119,7 +121,7 @@ def solve_with(task: Task, run: Run, prepared: Any) -> None:
     if not path.is_file():
         raise InstanceError("weights", "are missing", str(path))
     policy = _loaded(task, path, path.stat().st_mtime_ns)
-    solve_by(task, run, prepared, policy.scores)
+    solve_by(task, run, prepared, policy.told)
 
 
 def kernels_of(objective: str, name: str) -> tuple[Any, ...]:

@@ -15,6 +15,12 @@ SAMPLES = 16
 """Plans that are drawn around the scores."""
 
 
+_SIZES = np.array([0.5, 1.0, 2.0])
+"""Of samples, times their spread."""
+_LEAST_ALONE = 0.05
+"""What gradients take for the second `Task.spread` where that is 0."""
+
+
 class Candidate(NamedTuple):
     """A plan: its objective, and what the decoder makes it of."""
 
@@ -64,7 +70,8 @@ class Task:
         lesson: from a decoder and a plan to what that plan says of scores.
         teachers: methods, the searches first, with the share of the time left for each.
         sharp: what a score counts beside the offset of a lesson.
-        spread: how far samples are drawn from the scores: all ops of a problem together, and each by itself.
+        spread: how far samples are drawn from the scores: along figures of the ops, and each op by itself.
+        kept: probability with which a column is drawn at all.
     """
 
     name: str
@@ -76,23 +83,35 @@ class Task:
     teachers: tuple[tuple[str, float], ...]
     sharp: float
     spread: tuple[float, float]
+    kept: float
 
-    def noise(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return what a sample adds to the scores of n ops, float64 (n, outputs)."""
-        together, alone = self.spread
-        return together * rng.standard_normal((1, self.outputs)) + alone * rng.standard_normal((n, self.outputs))
+    def noise(self, rng: np.random.Generator, basis: FloatArray) -> FloatArray:
+        """Return what a sample adds to the scores, float64 (n, outputs), to some of the columns."""
+        along, alone = self.spread
+        size = float(rng.choice(_SIZES))
+        noise = along * basis @ rng.standard_normal((basis.shape[1], self.outputs))
+        if alone:
+            noise += alone * rng.standard_normal(noise.shape)
+        return noise * size * (rng.random(self.outputs) < self.kept)
 
-    def pull(self, noise: FloatArray) -> FloatArray:
+    def pull(self, noise: FloatArray, basis: FloatArray) -> FloatArray:
         """Return the gradient of the logarithm of the density of noise with respect to the scores it was added to."""
-        together, alone = (x * x for x in self.spread)
-        common = together / (alone + len(noise) * together) * noise.sum(axis=0)
-        return np.asarray((noise - common) / alone)
+        along, alone = self.spread[0], max(self.spread[1], _LEAST_ALONE)
+        inner = basis.T @ basis + (alone / max(along, alone)) ** 2 * np.eye(basis.shape[1])
+        return np.asarray(noise - basis @ np.linalg.solve(inner, basis.T @ noise)) / alone**2
+
+
+class Told(NamedTuple):
+    """Scores of the ops of a problem, float64 (n, outputs), and what samples are drawn along, see `graphs.basis`."""
+
+    scores: FloatArray
+    basis: FloatArray
 
 
 def candidates(
     task: Task,
     decoder: Decoder,
-    scores: FloatArray,
+    told: Told,
     rng: np.random.Generator,
     samples: int = SAMPLES,
     stopped: Callable[[], bool] = never,
@@ -102,7 +121,7 @@ def candidates(
     for i in range(samples + 1):
         if i and stopped():
             return
-        candidate = decoder.decode(scores if i == 0 else scores + task.noise(rng, len(scores)))
+        candidate = decoder.decode(told.scores + task.noise(rng, told.basis) if i else told.scores)
         if candidate is not None:
             found.append(candidate)
             yield candidate
@@ -110,11 +129,11 @@ def candidates(
         yield joined
 
 
-def solve_by(task: Task, run: Run, prepared: Any, scores: Callable[[Any], FloatArray]) -> None:
+def solve_by(task: Task, run: Run, prepared: Any, policy: Callable[[Any], Told]) -> None:
     """Offer the rule's plan, that of the scores, and those of samples, until the run has stopped.
 
     Args:
-        scores: from what graphs are made of to the scores of the ops.
+        policy: from what graphs are made of to the scores.
     """
     decoder = None if run.stopped else task.decoder(prepared)
     if decoder is None:
@@ -126,8 +145,8 @@ def solve_by(task: Task, run: Run, prepared: Any, scores: Callable[[Any], FloatA
         best = _offer(run, decoder, rule, best)
     if run.stopped:
         return
-    told = scores(split)
-    if not np.isfinite(told).all():
+    told = policy(split)
+    if not np.isfinite(told.scores).all():
         run.note("the network's scores are not finite: the rule alone")
         return
     for candidate in candidates(task, decoder, told, np.random.default_rng(run.seed), stopped=lambda: run.stopped):

@@ -66,7 +66,8 @@ def split(reduced: Reduced) -> Split:
     from .graphs import Split
 
     assert reduced.decoder is not None
-    q = reduced.decoder.q
+    keys = reduced.decoder
+    q = keys.q
     used, n = q.counts > 0, q.n_groups
     ends = [(min(pins), g, cost) for pins, cost in q.nets for g in pins if g != min(pins)]
     ends += [(a, b, 0.0) for a, b in q.edges]
@@ -75,7 +76,7 @@ def split(reduced: Reduced) -> Split:
     return Split(
         np.array(q.time[used]), q.counts[used].astype(np.int64), np.array(q.memory), q.capacity[used],
         table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), np.ascontiguousarray(table[:, 2]),
-        np.arange(n), np.zeros(n), np.arange(n), (0.0, 0.0, hosts),
+        np.arange(n), keys.place, np.zeros(n), np.arange(n), (0.0, 0.0, hosts),
     )  # fmt: skip
 
 
@@ -100,7 +101,8 @@ TASK = Task(
     lesson,
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
     _SHARP,
-    (0.0, 0.3),
+    (1.0, 0.3),
+    1.0,
 )
 RECIPE = recipe_of(TASK, "the order along which an op graph is cut into a pipeline")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "throughput", "random_keys")

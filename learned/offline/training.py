@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,12 +23,14 @@ from ..training.imitation import Imitation
 from ..training.learner import NetworkLearner, clipped_step
 from ..training.ragged import segment_sum
 from ..training.trainer import Trainer
-from .graphs import graph, schema
+from .graphs import basis, graph, schema
 from .lessons import labels, problem_of, task_of
 from .recipe import OfflineSettings
-from .task import Decoder, Lesson, candidates
+from .task import Decoder, Lesson, Told, candidates
 
 _HOUR = 3600.0
+_WORST = 1.5
+"""What a plan counts at most, in terms of the rule's."""
 _OTHERS = 0.1
 """What the columns that do not fit a plan best learn from it."""
 
@@ -37,6 +40,7 @@ class Example(NamedTuple):
 
     decoder: Decoder
     graph: Graph
+    basis: FloatArray
     rule: float
     best: float
     lessons: Sequence[Lesson]
@@ -74,14 +78,14 @@ class Training(Trainer[OfflineSettings]):
             rule = None if decoder is None else decoder.decode(np.zeros((int(made.kind[1]), task.outputs)))
             if decoder is not None and rule is not None:
                 taught = [task.lesson(decoder, plan) for plan in known.plans]
-                found.append(Example(decoder, made, rule.value, min(rule.value, known.values[0]), taught))
+                found.append(Example(decoder, made, basis(made), rule.value, min(rule.value, known.values[0]), taught))
         return found
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
         """Return how much longer than the best known plans are: of the scores, the best of samples, and the rule's."""
         weights, gaps = network.compiled(), []
         for i, x in enumerate(self.validation):
-            told = np.asarray(score(x.graph, weights), np.float64)
+            told = Told(np.asarray(score(x.graph, weights), np.float64), x.basis)
             values = [c.value for c in candidates(self.task, x.decoder, told, np.random.default_rng(i))]
             gaps.append([values[0] / x.best - 1, min(values) / x.best - 1, x.rule / x.best - 1])
         one, many, rule = np.minimum(np.array(gaps), 1.0).mean(axis=0).tolist()
@@ -126,6 +130,7 @@ class SelfCritical(NetworkLearner):
 
     def __init__(self, network: GraphNetwork, training: Training) -> None:
         self.network, self.training, s = network, training, training.settings
+        self._task = replace(training.task, spread=tuple(s.rl_spread * x for x in training.task.spread))
         self._optimizer = torch.optim.Adam(network.parameters(), s.rl_rate)
         self._rng = np.random.default_rng(training.seed)
         self.networks: dict[str, nn.Module] = {"policy": network}
@@ -149,17 +154,18 @@ class SelfCritical(NetworkLearner):
         return {"ratio": float(np.mean(ratios)), "gradient": norm}
 
     def _pull(self, example: Example, scores: FloatArray) -> tuple[FloatArray, float]:
-        """Return the gradient for the scores of one problem, and the mean objective in terms of the rule's."""
-        task, s = self.training.task, self.training.settings
-        noises = [np.zeros_like(scores), *(task.noise(self._rng, len(scores)) for _ in range(s.samples))]
+        """Return the gradient for the scores of one problem, and the objective of their plan in terms of the rule's."""
+        task, s = self._task, self.training.settings
+        noises = [np.zeros_like(scores), *(task.noise(self._rng, example.basis) for _ in range(s.samples))]
         made = [example.decoder.decode(scores + noise) for noise in noises]
-        values = np.array([2.0 if x is None else min(x.value / example.rule, 2.0) for x in made])
+        values = np.array([_WORST if x is None else min(x.value / example.rule, _WORST) for x in made])
         spread = float(values.std())
         if spread < 1e-6:
             return np.zeros_like(scores), float(values[0])
-        gain = (values.mean() - values) / spread
-        pull = sum(g * task.pull(noise) for g, noise in zip(gain[1:], noises[1:], strict=True)) / s.samples
-        return np.asarray(pull) / len(scores) ** 0.5, float(values.mean())
+        gains = (values.mean() - values)[1:] / spread
+        pulls = np.array([task.pull(noise, example.basis) for noise in noises[1:]])
+        size = np.sqrt((pulls**2).sum(axis=(1, 2)).mean())
+        return np.tensordot(gains, pulls, 1) / (size * s.samples), float(values[0])
 
     def validate(self) -> dict[str, float]:
         """Return figures on the validation problems."""

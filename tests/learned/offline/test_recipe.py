@@ -48,7 +48,7 @@ def test_untrained_is_the_rule(objective: str, rule: str, weights: Weights) -> N
         run, other = Run(problem, time_limit=60), Run(problem, time_limit=60)
         prepared = suite(objective).prepare(run)
         policy = OfflinePolicy.load(task, weights(objective, 0.0))
-        assert not policy.scores(task.split(prepared)).any()
+        assert not policy.told(task.split(prepared)).scores.any()
         plans = policy.candidates(prepared, samples=0)
         suite(objective).methods[rule].run(other, prepared)
         if not plans:
@@ -82,7 +82,7 @@ def test_names_of_devices_change_nothing(objective: str, weights: Weights) -> No
                 cluster=replace(cluster, device_types=kinds, type_of=flipped),
             )
             prepared = suite(objective).prepare(Run(made, time_limit=60))
-            scores = policy.scores(policy.task.split(prepared))
+            scores = policy.told(policy.task.split(prepared)).scores
             found.append((scores, policy.candidates(prepared, samples=2)[0].value))
         assert scores.any()
         np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5, atol=1e-6)
