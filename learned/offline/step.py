@@ -29,6 +29,8 @@ below 1, and how much work is joined at most."""
 SCORES = (*PRICES, *JOINS)
 _SCALE = np.array([0.5, 0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.5, 0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 1.0])
 """What a score of one means, so that all are as delicate."""
+_QUIET = 0.5
+"""Scores that are no larger change nothing: the least price breaks ties, which HEFT's plans depend on."""
 _DIGITS = 3
 """Of priorities in mean ops: ops that are alike are to be taken in turn."""
 _PATH = 0.05
@@ -64,7 +66,8 @@ class Lists:
         from gangplan.solvers.partition.step.settings import clustered
         from gangplan.solvers.partition.step.timing import polish
 
-        p, a, s = self.p, self.p.arrays, scores * _SCALE
+        p, a = self.p, self.p.arrays
+        s = np.sign(scores) * np.maximum(np.abs(scores) - _QUIET, 0) * _SCALE
         u = p.edges[0]
         prices = Prices(
             np.round(s[:, 0] * self.unit, _DIGITS),
@@ -88,8 +91,8 @@ class Lists:
 
         device, device_work, zone, zone_work = np.clip(means, -3, 3).tolist()
         limits = (
-            _FIRST * np.exp(-_FINER * (device - 1)) if device > 1 else 0.0, 1.0, np.exp(device_work),
-            _FIRST * np.exp(-_FINER * (zone - 1)) if zone > 1 else 0.0, 1.0, np.exp(_ZONE + zone_work),
+            _FIRST * np.exp(-_FINER * (device - 0.5)) if device > 0.5 else 0.0, 1.0, np.exp(device_work),
+            _FIRST * np.exp(-_FINER * (zone - 0.5)) if zone > 0.5 else 0.0, 1.0, np.exp(_ZONE + zone_work),
         )  # fmt: skip
         return np.array([0.0] * (len(SETTINGS) - len(limits)) + [*limits])
 
@@ -165,7 +168,7 @@ TASK = Task(
     (("list_schedule", 0.3), ("local_search", 0.3), ("cpsat", 1.0)),
     1.0,
     (1.0, 0.0),
-    0.5,
+    0.3,
 )
 RECIPE = recipe_of(TASK, "the prices by which a list scheduler places the ops of a step")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "step", "list_schedule")

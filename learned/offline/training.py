@@ -31,6 +31,8 @@ from .task import Decoder, Lesson, Told, candidates
 _HOUR = 3600.0
 _WORST = 1.5
 """What a plan counts at most, in terms of the rule's."""
+_GAIN = 0.05
+"""What of the rule's objective a gain of one is: the gradient is of problems where there is much to gain."""
 _OTHERS = 0.1
 """What the columns that do not fit a plan best learn from it."""
 
@@ -162,7 +164,7 @@ class SelfCritical(NetworkLearner):
         spread = float(values.std())
         if spread < 1e-6:
             return np.zeros_like(scores), float(values[0])
-        gains = (values.mean() - values)[1:] / spread
+        gains = (values.mean() - values)[1:] / _GAIN
         pulls = np.array([task.pull(noise, example.basis) for noise in noises[1:]])
         size = np.sqrt((pulls**2).sum(axis=(1, 2)).mean())
         return np.tensordot(gains, pulls, 1) / (size * s.samples), float(values[0])
