@@ -1,8 +1,9 @@
 """The network of `solve(method="gnn")` against its rule, random scores, no messages, and search as long.
 
 A seed is a problem: four families by turns, test seeds that no training has seen, of step time every third one with
-contention. All run in this process by one thread; seconds are the processor's, without what all methods share. The
-weights without messages are `offline-OBJECTIVE-alone` in the folder `--out`.
+contention. All run in this process by one thread; seconds are the processor's, without what all methods share. `random`
+tries the rules in any order, `fixed` in that in which they are good together. Weights without messages and without RL
+are `offline-OBJECTIVE-alone` and `-imitation` in the folder `--out`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from gangplan.hybrid.processes import guarded
 from gangplan.instances import InstanceError, verify
 from gangplan.learned.offline.lessons import label_of, problem_of, task_of
 from gangplan.learned.offline.recipe import OfflinePolicy
-from gangplan.learned.offline.task import SAMPLES, Told, candidates
+from gangplan.learned.offline.task import SAMPLES, candidates
+from gangplan.learned.policy.weights import FOLDER
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
 
@@ -37,7 +39,11 @@ SMALL, LARGE = 100, 1000
 EXACT = 1.0
 """Seconds of the exact methods, which have what the network has found to beat too."""
 RULES = {"throughput": "pipedream", "step": "heft"}
-NETWORKS = ("network", "network of 16", "random", "random of 16", "no messages", "no messages of 16")
+NETWORKS = tuple(
+    f"{name}{many}" for name in ("network", "random", "fixed", "no messages", "no RL") for many in ("", " of 16")
+)
+ABLATIONS = {"no messages": "alone", "no RL": "imitation"}
+"""What their weights are called in the folder `--out`."""
 BEST, RULE, SEARCH, AUTO = "best known", "rule", "rule and search", "auto"
 CASES = tuple(f"{objective}, {ops}" for objective, ops in product(RULES, (SMALL, LARGE)))
 
@@ -53,8 +59,9 @@ def tasks(options: Options) -> Iterator[Task]:
 
 
 def _weights(policy: str, objective: str, options: Options) -> Path | None:
-    if policy.startswith("no messages"):
-        return options.out / f"offline-{objective}-alone.safetensors"
+    for name, suffix in ABLATIONS.items():
+        if policy.startswith(name):
+            return options.out / f"offline-{objective}-{suffix}.safetensors"
     return options.weights / f"offline-{objective}.safetensors" if policy.startswith("network") else None
 
 
@@ -78,7 +85,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
         suite(objective).methods[RULES[objective]].run(run, prepared)
         return {"seconds": time.process_time() - began, "value": run.objective}
     samples = SAMPLES if task.policy.endswith("of 16") else 0
-    seconds, value = _planned(objective, int(ops), task.seed, _weights(task.policy, objective, options), samples)
+    weights, drawn = _weights(task.policy, objective, options), task.policy.startswith("random")
+    seconds, value = _planned(objective, int(ops), task.seed, weights, samples, drawn)
     return {"seconds": seconds, "value": value}
 
 
@@ -96,29 +104,28 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
 
 
 @lru_cache(maxsize=8)
-def _planned(objective: str, ops: int, index: int, weights: Path | None, samples: int) -> tuple[float, float | None]:
-    """Return processor seconds, and the value of the plan of the scores, or the best of all and of the rule's.
+def _planned(
+    objective: str, ops: int, index: int, weights: Path | None, samples: int, drawn: bool = False
+) -> tuple[float, float | None]:
+    """Return processor seconds, and the value of the plan of the first rule, or the best of some with the classic one.
 
-    Without weights one plan of random scores, or the best of the rule's and as many of these.
+    Without weights rules come in the order in which they are good together, or as they are drawn.
     """
     problem, prepared, _ = _prepared(objective, ops, index)
-    task, rng, best = task_of(objective), np.random.default_rng(index), None
-    decoder, split = task.decoder(prepared), task.split(prepared)
-    assert decoder is not None
-    policy = None if weights is None else OfflinePolicy.load(task, weights)
-    from gangplan.learned.offline.graphs import basis, graph
-
-    for turn in range(2):  # the first one compiles, and reads what is read once
+    task, best, seconds = task_of(objective), None, 0.0
+    policy = OfflinePolicy.load(task, weights or FOLDER / f"{task.name}.safetensors")
+    rules = policy.settings.rules
+    for _turn in range(2):  # the first one compiles, and reads what is read once
         began = time.process_time()
-        if policy is None:
-            along = basis(graph(split))
-            told = Told(np.zeros((len(along), task.outputs)), along)
-            told = told if samples else told._replace(scores=task.noise(rng, along))
+        decoder = task.decoder(prepared)
+        assert decoder is not None
+        if weights is not None:
+            chosen = policy.choose(task.split(prepared))
         else:
-            told = policy.told(split)
-        made = list(candidates(task, decoder, told, rng, samples))
-        if samples and (rule := decoder.decode(np.zeros_like(told.scores))) is not None:
-            made.append(rule)
+            chosen = list(np.random.default_rng(index).permutation(rules)) if drawn else list(rules[1:])
+        made = list(candidates(decoder, chosen, max(samples, 1)))
+        if samples and 0 not in chosen[:samples] and (classic := decoder.decode(0)) is not None:
+            made.append(classic)
         best = min(made, key=lambda x: x.value, default=None)
         seconds = time.process_time() - began
     return seconds, None if best is None else verify(problem, decoder.plan(best)).objective

@@ -27,7 +27,8 @@ _RELATIONS = (
     ("op", "fills", "whole"),
     ("whole", "tells", "op"),
 )
-_ALONG = [_OP.index(name) for name in ("seconds", "sent", "load", "share", "behind", "slack", "readers", "backward")]
+ALONG = ("seconds", "sent", "load", "share", "behind", "slack", "readers")
+"""Figures of ops by which rules put them in order."""
 _LEAST = 0.1
 """What an edge without bytes counts, in mean edges."""
 _MOST = 4.0
@@ -150,11 +151,10 @@ def graph(split: Split) -> Graph:
     return made
 
 
-def basis(of: Graph) -> FloatArray:
-    """Return what samples are drawn along, float64 (n, 1 + columns): a constant, and figures that alike ops share."""
-    rows = np.asarray(of.x[: of.kind[1]][:, _ALONG], np.float64)
-    rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
-    return np.concatenate([np.ones((len(rows), 1)), rows / len(_ALONG) ** 0.5], axis=1)
+def along(of: Graph) -> FloatArray:
+    """Return figures of the ops that alike ones share, float64 (n, figures), of mean 0."""
+    rows = np.asarray(of.x[: of.kind[1]][:, [_OP.index(name) for name in ALONG]], np.float64)
+    return np.asarray((rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6) / len(ALONG) ** 0.5)
 
 
 def _cut(ratio: FloatArray | float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -10,14 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances import StepProblem
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.kernels import compile_kernel
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
+from ..graph.compiled import Graph
+from .graphs import graph
 from .recipe import FAMILIES, OfflinePolicy, OfflineSettings
-from .task import Task
+from .task import SAMPLES, Task
 
+_HOUR = 3600.0
 NEAR, MOST = 1.01, 20
 """How much longer than the best a plan may be, and how many plans of a problem are kept."""
 
@@ -92,39 +96,71 @@ def _load(method: Method) -> None:
         compile_kernel(kernel)
 
 
-def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> Iterator[Label]:
-    """Yield the labels of the first problems of a split, in order; those in the cache are not made again."""
+class Example(NamedTuple):
+    """A problem as it is learned from.
+
+    Attributes:
+        graph: of the problem.
+        values: what the plan of each rule is above the best known, as a share, infinite without a plan, (rules,).
+    """
+
+    graph: Graph
+    values: FloatArray
+
+
+def example_of(problem: Any, known: Label, rules: Sequence[int]) -> Example | None:
+    """Return a problem with the plans of rules, held against the best of a label."""
+    task = task_of(problem.objective)
+    prepared = suite(task.objective).prepare(Run(problem, time_limit=_HOUR))
+    decoder = task.decoder(prepared) if known.values else None
+    if decoder is None:
+        return None
+    made = [decoder.decode(rule) for rule in rules]
+    values = np.array([np.inf if x is None else x.value for x in made])
+    best = min(values.min(), known.values[0])
+    return Example(graph(task.split(prepared)), values / best - 1) if np.isfinite(values).any() else None
+
+
+def examples(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Example]:
+    """Return the first problems of a split that have plans, from the cache where they are there."""
     import joblib
 
-    work = joblib.Memory(settings.cache, verbose=0).cache(label) if settings.cache else label
-    todo = (joblib.delayed(work)(objective, split, i, settings.ops, settings.label_seconds) for i in range(count))
-    yield from joblib.Parallel(settings.processes, return_as="generator")(todo)
+    s, kept, one = settings, joblib.Memory(settings.cache or None, verbose=0), joblib.delayed(_example)
+    todo = (one(kept, objective, split, i, s.ops, s.label_seconds, s.rules) for i in range(count))
+    return [x for x in joblib.Parallel(s.processes)(todo) if x is not None]
 
 
-def judged(
-    policy: OfflinePolicy, seeds: Sequence[int], *, ops: int = 100, seconds: float = 1.0
-) -> list[dict[str, Any]]:
+def _example(
+    kept: Any, objective: str, split: str, index: int, ops: int, seconds: float, rules: Sequence[int]
+) -> Example | None:
+    known = kept.cache(label)(objective, split, index, ops, seconds)
+    return example_of(problem_of(objective, split, index, ops), known, rules)
+
+
+def good_together(values: FloatArray, count: int, cap: float = 0.5) -> list[int]:
+    """Return rules of which each adds most to those before, the first being 0, given values of many examples."""
+    capped = np.minimum(values, cap)
+    chosen, best = [0], capped[:, 0]
+    while len(chosen) < count:
+        chosen.append(int(np.minimum(best[:, None], capped).mean(axis=0).argmin()))
+        best = np.minimum(best, capped[:, chosen[-1]])
+    return chosen
+
+
+def judged(policy: OfflinePolicy, seeds: Sequence[int], ops: int = 100, seconds: float = 1.0) -> list[dict[str, Any]]:
     """Return what plans of a policy are above the best known, in percent, by family and test seed."""
-    rows, task = list[dict[str, Any]](), policy.task
+    rows, objective = list[dict[str, Any]](), policy.task.objective
     for index in (seed * len(FAMILIES) + i for seed in seeds for i in range(len(FAMILIES))):
-        problem = problem_of(task.objective, "test", index, ops)
-        known = label_of(problem, seconds)
-        if not known.values:
-            continue
-        prepared = suite(task.objective).prepare(Run(problem, time_limit=3600))
-        found = policy.candidates(prepared, samples=16, seed=index)
-        rule = task.decoder(prepared)
-        zeros = (
-            None
-            if rule is None
-            else rule.decode(np.zeros((policy.task.split(prepared).seconds.shape[1], task.outputs)))
-        )
-        best = min(known.values[0], *(x.value for x in found))
+        problem = problem_of(objective, "test", index, ops)
+        prepared = suite(objective).prepare(Run(problem, time_limit=_HOUR))
+        chosen = policy.choose(policy.task.split(prepared))[:SAMPLES]
+        found = example_of(problem, label_of(problem, seconds), [0, *chosen])
         about = {"case": FAMILIES[index % len(FAMILIES)], "seed": index // len(FAMILIES)}
-        for name, value in (
-            ("learned", found[0].value),
-            ("best of 16", min(x.value for x in found)),
-            ("rule", zeros.value if zeros else np.nan),
-        ):
-            rows.append({"policy": name, **about, "above_best": 100 * (value / best - 1)})
+        if found is not None:
+            for name, value in (
+                ("rule", found.values[0]),
+                ("learned", found.values[1]),
+                ("best of 16", found.values.min()),
+            ):
+                rows.append({"policy": name, **about, "above_best": 100 * float(value)})
     return rows

@@ -18,7 +18,7 @@ from ..policy.recipe import Recipe
 from ..policy.settings import RecipeSettings, build, limited
 from ..policy.weights import FOLDER, arrays, match
 from ..training.trainer import Step, staged
-from .task import Candidate, Task, Told, candidates, solve_by
+from .task import Task, ranked, solve_by
 
 if TYPE_CHECKING:
     from gangplan.solvers.run import Run
@@ -34,39 +34,44 @@ class OfflineSettings(RecipeSettings):
     """Hyper-parameters of a policy and its training.
 
     Attributes:
+        rules: among which the network chooses, the classic one, 0, the first; see `lessons.good_together`.
         width, rounds, messages: of the network, see `GraphNetwork`.
         ops: at most so many in a problem that is learned from.
         lessons, validation: problems with labels to learn from and to validate on, by turns of each family.
         label_seconds: of the exact methods for a label.
-        cache: folder of labels, which are made once; none by default.
-        processes: that make labels.
-        imitation_updates, imitation_rate, minibatch: of imitation, in problems.
-        rl_updates, rl_rate, rl_problems, samples: of the policy gradient; problems in an update and plans of each.
-        rl_spread: how far these are drawn, in terms of those of a solve.
+        cache: folder of labels and of what rules come to, made once; none by default.
+        processes: that make them.
+        minibatch: problems of an update.
+        imitation_updates, imitation_rate, temperature: of imitation of the rules that come near the best known plan;
+            one that is worse by the temperature is e times less likely.
+        rl_updates, rl_rate, cap: of the policy gradient on the objective, plans more than `cap` above the best counting
+            as that.
         validate_every: updates from one validation to the next.
     """
 
+    rules: tuple[int, ...] = tuple(range(32))
     width: int = limited(32, least=1)
     rounds: int = limited(3, least=1)
     messages: bool = True
     ops: int = limited(100, least=4)
     lessons: int = limited(2000, least=1)
-    validation: int = limited(80, least=1)
+    validation: int = limited(240, least=1)
     label_seconds: float = limited(0.3, above=0)
     cache: str = ""
     processes: int = limited(1, least=1)
-    imitation_updates: int = limited(1500, least=0)
+    minibatch: int = limited(64, least=1)
+    imitation_updates: int = limited(800, least=0)
     imitation_rate: float = limited(2e-3, above=0)
-    minibatch: int = limited(32, least=1)
+    temperature: float = limited(0.02, above=0)
     rl_updates: int = limited(1500, least=0)
     rl_rate: float = limited(1e-3, above=0)
-    rl_problems: int = limited(32, least=1)
-    samples: int = limited(16, least=2)
-    rl_spread: float = limited(0.3, above=0)
+    cap: float = limited(0.5, above=0)
     validate_every: int = limited(100, least=1)
 
     def __post_init__(self) -> None:
         RecipeSettings.__post_init__(self)
+        if not self.rules or self.rules[0] != 0 or len(set(self.rules)) < len(self.rules):
+            raise InstanceError("rules", f"{list(self.rules)} are not different ones, 0 the first")
         if not (self.imitation_updates or self.rl_updates):
             raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
 
@@ -93,21 +98,16 @@ class OfflinePolicy:
             settings = build(OfflineSettings, card.settings)
         except InstanceError as error:
             raise error.within("settings").of(str(path)) from None
-        schema = _GRAPHS.schema(task.outputs)
+        if not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
+            raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
+        schema = _GRAPHS.schema(len(settings.rules))
         match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
         return cls(task, _COMPILED.network_of(schema, tensors), settings)
 
-    def told(self, split: Any) -> Told:
-        """Return the scores of the ops."""
-        graph = _GRAPHS.graph(split)
-        return Told(np.asarray(_COMPILED.score(graph, self.network), np.float64), _GRAPHS.basis(graph))
-
-    def candidates(self, prepared: Any, samples: int, seed: int = 0) -> list[Candidate]:
-        """Return the plan of the scores, those of samples around them, and what these have in common."""
-        decoder = self.task.decoder(prepared)
-        assert decoder is not None
-        rng = np.random.default_rng(seed)
-        return list(candidates(self.task, decoder, self.told(self.task.split(prepared)), rng, samples))
+    def choose(self, split: Any) -> list[int]:
+        """Return the rules, the best first, by what the network says; as they are if it says what is no number."""
+        scores = np.asarray(_COMPILED.score(_GRAPHS.graph(split), self.network), np.float64)
+        return ranked(scores if np.isfinite(scores).all() else np.zeros_like(scores), self.settings.rules)
 
 
 @lru_cache(maxsize=8)
@@ -121,7 +121,7 @@ def solve_with(task: Task, run: Run, prepared: Any) -> None:
     if not path.is_file():
         raise InstanceError("weights", "are missing", str(path))
     policy = _loaded(task, path, path.stat().st_mtime_ns)
-    solve_by(task, run, prepared, policy.told)
+    solve_by(task, run, prepared, policy.choose)
 
 
 def kernels_of(objective: str, name: str) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""Throughput: the network moves groups in PipeDream's order, and the recurrence cuts along all orders at once."""
+"""Throughput: a rule makes four orders of PipeDream's, and the recurrence cuts along all of them at once."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .recipe import kernels_of, recipe_of, solve_with
-from .task import Candidate, Lesson, Task
+from .task import Candidate, Task
 
 if TYPE_CHECKING:
     from gangplan.solvers.partition.throughput.methods import Reduced
@@ -18,28 +18,30 @@ if TYPE_CHECKING:
 
     from .graphs import Split
 
+RULES = 256
+"""Rules that are drawn; the first is PipeDream's order alone."""
 ORDERS = 4
-"""Orders of a plan besides PipeDream's: each is a column of scores, added to the places in that order."""
-_SHARP = 20.0
-"""Shares of the order to what is compared when an order is taught: a twentieth of it is one."""
-_TAUGHT = 400
-"""Pairs of groups of one plan that are taught at most."""
+"""Orders of a rule besides PipeDream's."""
+_SIZES = (0.5, 1.0, 2.0)
+"""How far orders leave PipeDream's, in shares of it."""
 
 
 class Orders:
-    """Pipelines of scores, see `gangplan.learned.offline.task.Decoder`."""
+    """Pipelines along several orders at once, see `gangplan.learned.offline.task.Decoder`."""
 
-    def __init__(self, keys: KeyDecoder) -> None:
-        self.keys = keys
+    def __init__(self, reduced: Reduced, keys: KeyDecoder) -> None:
+        from .graphs import along, graph
 
-    def decode(self, scores: FloatArray) -> Candidate | None:
-        """Cut along PipeDream's order and those that the scores make of it, then move single groups."""
+        self.keys, self.along = keys, along(graph(split(reduced)))
+
+    def decode(self, rule: int) -> Candidate | None:
+        """Cut along PipeDream's order and those of the rule, then move single groups."""
         from gangplan.solvers.partition.throughput.cuts import forward
 
         keys = self.keys
-        if not scores.any():
+        if rule == 0:
             return _candidate(None if keys.base is None else keys.polished(keys.base))
-        moved = [forward(keys.arrays, keys.place + column) for column in scores.T]
+        moved = [forward(keys.arrays, keys.place + column) for column in (self.along @ drawn()[rule]).T]
         pipeline = keys.cut(np.stack([keys.order, *moved]))
         return _candidate(None if pipeline is None else keys.polished(pipeline))
 
@@ -58,7 +60,7 @@ def _candidate(pipeline: Pipeline | None) -> Candidate | None:
 
 
 def _decoder(reduced: Reduced) -> Orders | None:
-    return None if reduced.decoder is None else Orders(reduced.decoder)
+    return None if reduced.decoder is None else Orders(reduced, reduced.decoder)
 
 
 def split(reduced: Reduced) -> Split:
@@ -80,29 +82,23 @@ def split(reduced: Reduced) -> Split:
     )  # fmt: skip
 
 
-def lesson(decoder: Orders, plan: Any) -> Lesson:
-    """Say that groups of earlier stages come before those of later ones."""
-    q, place = decoder.keys.q, decoder.keys.place
-    stage = np.empty(q.n_groups, np.int64)
-    stage[q.group_of] = plan.stage
+@cache
+def drawn() -> FloatArray:
+    """Return what each rule adds to places for figures of the groups, float64 (rules, figures, orders)."""
+    from .graphs import ALONG
+
     rng = np.random.default_rng(0)
-    a, b = rng.integers(0, q.n_groups, (2, 4 * _TAUGHT))
-    a, b = (x[stage[a] < stage[b]][:_TAUGHT] for x in (a, b))
-    offset, ones = _SHARP * (place[b] - place[a]), np.ones(len(a), np.float32)
-    return Lesson(b, a, np.full(len(a), -1), offset.astype(np.float32), ones)
+    sizes = rng.choice(_SIZES, (RULES, 1, 1))
+    return np.asarray(sizes * rng.standard_normal((RULES, len(ALONG), ORDERS)))
 
 
 TASK = Task(
     "offline-throughput",
     "throughput",
-    ORDERS,
+    RULES,
     split,
     _decoder,
-    lesson,
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
-    _SHARP,
-    (1.0, 0.3),
-    1.0,
 )
-RECIPE = recipe_of(TASK, "the order along which an op graph is cut into a pipeline")
+RECIPE = recipe_of(TASK, "the orders along which an op graph is cut into a pipeline")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "throughput", "random_keys")

@@ -24,9 +24,9 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, f
     monkeypatch.setattr(recipe, "FOLDER", tmp_path)
 
     def write(objective: str, last: float) -> Path:
-        task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2)
+        task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2, rules=tuple(range(12)))
         torch.manual_seed(0)
-        network = GraphNetwork(schema(task.outputs), settings.width, settings.rounds)
+        network = GraphNetwork(schema(len(settings.rules)), settings.width, settings.rounds)
         torch.nn.init.normal_(network.last.weight, std=last) if last else None
         path = tmp_path / f"{task.name}.safetensors"
         save(path, network.state_dict(), Card(task.name, task.name, settings=asdict(settings)))
