@@ -49,8 +49,8 @@ class GraphNetwork(nn.Module):
         """
         h = {kind: torch.relu(enter(graph[kind].x)) for kind, enter in self.enter.items()}
         for own, told in zip(self.own, self.told, strict=True):
-            new = {kind: own[kind](x) for kind, x in h.items()}  # type: ignore[index]
-            for relation, message in zip(self.schema.relations, told, strict=False):  # type: ignore[arg-type]
+            new = {kind: own[kind](x) for kind, x in h.items()}
+            for relation, message in zip(self.schema.relations, told, strict=False):
                 edges, ends = graph[relation], (h[relation[0]], h[relation[2]])
                 if edges.edge_index.shape[1]:
                     new[relation[2]] = new[relation[2]] + message(
@@ -66,4 +66,5 @@ class GraphNetwork(nn.Module):
 
 
 def _array(x: Tensor) -> np.ndarray:
-    return x.detach().cpu().numpy().astype(np.float32)
+    found: np.ndarray = x.detach().cpu().numpy().astype(np.float32)
+    return found

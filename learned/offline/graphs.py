@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, lean_kernel
 
 from ..graph.compiled import Graph, room
@@ -18,6 +19,7 @@ _OP = (
 )
 _DEVICE = ("slowness", "part", "count", "fill")
 _WHOLE = ("ops", "devices", "path", "sent", "memory", "edges", "far", "waits", "servers")
+Index = NDArray[np.int64]
 _RELATIONS = (
     ("op", "feeds", "op"),
     ("op", "reads", "op"),
@@ -45,7 +47,7 @@ class Split(NamedTuple):
 
     Attributes:
         seconds: of each op on each type, infinite where it cannot run, float64 (T, n).
-        count: devices of each type, at least one of all, int64 (T,).
+        devices: of each type, at least one of all, int64 (T,).
         memory, room: bytes of each op, float64 (n,), and of a device of each type, infinite if unlimited, (T,).
         source, target: ends of the edges, int64 (m,).
         sent: seconds under way of each edge, float64 (m,).
@@ -57,16 +59,16 @@ class Split(NamedTuple):
     """
 
     seconds: FloatArray
-    count: IntArray
+    devices: Index
     memory: FloatArray
     room: FloatArray
-    source: IntArray
-    target: IntArray
+    source: Index
+    target: Index
     sent: FloatArray
-    order: IntArray
+    order: Index
     place: FloatArray
     backward: FloatArray
-    joined: IntArray
+    joined: Index
     more: tuple[float, float, float]
 
 
@@ -96,8 +98,8 @@ def graph(split: Split) -> Graph:
     s, (types, n) = split, split.seconds.shape
     able = np.isfinite(s.seconds)
     best = np.where(able.any(axis=0), np.where(able, s.seconds, np.inf).min(axis=0), 0.0)
-    part = s.count / max(s.count.sum(), 1)
-    mean, even = _unit(best), max(float(best.sum()) / s.count.sum(), 1e-300)
+    part = s.devices / max(s.devices.sum(), 1)
+    mean, even = _unit(best), max(float(best.sum()) / s.devices.sum(), 1e-300)
     behind, before = np.zeros(n), np.zeros(n)
     by_source = np.argsort(s.source, kind="stable")
     paths(s.order, _firsts(s.source, n), by_source, s.target, best, s.sent, behind, before)
@@ -106,7 +108,7 @@ def graph(split: Split) -> Graph:
     np.maximum.at(sent, s.source, s.sent)
     limited = np.isfinite(s.room) & (s.room > 0)
     least = float(s.room[limited].min()) if limited.any() else np.inf
-    held = float(s.memory.sum()) / (least * s.count.sum())
+    held = float(s.memory.sum()) / (least * s.devices.sum())
     slow = np.where(able & (best > 0), s.seconds / np.where(best > 0, best, 1.0), 1.0)
     together = np.bincount(s.joined, best)[s.joined]
     rows = (
@@ -120,12 +122,12 @@ def graph(split: Split) -> Graph:
     made = room(schema(1), n + types + 1, 2 * len(s.source) + 2 * len(here) + types * n + types + 2 * n)
     made.kind[:] = 0, n, n + types, n + types + 1
     made.x[:n, : len(_OP)] = np.stack(rows, axis=1)
-    fill = np.where(limited, s.memory.sum() / np.where(limited, s.room * s.count.sum(), 1.0), 0.0)
+    fill = np.where(limited, s.memory.sum() / np.where(limited, s.room * s.devices.sum(), 1.0), 0.0)
     made.x[n : n + types, : len(_DEVICE)] = np.stack(
-        [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.count) / 5, _cut(fill)], axis=1
+        [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.devices) / 5, _cut(fill)], axis=1
     )
     made.x[n + types, : len(_WHOLE)] = (
-        np.log1p(n) / 10, np.log1p(s.count.sum()) / 5, np.log1p(longest / even),
+        np.log1p(n) / 10, np.log1p(s.devices.sum()) / 5, np.log1p(longest / even),
         np.log1p(float(s.sent.sum()) / max(float(best.sum()), 1e-300)), _cut(held),
         np.log1p(len(s.source) / n), *s.more,
     )  # fmt: skip
@@ -166,11 +168,11 @@ def _unit(values: FloatArray) -> float:
     return float(some.mean()) if len(some) else 1.0
 
 
-def _firsts(of: IntArray, n: int) -> IntArray:
+def _firsts(of: Index, n: int) -> Index:
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n))])
 
 
-def _ring(joined: IntArray) -> tuple[IntArray, IntArray]:
+def _ring(joined: Index) -> tuple[Index, Index]:
     """Return the ops that are not alone in their class, and for each the next one there, after the last the first."""
     by_class = np.argsort(joined, kind="stable")
     label = joined[by_class]

@@ -121,20 +121,27 @@ def example_of(problem: Any, known: Label, rules: Sequence[int]) -> Example | No
     return Example(graph(task.split(prepared)), values / best - 1) if np.isfinite(values).any() else None
 
 
+def example(
+    objective: str, split: str, index: int, ops: int, seconds: float, rules: Sequence[int], cache: str
+) -> Example | None:
+    """Return a problem by its number with the plans of rules; joblib makes it anew where this function has changed."""
+    known = _kept(cache, label)(objective, split, index, ops, seconds)
+    return example_of(problem_of(objective, split, index, ops), known, rules)
+
+
 def examples(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Example]:
     """Return the first problems of a split that have plans, from the cache where they are there."""
     import joblib
 
-    s, kept, one = settings, joblib.Memory(settings.cache or None, verbose=0), joblib.delayed(_example)
-    todo = (one(kept, objective, split, i, s.ops, s.label_seconds, s.rules) for i in range(count))
+    s, one = settings, joblib.delayed(_kept(settings.cache, example))
+    todo = (one(objective, split, i, s.ops, s.label_seconds, s.rules, s.cache) for i in range(count))
     return [x for x in joblib.Parallel(s.processes)(todo) if x is not None]
 
 
-def _example(
-    kept: Any, objective: str, split: str, index: int, ops: int, seconds: float, rules: Sequence[int]
-) -> Example | None:
-    known = kept.cache(label)(objective, split, index, ops, seconds)
-    return example_of(problem_of(objective, split, index, ops), known, rules)
+def _kept(cache: str, function: Any) -> Any:
+    import joblib
+
+    return joblib.Memory(cache, verbose=0).cache(function) if cache else function
 
 
 def good_together(values: FloatArray, count: int, cap: float = 0.5) -> list[int]:

@@ -60,10 +60,10 @@ class OfflineSettings(RecipeSettings):
     cache: str = ""
     processes: int = limited(1, least=1)
     minibatch: int = limited(64, least=1)
-    imitation_updates: int = limited(800, least=0)
+    imitation_updates: int = limited(400, least=0)
     imitation_rate: float = limited(2e-3, above=0)
     temperature: float = limited(0.02, above=0)
-    rl_updates: int = limited(1500, least=0)
+    rl_updates: int = limited(200, least=0)
     rl_rate: float = limited(1e-3, above=0)
     cap: float = limited(0.5, above=0)
     validate_every: int = limited(100, least=1)

@@ -87,8 +87,10 @@ def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any], Sequen
     best = np.inf
     if decoder is None:
         return
-    for stage in (lambda: [0], lambda: choose(task.split(prepared))):
-        for candidate in () if run.stopped else candidates(decoder, stage(), stopped=lambda: run.stopped):
+    for choice in ((0,), None):
+        if run.stopped:
+            return
+        for candidate in candidates(decoder, choice or choose(task.split(prepared)), stopped=lambda: run.stopped):
             if candidate.value < best * (1 - 1e-12) and not (run.stopped and run.plan is not None):
                 run.offer(decoder.plan(candidate), "gnn")
             best = min(best, candidate.value)

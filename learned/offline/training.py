@@ -85,9 +85,9 @@ class Training(Trainer[OfflineSettings]):
         s = self.settings
         return self._stage(network, partial(expected_best, cap=s.cap), s.rl_rate, s.rl_updates)
 
-    def _stage(self, network: GraphNetwork, loss: object, rate: float, updates: int) -> Imitation:
+    def _stage(self, network: GraphNetwork, loss: partial[Tensor], rate: float, updates: int) -> Imitation:
         draw = partial(self._loss, network, loss)
-        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)  # type: ignore[arg-type]
+        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)
 
     def _loss(self, network: GraphNetwork, loss: partial[Tensor], rng: np.random.Generator) -> Tensor:
         chosen = rng.integers(self.packed.count, size=self.settings.minibatch)

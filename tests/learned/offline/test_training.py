@@ -93,7 +93,17 @@ def test_good_together() -> None:
 
 def _training(objective: str) -> Training:
     config = recipe(f"offline-{objective}").config
-    settings = config(width=8, rounds=2, ops=40, rules=(0, 3, 17, 40), lessons=16, validation=2, label_seconds=0.05)
+    settings = config(
+        width=8,
+        rounds=2,
+        ops=40,
+        rules=(0, 3, 17, 40),
+        lessons=16,
+        validation=2,
+        label_seconds=0.05,
+        imitation_rate=0.02,
+        rl_rate=0.02,
+    )
     return Training(objective, settings, 0)
 
 
