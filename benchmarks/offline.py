@@ -2,16 +2,17 @@
 
 A seed is a problem: four families by turns, test seeds that no training has seen, of step time every third one with
 contention. All run in this process by one thread; seconds are the processor's, without what all methods share. `random`
-tries the rules in any order, `fixed` in that in which they are good together. Weights without messages and without RL
-are `offline-OBJECTIVE-alone` and `-imitation` in the folder `--out`.
+tries the rules in any order, `fixed` in that in which they are good together. Weights without messages are
+`offline-OBJECTIVE-alone` in the folder `--out`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 import gangplan
 from gangplan.hybrid import portfolio
 from gangplan.hybrid.processes import guarded
+from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, verify
 from gangplan.learned.offline.lessons import label_of, problem_of, task_of
 from gangplan.learned.offline.recipe import OfflinePolicy
@@ -39,11 +41,7 @@ SMALL, LARGE = 100, 1000
 EXACT = 1.0
 """Seconds of the exact methods, which have what the network has found to beat too."""
 RULES = {"throughput": "pipedream", "step": "heft"}
-NETWORKS = tuple(
-    f"{name}{many}" for name in ("network", "random", "fixed", "no messages", "no RL") for many in ("", " of 16")
-)
-ABLATIONS = {"no messages": "alone", "no RL": "imitation"}
-"""What their weights are called in the folder `--out`."""
+NETWORKS = tuple(f"{name}{many}" for name in ("network", "random", "fixed", "no messages") for many in ("", " of 16"))
 BEST, RULE, SEARCH, AUTO = "best known", "rule", "rule and search", "auto"
 CASES = tuple(f"{objective}, {ops}" for objective, ops in product(RULES, (SMALL, LARGE)))
 
@@ -52,21 +50,25 @@ def tasks(options: Options) -> Iterator[Task]:
     """Yield each case by seed and method."""
     for case in options.chosen(CASES):
         objective, ops = case.split(", ")
-        others = (BEST,) if ops == str(SMALL) else (SEARCH, AUTO)
+        some, others = (NETWORKS, (BEST,)) if ops == str(SMALL) else (NETWORKS[:6], (SEARCH, AUTO))
         for seed in range(options.seeds or PROBLEMS):
-            for policy in options.policies or (*NETWORKS, RULE, *others):
+            for policy in options.policies or (*some, RULE, *others):
                 yield Task(case, policy, seed, digest(_weights(policy, objective, options)))
 
 
 def _weights(policy: str, objective: str, options: Options) -> Path | None:
-    for name, suffix in ABLATIONS.items():
-        if policy.startswith(name):
-            return options.out / f"offline-{objective}-{suffix}.safetensors"
+    if policy.startswith("no messages"):
+        return options.out / f"offline-{objective}-alone.safetensors"
     return options.weights / f"offline-{objective}.safetensors" if policy.startswith("network") else None
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
-    """Plan, and verify the plan."""
+    """Plan, verify the plan, and take the logarithm of its objective, which can be compared between problems."""
+    found = dict(_measured(task, options))
+    return found | {"log": None if found["value"] is None else log(found["value"])}
+
+
+def _measured(task: Task, options: Options) -> Mapping[str, float | None]:
     time.perf_counter = time.process_time
     objective, ops = task.case.split(", ")
     problem, prepared, shared = _prepared(objective, int(ops), task.seed)
@@ -93,7 +95,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
 @lru_cache(maxsize=2)
 def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
     problem = problem_of(objective, "test", index, ops)
-    gangplan.warm_up(objective, workers=False)
+    _warm(objective)
     began = time.process_time()
     prepared = suite(objective).prepare(Run(problem, time_limit=3600))
     decoder = task_of(objective).decoder(prepared)
@@ -101,6 +103,19 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
     if decoder is None:
         raise InstanceError("problem", "has no plan")
     return problem, prepared, seconds
+
+
+@cache
+def _warm(objective: str) -> None:
+    """Compile and import everything, by one problem of the training seeds."""
+    gangplan.warm_up(objective, workers=False)
+    suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, SMALL), 1.0))
+    own(objective)["gnn"].run(*_run(problem_of(objective, "train", 1, SMALL), 60.0))
+
+
+def _run(problem: Any, limit: float) -> tuple[Run, Any]:
+    run = Run(problem, time_limit=limit)
+    return run, suite(problem.objective).prepare(run)
 
 
 @lru_cache(maxsize=8)
@@ -115,19 +130,18 @@ def _planned(
     task, best, seconds = task_of(objective), None, 0.0
     policy = OfflinePolicy.load(task, weights or FOLDER / f"{task.name}.safetensors")
     rules = policy.settings.rules
-    for _turn in range(2):  # the first one compiles, and reads what is read once
-        began = time.process_time()
-        decoder = task.decoder(prepared)
-        assert decoder is not None
-        if weights is not None:
-            chosen = policy.choose(task.split(prepared))
-        else:
-            chosen = list(np.random.default_rng(index).permutation(rules)) if drawn else list(rules[1:])
-        made = list(candidates(decoder, chosen, max(samples, 1)))
-        if samples and 0 not in chosen[:samples] and (classic := decoder.decode(0)) is not None:
-            made.append(classic)
-        best = min(made, key=lambda x: x.value, default=None)
-        seconds = time.process_time() - began
+    began = time.process_time()
+    decoder = task.decoder(prepared)
+    assert decoder is not None
+    if weights is not None:
+        chosen = policy.choose(task.split(prepared))
+    else:
+        chosen = list(np.random.default_rng(index).permutation(rules)) if drawn else list(rules[1:])
+    made = list(candidates(decoder, chosen, max(samples, 1)))
+    if samples and 0 not in chosen[:samples] and (classic := decoder.decode(0)) is not None:
+        made.append(classic)
+    best = min(made, key=lambda x: x.value, default=None)
+    seconds = time.process_time() - began
     return seconds, None if best is None else verify(problem, decoder.plan(best)).objective
 
 
@@ -178,5 +192,5 @@ def _text(x: Difference) -> str:
     return f"{x.mean:+.2f}" + ("" if x.margin is None else f" ± {x.margin:.2f}")
 
 
-STUDY = Study("offline", ("seconds", "value", "bound"), tasks, measure, {"learning.md": {"offline": compared}})
-"""Seconds; the verified objective of the plan, and its bound where there is one."""
+STUDY = Study("offline", ("seconds", "value", "bound", "log"), tasks, measure, {"learning.md": {"offline": compared}})
+"""Seconds; the verified objective of the plan, its bound where there is one, and its logarithm."""

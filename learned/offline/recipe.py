@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.generators.families import SPLITS
 from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
 
@@ -162,4 +163,5 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         load=partial(OfflinePolicy.load, task),
         judge=_judge,
         data="random op graphs of gangplan.instances.generators.families, plans of gangplan's exact methods",
+        seeds={split: f"from {SPLITS[split]}" for split in ("train", "validation")},
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +53,7 @@ class Recipe:
             makes it there, and the names of its rivals.
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
+        seeds: of training and of validation, for the model card.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Recipe:
     judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]]
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
+    seeds: Mapping[str, str] = field(default_factory=lambda: SEEDS)
 
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
@@ -193,7 +195,7 @@ def _export(
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     card = Card(
-        made.name, made.name, made.about, made.data, {**SEEDS, "run": seed}, commit(), _plain(settings),
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), _plain(settings),
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]
