@@ -79,11 +79,12 @@ class OfflineSettings(RecipeSettings):
 
 @dataclass(frozen=True, slots=True)
 class OfflinePolicy:
-    """A network that plans for op graphs, as compiled code."""
+    """A network that chooses rules for op graphs, as compiled code; `about` is what its card says."""
 
     task: Task
     network: Network
     settings: OfflineSettings
+    about: str = ""
 
     @classmethod
     def load(cls, task: Task, path: Path) -> OfflinePolicy:
@@ -103,7 +104,7 @@ class OfflinePolicy:
             raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
         schema = _GRAPHS.schema(len(settings.rules))
         match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
-        return cls(task, _COMPILED.network_of(schema, tensors), settings)
+        return cls(task, _COMPILED.network_of(schema, tensors), settings, card.about)
 
     def choose(self, split: Any) -> list[int]:
         """Return the rules, the best first, by what the network says; as they are if it says what is no number."""
@@ -122,6 +123,7 @@ def solve_with(task: Task, run: Run, prepared: Any) -> None:
     if not path.is_file():
         raise InstanceError("weights", "are missing", str(path))
     policy = _loaded(task, path, path.stat().st_mtime_ns)
+    run.note(f"{task.name}: {policy.about}")
     solve_by(task, run, prepared, policy.choose)
 
 
