@@ -29,9 +29,9 @@ from gangplan.solvers.kernels import (
     on_disk,
     places,
 )
-from gangplan.solvers.method import OBJECTIVES, Method, suite
+from gangplan.solvers.method import OBJECTIVES, Method
 
-from .table import ENTRIES, installed, named
+from .table import ENTRIES, installed, named, own
 
 try:
     import fcntl
@@ -61,7 +61,7 @@ def kernels(objective: str) -> list[Any]:
     """Return what the methods of an objective compile, as the portfolio comes to need it, policies last."""
     methods = named(objective)
     entries = sorted((entry for entry in ENTRIES if entry.objective == objective), key=lambda entry: entry.learned)
-    order = [*(methods[e.name] for e in entries if not e.learned), *suite(objective).methods.values()]
+    order = [*(methods[e.name] for e in entries if not e.learned), *own(objective).values()]
     order += [methods[e.name] for e in entries if e.learned]
     compiled = [method.kernels for method in order if method.kernels is not None and installed(method)]
     return list(dict.fromkeys(kernel for found in compiled for kernel in found()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import require_kind, require_share, require_text
 from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.lazy import Later
 from gangplan.instances.partition import StepProblem
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
@@ -154,6 +155,12 @@ ENTRIES = (
 )
 """In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []
+_LEARNED = {
+    objective: {"gnn": Method(Later(f"{module}:gnn"), library="numba", kernels=Later(f"{module}:kernels"))}
+    for objective in ("throughput", "step")
+    if (module := f"gangplan.learned.offline.{objective}")
+}
+"""By objective and name; `auto` runs none of them, since search is better in the same time."""
 
 
 def register(entry: Entry) -> None:
@@ -185,10 +192,15 @@ def unregister(objective: str, name: str) -> None:
     _ADDED[:] = [entry for entry in _ADDED if (entry.objective, entry.name) != (objective, name)]
 
 
+def own(objective: str) -> dict[str, Method]:
+    """Return the methods that come with gangplan by name, those included that a network decides for."""
+    return {**suite(objective).methods, **_LEARNED.get(objective, {})}
+
+
 def named(objective: str) -> dict[str, Method]:
     """Return every method of an objective by its name."""
     more = {e.name: e.method for e in (*ENTRIES, *_ADDED) if e.objective == objective and e.method is not None}
-    return {**suite(objective).methods, **more}
+    return {**own(objective), **more}
 
 
 def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:

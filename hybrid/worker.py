@@ -21,7 +21,7 @@ from gangplan.solvers.processes import POLL, one_thread
 from gangplan.solvers.run import Incumbent, Run, in_time
 
 from .compiling import at_hand, busy
-from .table import Entry, named
+from .table import Entry, named, own
 
 REQUEST = struct.Struct("!cI")
 """A letter and a number, which is what the server takes."""
@@ -97,7 +97,7 @@ class Orders:
 
 def ours(entry: Entry) -> bool:
     """Return whether a worker knows the method by its name."""
-    known = suite(entry.objective).methods.get(entry.name)
+    known = own(entry.objective).get(entry.name)
     if known is None or known is not entry.method:
         return False
     return str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")

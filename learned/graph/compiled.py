@@ -22,6 +22,9 @@ from gangplan.solvers.compiled.kernel import (
 
 from .schema import Schema
 
+FAR = 1e9
+"""Features are within this where it is not known what they are like in training."""
+
 
 class Graph(NamedTuple):
     """A graph, or room for one: arrays may be longer than what counts.
@@ -69,29 +72,32 @@ class Network(NamedTuple):
     high: Singles2
 
 
-def shapes(schema: Schema, width: int, rounds: int, messages: bool = True) -> dict[str, tuple[int, ...]]:
+def shapes(
+    schema: Schema, width: int, rounds: int, messages: bool = True, *, ranged: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor of a `GraphNetwork` by its name."""
     of = {"head.weight": (width, width), "head.bias": (width,), "last.weight": (schema.outputs, width)}
     for kind, names in schema.kinds.items():
         of |= {f"enter.{kind}.weight": (width, len(names)), f"enter.{kind}.bias": (width,)}
-        of[f"range_{kind}"] = (2, len(names))
+        of |= {f"range_{kind}": (2, len(names))} if ranged else {}
         for i in range(rounds):
             of |= {f"own.{i}.{kind}.weight": (width, width), f"own.{i}.{kind}.bias": (width,)}
     told = range(len(schema.relations) if messages else 0)
     return of | {f"told.{i}.{j}.weight": (width, width) for i in range(rounds) for j in told}
 
 
-def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]], rounds: int) -> Network:
+def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> Network:
     """Return the weights of a `GraphNetwork` as compiled code has them, given its tensors by name; see `shapes`."""
     kinds, width = list(schema.kinds), len(tensors["head.bias"])
+    rounds = sum(name.startswith("own.") for name in tensors) // (2 * len(kinds))
     enter = np.zeros((len(kinds), schema.width, width), np.float32)
     own = np.zeros((rounds, len(kinds), width, width), np.float32)
     own_bias = np.zeros((rounds, len(kinds), width), np.float32)
     message = np.zeros((rounds, len(schema.relations), width, width), np.float32)
-    low = np.zeros((len(kinds), schema.width), np.float32)
-    high = low.copy()
+    low, high = (np.full((len(kinds), schema.width), sign * FAR, np.float32) for sign in (-1, 1))
     for k, kind in enumerate(kinds):
-        low[k, : len(schema.kinds[kind])], high[k, : len(schema.kinds[kind])] = tensors[f"range_{kind}"]
+        if f"range_{kind}" in tensors:
+            low[k, : len(schema.kinds[kind])], high[k, : len(schema.kinds[kind])] = tensors[f"range_{kind}"]
         enter[k, : len(schema.kinds[kind])] = tensors[f"enter.{kind}.weight"].T
         for i in range(rounds):
             own[i, k], own_bias[i, k] = tensors[f"own.{i}.{kind}.weight"].T, tensors[f"own.{i}.{kind}.bias"]

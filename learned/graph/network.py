@@ -10,11 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import SimpleConv
 
-from .compiled import Network, network_of
+from .compiled import FAR, Network, network_of
 from .schema import Schema
-
-FAR = 1e9
-"""Features are within this before it is known what they are like."""
 
 
 class GraphNetwork(nn.Module):
@@ -28,9 +25,12 @@ class GraphNetwork(nn.Module):
         width: of the hidden layers.
         rounds: of messages.
         messages: whether there are any; without, every node is alone, to tell what messages are worth.
+        ranged: whether it notes between which numbers features are in training.
     """
 
-    def __init__(self, schema: Schema, width: int = 32, rounds: int = 3, *, messages: bool = True) -> None:
+    def __init__(
+        self, schema: Schema, width: int = 32, rounds: int = 3, *, messages: bool = True, ranged: bool = False
+    ) -> None:
         super().__init__()
         self.schema, self.width, self.messages = schema, width, messages
         self.enter = nn.ModuleDict({kind: nn.Linear(len(names), width) for kind, names in schema.kinds.items()})
@@ -44,7 +44,7 @@ class GraphNetwork(nn.Module):
         self.head = nn.Linear(width, width)
         self.last = nn.Linear(width, schema.outputs, bias=False)
         nn.init.zeros_(self.last.weight)
-        for kind, names in schema.kinds.items():
+        for kind, names in schema.kinds.items() if ranged else ():
             self.register_buffer(f"range_{kind}", torch.stack([-torch.ones(len(names)), torch.ones(len(names))]) * FAR)
         self._heard = SimpleConv(aggr="add")
 
@@ -75,4 +75,4 @@ class GraphNetwork(nn.Module):
     def compiled(self) -> Network:
         """Return the weights as arrays, see `gangplan.learned.graph.compiled`."""
         arrays = {name: x.detach().cpu().numpy().astype(np.float32) for name, x in self.state_dict().items()}
-        return network_of(self.schema, arrays, len(self.own))
+        return network_of(self.schema, arrays)

@@ -106,7 +106,7 @@ class Training(Trainer[GnnSettings]):
     def network(self) -> GraphNetwork:
         """Return the network of the settings."""
         of = self.settings
-        network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages)
+        network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages, ranged=True)
         if of.start:
             network.load_state_dict(load(find(of.start))[0])
         return network

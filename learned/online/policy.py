@@ -58,7 +58,7 @@ class GnnPolicy:
     ) -> None:
         self.settings, self.guarded = settings or GnnSettings(), guarded
         self.tensors, self.rule = tensors, RULES[0]
-        self.net = network_of(SCHEMA, tensors, self.settings.rounds)
+        self.net = network_of(SCHEMA, tensors)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
@@ -112,5 +112,5 @@ class GnnPolicy:
             settings = build(GnnSettings, card.settings)
         except InstanceError as error:
             raise error.within("settings").of(str(path)) from None
-        match(arrays, shapes(SCHEMA, settings.width, settings.rounds, settings.messages), path)
+        match(arrays, shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True), path)
         return cls(arrays, settings, **options)

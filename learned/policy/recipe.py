@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,8 @@ from .settings import build, read_config
 from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
+    "offline-throughput": "gangplan.learned.offline.throughput",
+    "offline-step": "gangplan.learned.offline.step",
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "pacml-published": "gangplan.systems.pacml.published.recipe",
     "topdrl": "gangplan.systems.topdrl.published.recipe",
@@ -54,6 +56,7 @@ class Recipe:
         data: what it is trained on, for the model card; a phrase.
         verdict: from the policy and its settings to rows that say whether to use it, on what it was trained for.
         torch: whether the policy needs torch to decide.
+        seeds: of training and of validation, for the model card.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Recipe:
     data: str = ""
     verdict: Callable[[Any, Any], list[dict[str, Any]]] | None = None
     torch: bool = True
+    seeds: Mapping[str, str] = field(default_factory=lambda: SEEDS)
 
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
@@ -205,7 +209,7 @@ def _export(
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     card = Card(
-        made.name, made.name, made.about, made.data, {**SEEDS, "run": seed}, commit(), _plain(settings),
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), _plain(settings),
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

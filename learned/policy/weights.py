@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import extra
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 
@@ -125,25 +126,23 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     """
     from safetensors.torch import load as deserialise
 
-    tensors: Tensors
-    tensors, card = _read(path, deserialise)
-    _check_finite(tensors, files(path)[0])
-    return tensors, card
+    return _read(path, deserialise)
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[np.float32]], Card]:
-    """Do what `load` does without torch: arrays instead of tensors."""
-    from safetensors.numpy import load as deserialise
+    """Return tensors as arrays, and the card, without torch.
 
-    arrays, card = _read(path, deserialise)
-    for name, x in arrays.items():
-        if not np.isfinite(x).all():
-            raise InstanceError(f"tensors[{name!r}]", "holds a number that is not finite", str(files(path)[0]))
-    return arrays, card
+    Raises:
+        InstanceError: see `load`; and if safetensors is not installed.
+    """
+    try:
+        from safetensors.numpy import load as deserialise
+    except ImportError:
+        raise InstanceError("weights", f"need safetensors; {extra('learn')}", str(files(path)[0])) from None
+    return _read(path, deserialise)
 
 
 def _read(path: str | Path, deserialise: Callable[[bytes], Any]) -> tuple[Any, Card]:
-    """Return tensors of any library, and the card beside them."""
     from safetensors import SafetensorError
 
     card, weights = read_card(path), files(path)[0]
@@ -154,6 +153,7 @@ def _read(path: str | Path, deserialise: Callable[[bytes], Any]) -> tuple[Any, C
         tensors = deserialise(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise InstanceError("tensors", f"are broken or cut off: {error}", str(weights)) from None
+    _check_finite(tensors, weights)
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
     return tensors, card
@@ -188,7 +188,7 @@ def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S,
     return network, known
 
 
-def match(tensors: Mapping[str, Any], shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
+def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
     """Check that the tensors are those that a network has, by name and shape.
 
     Raises:
@@ -233,10 +233,10 @@ def find(name: str) -> Path:
     )
 
 
-def _check_finite(tensors: Tensors, path: Path) -> None:
+def _check_finite(tensors: Mapping[str, Any], path: Path) -> None:
     if not tensors:
         raise InstanceError("tensors", "there are none", str(path))
     for name, x in tensors.items():
         # a sum is finite only if all of its terms are
-        if x.is_floating_point() and not math.isfinite(float(x.double().abs().sum())):
+        if not math.isfinite(float(abs(x).sum())):
             raise InstanceError(f"tensors[{name!r}]", "holds a number that is not finite", str(path))

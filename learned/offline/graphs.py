@@ -1,0 +1,184 @@
+"""The graph of a split: ops, classes of equal devices and the whole, all in figures without units."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean_kernel
+
+from ..graph.compiled import Graph, room
+from ..graph.schema import Schema
+
+_OP = (
+    *("seconds", "sent", "load", "memory", "share", "behind", "before", "slack", "place", "inputs", "readers"),
+    *("backward", "class_seconds", "slower", "able"),
+)
+_DEVICE = ("slowness", "part", "count", "fill")
+_WHOLE = ("ops", "devices", "path", "sent", "memory", "edges", "far", "waits", "servers")
+Index = NDArray[np.int64]
+_RELATIONS = (
+    ("op", "feeds", "op"),
+    ("op", "reads", "op"),
+    ("op", "joined", "op"),
+    ("device", "runs", "op"),
+    ("device", "serves", "whole"),
+    ("op", "fills", "whole"),
+    ("whole", "tells", "op"),
+)
+ALONG = ("seconds", "sent", "load", "share", "behind", "slack", "readers")
+"""Figures of ops by which rules put them in order."""
+_LEAST = 0.1
+"""What an edge without bytes counts, in mean edges."""
+_MOST = 4.0
+"""Ratios are cut off here."""
+
+
+def schema(outputs: int) -> Schema:
+    """Return what the graphs of a split are made of, with so many scores for each op."""
+    return Schema({"op": _OP, "device": _DEVICE, "whole": _WHOLE}, _RELATIONS, "op", outputs)
+
+
+class Split(NamedTuple):
+    """What graphs are made of: n ops, or groups of them, T types of devices, m edges.
+
+    Attributes:
+        seconds: of each op on each type, infinite where it cannot run, float64 (T, n).
+        devices: of each type, at least one of all, int64 (T,).
+        memory, room: bytes of each op, float64 (n,), and of a device of each type, infinite if unlimited, (T,).
+        source, target: ends of the edges, int64 (m,).
+        sent: seconds under way of each edge, float64 (m,).
+        order: a topological one, int64 (n,).
+        place: of each op in the rule's own order, as a share of it; 0 if ops that are alike must look alike, (n,).
+        backward: 1 for ops of a backward pass, float64 (n,).
+        joined: the class of each op that shares a device, int64 (n,).
+        more: the last of the figures of the whole, (3,).
+    """
+
+    seconds: FloatArray
+    devices: Index
+    memory: FloatArray
+    room: FloatArray
+    source: Index
+    target: Index
+    sent: FloatArray
+    order: Index
+    place: FloatArray
+    backward: FloatArray
+    joined: Index
+    more: tuple[float, float, float]
+
+
+@lean_kernel
+def paths(
+    order: Ints, first: Ints, edge: Ints, target: Ints, own: Floats, sent: Floats, behind: Floats, before: Floats
+) -> None:
+    """Write the longest path from the start of each op to the end, and from the beginning to its start, float64 (n,).
+
+    The edges of op v are `edge[first[v]:first[v + 1]]`; `behind` and `before` are 0 at first.
+    """
+    for i in range(len(order)):
+        v = order[i]
+        for x in range(first[v], first[v + 1]):
+            e = edge[x]
+            before[target[e]] = max(before[target[e]], before[v] + own[v] + sent[e])
+    for i in range(len(order) - 1, -1, -1):
+        v = order[i]
+        for x in range(first[v], first[v + 1]):
+            e = edge[x]
+            behind[v] = max(behind[v], sent[e] + behind[target[e]])
+        behind[v] += own[v]
+
+
+def graph(split: Split) -> Graph:
+    """Return the graph of a split; nothing in it depends on names, or on the order of equal devices."""
+    s, (types, n) = split, split.seconds.shape
+    able = np.isfinite(s.seconds)
+    best = np.where(able.any(axis=0), np.where(able, s.seconds, np.inf).min(axis=0), 0.0)
+    part = s.devices / max(s.devices.sum(), 1)
+    mean, even = _unit(best), max(float(best.sum()) / s.devices.sum(), 1e-300)
+    behind, before = np.zeros(n), np.zeros(n)
+    by_source = np.argsort(s.source, kind="stable")
+    paths(s.order, _firsts(s.source, n), by_source, s.target, best, s.sent, behind, before)
+    longest = max(float((before + behind).max(initial=0.0)), 1e-300)
+    sent = np.zeros(n)
+    np.maximum.at(sent, s.source, s.sent)
+    limited = np.isfinite(s.room) & (s.room > 0)
+    least = float(s.room[limited].min()) if limited.any() else np.inf
+    held = float(s.memory.sum()) / (least * s.devices.sum())
+    slow = np.where(able & (best > 0), s.seconds / np.where(best > 0, best, 1.0), 1.0)
+    together = np.bincount(s.joined, best)[s.joined]
+    rows = (
+        np.log1p(best / mean), np.log1p(sent / mean), _cut(best / even), _cut(s.memory / least),
+        _cut(s.memory * n / max(float(s.memory.sum()), 1e-300)), behind / longest, before / longest,
+        1 - (behind + before) / longest, s.place, np.log1p(np.bincount(s.target, minlength=n)),
+        np.log1p(np.bincount(s.source, minlength=n)), s.backward, _cut(together / even),
+        np.log(np.clip((slow * part[:, None]).sum(axis=0), 1.0, 1e6)), part @ able,
+    )  # fmt: skip
+    here, next_one = _ring(s.joined)
+    made = room(schema(1), n + types + 1, 2 * len(s.source) + 2 * len(here) + types * n + types + 2 * n)
+    made.kind[:] = 0, n, n + types, n + types + 1
+    made.x[:n, : len(_OP)] = np.stack(rows, axis=1)
+    fill = np.where(limited, s.memory.sum() / np.where(limited, s.room * s.devices.sum(), 1.0), 0.0)
+    made.x[n : n + types, : len(_DEVICE)] = np.stack(
+        [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.devices) / 5, _cut(fill)], axis=1
+    )
+    made.x[n + types, : len(_WHOLE)] = (
+        np.log1p(n) / 10, np.log1p(s.devices.sum()) / 5, np.log1p(longest / even),
+        np.log1p(float(s.sent.sum()) / max(float(best.sum()), 1e-300)), _cut(held),
+        np.log1p(len(s.source) / n), *s.more,
+    )  # fmt: skip
+    weight = s.sent + max(_LEAST * _unit(s.sent), 1e-300)
+    kinds, ops = np.repeat(np.arange(types), n), np.tile(np.arange(n), types)
+    runs = (part[:, None] * np.where(able, 1 / np.maximum(slow, 1.0), 0.0)).ravel()
+    every, whole = np.arange(n), np.full(n, n + types)
+    parts = (
+        (s.source, s.target, weight / np.bincount(s.target, weight, n)[s.target]),
+        (s.target, s.source, weight / np.bincount(s.source, weight, n)[s.source]),
+        (np.concatenate([here, next_one]), np.concatenate([next_one, here]), np.full(2 * len(here), 0.5)),
+        (n + kinds, ops, runs),
+        (n + np.arange(types), whole[:1].repeat(types), part),
+        (every, whole, np.full(n, 1 / n)),
+        (whole, every, np.ones(n)),
+    )  # fmt: skip
+    at = 0
+    for r, (source, target, weights) in enumerate(parts):
+        made.relation[r], upto = at, at + len(source)
+        made.source[at:upto], made.target[at:upto], made.weight[at:upto] = source, target, weights
+        at = upto
+    made.relation[-1] = at
+    return made
+
+
+def along(of: Graph) -> FloatArray:
+    """Return figures of the ops that alike ones share, float64 (n, figures), of mean 0."""
+    rows = np.asarray(of.x[: of.kind[1]][:, [_OP.index(name) for name in ALONG]], np.float64)
+    return np.asarray((rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6) / len(ALONG) ** 0.5)
+
+
+def _cut(ratio: FloatArray | float) -> FloatArray:
+    return np.clip(np.nan_to_num(ratio, posinf=_MOST), 0.0, _MOST)
+
+
+def _unit(values: FloatArray) -> float:
+    some = values[values > 0]
+    return float(some.mean()) if len(some) else 1.0
+
+
+def _firsts(of: Index, n: int) -> Index:
+    return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n))])
+
+
+def _ring(joined: Index) -> tuple[Index, Index]:
+    """Return the ops that are not alone in their class, and for each the next one there, after the last the first."""
+    by_class = np.argsort(joined, kind="stable")
+    label = joined[by_class]
+    last = np.append(label[1:] != label[:-1], True)
+    first = np.append(True, last[:-1])
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(label)), 0))
+    follows = np.where(last, by_class[begin], np.append(by_class[1:], 0))
+    kept = ~(first & last)
+    return by_class[kept], follows[kept]

@@ -1,0 +1,169 @@
+"""How policies for op graphs may be configured, are trained, loaded and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.generators.families import SPLITS
+from gangplan.instances.lazy import on_demand
+from gangplan.solvers.method import suite
+
+from ..policy.recipe import Recipe
+from ..policy.settings import RecipeSettings, build, limited
+from ..policy.weights import FOLDER, load_arrays, match
+from ..training.trainer import Step, staged
+from .task import Task, ranked, solve_by
+
+if TYPE_CHECKING:
+    from gangplan.solvers.run import Run
+
+    from ..graph.compiled import Network
+
+_COMPILED, _GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs")
+FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineSettings(RecipeSettings):
+    """Hyper-parameters of a policy and its training.
+
+    Attributes:
+        rules: among which the network chooses, the classic one, 0, the first; see `lessons.good_together`.
+        width, rounds, messages: of the network, see `GraphNetwork`.
+        ops: at most so many in a problem that is learned from.
+        lessons, validation: problems with labels to learn from and to validate on, by turns of each family.
+        label_seconds: of the exact methods for a label.
+        cache: folder of labels and of what rules come to, made once; none by default.
+        processes: that make them.
+        minibatch: problems of an update.
+        imitation_updates, imitation_rate, temperature: of imitation of the rules that come near the best known plan;
+            one that is worse by the temperature is e times less likely.
+        rl_updates, rl_rate, cap: of the policy gradient on the objective, plans more than `cap` above the best counting
+            as that.
+        validate_every: updates from one validation to the next.
+    """
+
+    rules: tuple[int, ...] = tuple(range(32))
+    width: int = limited(32, least=1)
+    rounds: int = limited(3, least=1)
+    messages: bool = True
+    ops: int = limited(100, least=4)
+    lessons: int = limited(2000, least=1)
+    validation: int = limited(240, least=1)
+    label_seconds: float = limited(0.3, above=0)
+    cache: str = ""
+    processes: int = limited(1, least=1)
+    minibatch: int = limited(64, least=1)
+    imitation_updates: int = limited(400, least=0)
+    imitation_rate: float = limited(2e-3, above=0)
+    temperature: float = limited(0.02, above=0)
+    rl_updates: int = limited(200, least=0)
+    rl_rate: float = limited(1e-3, above=0)
+    cap: float = limited(0.5, above=0)
+    validate_every: int = limited(100, least=1)
+
+    def __post_init__(self) -> None:
+        RecipeSettings.__post_init__(self)
+        if not self.rules or self.rules[0] != 0 or len(set(self.rules)) < len(self.rules):
+            raise InstanceError("rules", f"{list(self.rules)} are not different ones, 0 the first")
+        if not (self.imitation_updates or self.rl_updates):
+            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
+
+
+@dataclass(frozen=True, slots=True)
+class OfflinePolicy:
+    """A network that chooses rules for op graphs, as compiled code; `about` is what its card says."""
+
+    task: Task
+    network: Network
+    settings: OfflineSettings
+    about: str = ""
+
+    @classmethod
+    def load(cls, task: Task, path: Path) -> OfflinePolicy:
+        """Read weights, without torch.
+
+        Raises:
+            InstanceError: if they are missing, broken or of another policy.
+        """
+        tensors, card = load_arrays(path)
+        if card.policy != task.name:
+            raise InstanceError("policy", f"{card.policy!r} is not {task.name}", str(path))
+        try:
+            settings = build(OfflineSettings, card.settings)
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        if not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
+            raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
+        schema = _GRAPHS.schema(len(settings.rules))
+        match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
+        return cls(task, _COMPILED.network_of(schema, tensors), settings, card.about)
+
+    def choose(self, split: Any) -> list[int]:
+        """Return the rules, the best first, by what the network says; as they are if it says what is no number."""
+        scores = np.asarray(_COMPILED.score(_GRAPHS.graph(split), self.network), np.float64)
+        return ranked(scores if np.isfinite(scores).all() else np.zeros_like(scores), self.settings.rules)
+
+
+@lru_cache(maxsize=8)
+def _loaded(task: Task, path: Path, _changed: int) -> OfflinePolicy:
+    return OfflinePolicy.load(task, path)
+
+
+def solve_with(task: Task, run: Run, prepared: Any) -> None:
+    """Offer the plans of the network that comes with the package."""
+    path = FOLDER / f"{task.name}.safetensors"
+    if not path.is_file():
+        raise InstanceError("weights", "are missing", str(path))
+    policy = _loaded(task, path, path.stat().st_mtime_ns)
+    run.note(f"{task.name}: {policy.about}")
+    solve_by(task, run, prepared, policy.choose)
+
+
+def kernels_of(objective: str, name: str) -> tuple[Any, ...]:
+    """Return what a policy calls of compiled code, its decoder as the method of that name."""
+    decoding = suite(objective).methods[name].kernels
+    return (*(decoding() if decoding else ()), _COMPILED.score.find(), _GRAPHS.paths.find())
+
+
+class OfflineRecipe(Recipe):
+    """A recipe whose policy is judged by the gap to the best plan of the exact methods."""
+
+    __slots__ = ()
+
+    def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
+        """Return a row of gaps for each family and seed."""
+        from .lessons import judged
+
+        return judged(policy, seeds, **options)
+
+
+def _judge(policy: Any, *, ops: int = 100, seconds: float = 1.0) -> Any:
+    """Declare the options of `learn eval`: ops of the largest problems, and seconds of the exact methods."""
+
+
+def recipe_of(task: Task, about: str) -> OfflineRecipe:
+    """Return the recipe of a problem's policy."""
+    return OfflineRecipe(
+        name=task.name,
+        about=about,
+        config=OfflineSettings,
+        stages=staged(
+            f"gangplan.learned.offline.training:{task.objective}",
+            lambda of: [
+                Step("imitation", of.imitation_updates, of.validate_every),
+                Step("rl", of.rl_updates, of.validate_every),
+            ],
+        ),
+        load=partial(OfflinePolicy.load, task),
+        judge=_judge,
+        data="random op graphs of gangplan.instances.generators.families, plans of gangplan's exact methods",
+        seeds={split: f"from {SPLITS[split]}" for split in ("train", "validation")},
+    )
