@@ -47,7 +47,7 @@ POLICIES = (*RULES, "linear", "patient", USUAL, PATIENT, NETWORK, FREE, ORACLE)
 OURS, PARTS = (
     "gnn-unguarded",
     {
-        "gnn-imitated-unguarded": "imitation only, no reinforcement",
+        "gnn-iterated-unguarded": "expert iteration after imitation",
         "gnn-alone-unguarded": "no messages: candidates alone",
         "gnn-linear-unguarded": "linear in the candidate's features",
         "gnn-random-unguarded": "random weights",

@@ -27,8 +27,9 @@ FIRST = 40
 """Jobs that arrive before anybody is compared."""
 GROWTH = 1.5
 """After so many times as many arrivals they are compared again."""
-LEAD = 0.02
-"""Share of the mean JCT by which another has to be ahead."""
+LEAD = 0.1
+"""Share of the mean JCT by which another has to be ahead: of 0.02, 0.05 and 0.1 the best on validation seeds, where a
+lead of 0.02 costs up to 2.7%."""
 LAST = 512
 """Jobs that are played."""
 LARGE = 512
