@@ -351,7 +351,7 @@ def test_nodes_without_gpus() -> None:
 
 def test_workers_stay_together_if_they_shall() -> None:
     """With two and three of four GPUs taken, three workers wait for a node rather than be on both."""
-    scheduler = Scheduler(Fleet.regular(1, 2, 4), drawn(0.0), speeds=NEAR, together=True)
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), drawn(0.0))
     for name, workers, seconds in (("a", 2, 100.0), ("b", 3, 200.0)):
         scheduler.submit(gang(name, workers), seconds)
     scheduler.decide(60.0)
