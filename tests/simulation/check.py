@@ -175,7 +175,10 @@ class Player:
     def on_snap(self, now: float) -> bool:
         """Go on with a restored scheduler, beside the one that was not interrupted if time does not matter."""
         saved = json.loads(json.dumps(self.call("s", "snapshot")))
-        name = "s" if self.cluster["rushed"] else "r"
+        forgets = self.cluster["policy"] == "gnn"  # what it knows of jobs that are done
+        if forgets and self.cluster["double"]:
+            return False
+        name = "s" if forgets or self.cluster["rushed"] else "r"
         self.new(name)
         answer = self.call(name, "restore", saved)
         hold(answer is None, "restored", f"restore: {answer}")
@@ -192,7 +195,9 @@ class Player:
         answer = self.call("s", "explain", name)
         hold(not isinstance(answer, InstanceError) and name in str(answer), "explain", f"of {name}: {answer}")
         hold(self.all["s"].snapshot() == before, "changed", f"explain({name!r}) changed the state")
-        self.promised = name if self.cluster["policy"] not in NAMES and answer.earliest == self.world.now else ""
+        self.promised = (
+            name if self.cluster["policy"] not in (*NAMES, "gnn") and answer.earliest == self.world.now else ""
+        )
         return not self.promised or self.event("decide", self.world.now, FAR)
 
     def on_decide(self, now: float, deadline: float) -> bool:
@@ -205,7 +210,7 @@ class Player:
         world.now, self.decisions = now, self.decisions + 1
         hold(decision.now == now, "lost", f"the decision is of {decision.now}, should be {now}")
         promised, self.promised = self.promised, ""
-        world.decide(decision, name in CHOOSES)
+        world.decide(decision, name in CHOOSES or name == "gnn")
         hold(not promised or promised in world.running, "explain", f"{promised} was to start with the next decision")
         if decision.more or deadline != FAR:
             world.calm = False

@@ -41,7 +41,19 @@ _PROPOSE = {
             free = free[need:]
         return chosen""",
 }
-STEERS = {"patient", "Spreads", "Takes", "Straddles", "Invents", "Never", "Infinite", "Picky", "Proposes", "Sleeps"}
+STEERS = {
+    "patient",
+    "gnn",
+    "Spreads",
+    "Takes",
+    "Straddles",
+    "Invents",
+    "Never",
+    "Infinite",
+    "Picky",
+    "Proposes",
+    "Sleeps",
+}
 """Those that may make jobs wait, or may not, as the clock has it."""
 CHOOSES = {"Spreads", "Takes", "Straddles"}
 """Those that choose GPUs."""

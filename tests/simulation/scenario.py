@@ -60,6 +60,8 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
         near = {"links": more.choice(((1 / 40, 1 / 4, 1 / 2), (0.0, 1.0, 1.0))), "m": more.choice((0.0, 1.0, 1.0, 4.0))}
     if policy not in NAMES and more.random() < (0.6 if near else 0.05):
         policy = "patient"
+    elif policy not in NAMES and more.random() < (0.5 if near else 0.05):
+        policy = "gnn"
     return {
         "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy, "near": near,
         "options": options, "rushed": rushed, "double": not rushed and rng.random() < 0.15, "racks": rng.randint(1, 3),

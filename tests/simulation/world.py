@@ -102,7 +102,8 @@ class World:
     def __init__(self, cluster: dict[str, Any]) -> None:
         self.cluster, self.near = cluster, cluster["near"]
         self.patient = cluster["policy"] == "patient"
-        self.options = {"together": not (self.near and self.patient)} | cluster["options"]
+        self.close = self.patient or cluster["policy"] == "gnn"  # jobs may wait for closer GPUs
+        self.options = {"together": not (self.near and self.close)} | cluster["options"]
         self.rack = {x["name"]: i % cluster["racks"] for i, x in enumerate(cluster["nodes"])}
         self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
         self.runs: dict[str, list[str]] | None = cluster["runs"]
@@ -257,7 +258,7 @@ class World:
         stopped = {x.job: self._stop(x) for x in decision.stops}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
-            self._start(self.waiting[x.job], x, own and x.tier == "policy")
+            self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"))
         starts = {x.job: x for x in decision.starts}
         freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
         for x in decision.stops:
@@ -395,7 +396,7 @@ class World:
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
-        if not fit or (steered and not (self.patient and not self.running)):
+        if not fit or (steered and not (self.close and not self.running)):
             return
         if not self.running:
             hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")

@@ -335,12 +335,37 @@ def test_snapshots() -> None:
     other.restore(saved)
     assert (other.waiting, other.running, other.now) == (scheduler.waiting, scheduler.running, 9.0)
     assert json.loads(json.dumps(other.snapshot())) == saved
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        starts = [
-            [(x.job, sum(map(len, x.nodes.values()))) for x in one.decide(60.0).starts] for one in (scheduler, other)
-        ]
-    assert starts[0] and starts[0] == starts[1]
+    books = [[(x.job, dict(x.nodes), x.tier) for x in one.decide(60.0).starts] for one in (scheduler, other)]
+    assert books[0] and books[0] == books[1]
+
+
+def test_numbers_of_workers_beyond_the_cluster() -> None:
+    """They are left out, at once and by the guard; the others are chosen among."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), drawn(), speeds=NEAR)
+    for i in range(FIRST + 5):
+        scheduler.submit(gang(f"j{i}", 4, 16), (20.0, 10.0), now=float(i))
+        decision = scheduler.decide(60.0)
+        assert not decision.notes and all(x.degree == 4 for x in decision.starts)
+        for job in scheduler.running:
+            scheduler.finish(job)
+
+
+def test_nodes_without_gpus() -> None:
+    """They are nobody's place, and change nothing for others."""
+    fleet = replace(Fleet.regular(1, 3, 4), gpus=np.array([4, 0, 4], dtype=np.int32))
+    scheduler = Scheduler(fleet, drawn(), speeds=NEAR)
+    scheduler.submit(gang("a", 4), 10.0)
+    assert [x.tier for x in scheduler.decide(60.0).starts] == ["gnn"]
+
+
+def test_workers_stay_together_if_they_shall() -> None:
+    """With two and three of four GPUs taken, three workers wait for a node rather than be on both."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), drawn(0.0))
+    for name, workers, seconds in (("a", 2, 100.0), ("b", 3, 200.0)):
+        scheduler.submit(gang(name, workers), seconds)
+    scheduler.decide(60.0)
+    scheduler.submit(gang("c", 3), 10.0)
+    assert all(len(x.nodes) == 1 for x in scheduler.decide(60.0).starts)
 
 
 def test_nothing_to_learn_from_places() -> None:
