@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,16 @@ from .scheduler import Scheduler
 
 _AMPLE = 600.0
 """Seconds a decision may take in a simulation: counted budgets end first, so that runs can be repeated."""
+
+
+ANY = "any"
+"""The model of a job whose trace names none."""
+
+
+def _named(proximity: Proximity) -> Proximity:
+    """Return it with what it says of jobs without a model said of `ANY`."""
+    known = proximity.intensity
+    return replace(proximity, intensity={**known, ANY: known[""]}) if "" in known else proximity
 
 
 class SchedulerPolicy:
@@ -44,7 +55,7 @@ class SchedulerPolicy:
         """Decide, and return the jobs that stop."""
         if view is not self._view:  # a new simulation
             self._view, self._up = view, view.up.copy()
-            near = {"speeds": view.speeds} if isinstance(view.speeds, Proximity) else {}
+            near = {"speeds": _named(view.speeds)} if isinstance(view.speeds, Proximity) else {}
             self.scheduler = Scheduler(view.fleet, **near | self._options)
             self._node = {name: i for i, name in enumerate(view.fleet.names)}
             self._runs: set[int] = set()
@@ -103,7 +114,7 @@ class SchedulerPolicy:
     def _submit(self, view: View, job: int) -> None:
         work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
-        gang = GangJob(str(job), work.model[job] or "any", tuple(options.degrees(job).tolist()), demand)
+        gang = GangJob(str(job), work.model[job] or ANY, tuple(options.degrees(job).tolist()), demand)
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None

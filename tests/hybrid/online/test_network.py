@@ -36,7 +36,7 @@ SETTINGS = GnnSettings(width=8, rounds=2)
 def drawn(spread: float = 0.3, **options: bool) -> GnnPolicy:
     """Return a network whose every number is drawn; with a spread of 0 it is the rule."""
     rng = np.random.default_rng(5)
-    named = shapes(SCHEMA, SETTINGS.width, SETTINGS.rounds)
+    named = shapes(SCHEMA, SETTINGS.width, SETTINGS.rounds, ranged=True)
     tensors = {name: (spread * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()}
     for name, x in tensors.items():
         if name.startswith("range_"):  # nothing is unlike what it was trained on

@@ -61,7 +61,7 @@ def make_network(one_thread: None) -> Callable[..., GraphNetwork]:
 
     def make(schema: Schema, seed: int, *, messages: bool = True) -> GraphNetwork:
         torch.manual_seed(seed)
-        network = GraphNetwork(schema, 4 + seed % 5, seed % 4, messages=messages)
+        network = GraphNetwork(schema, 4 + seed % 5, seed % 4, messages=messages, ranged=True)
         for tensor in network.parameters():
             torch.nn.init.normal_(tensor, std=0.5)
         return network

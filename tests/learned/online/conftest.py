@@ -65,7 +65,7 @@ def world_of(fleet: Fleet, jobs: Jobs) -> World:
 def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **options: bool) -> GnnPolicy:
     """Return a policy whose every number is drawn; with a spread of 0 it is the rule."""
     rng = np.random.default_rng(seed)
-    named = shapes(SCHEMA, settings.width, settings.rounds, settings.messages)
+    named = shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True)
     tensors = {name: (spread * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()}
     for name, x in tensors.items():
         if name.startswith("range_"):  # nothing is unlike what it was trained on

@@ -99,7 +99,7 @@ def edit(path: Path, **changes: Any) -> None:
     ("damage", "words"),
     [
         (lambda path: edit(path, policy="topdrl"), "policy: 'topdrl' is not gnn"),
-        (lambda path: edit(path, settings={"width": 8, "rounds": 0}), r"settings\.rounds: 0"),
+        (lambda path: edit(path, settings={"width": 8, "rounds": -1}), r"settings\.rounds: -1"),
         (lambda path: edit(path, settings={"width": 8, "depths": 2}), r"settings\.depths"),
         (lambda path: edit(path, settings={"width": 9, "rounds": 2}), r"tensors\['head.weight'\]: has shape \(8, 8\)"),
         (lambda path: edit(path, settings={"width": 8, "rounds": 3}), r"tensors\['own.2.candidate.weight'\]: is miss"),
