@@ -17,8 +17,8 @@ from ..graph.compiled import Graph, network_of, score, shapes
 from ..policy.network import pick
 from ..policy.settings import build
 from ..policy.weights import Card, load_arrays, match, save
-from .candidates import scratch_of
-from .episodes import BOUND, observe, play
+from .candidates import AT_ONCE, WAIT, scratch_of
+from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING, NETWORK, RULES, Guard, known
@@ -33,11 +33,13 @@ class Observation:
         graph: of it; candidates are its first nodes.
         place: in the queue of the job that each candidate starts, -1 to wait, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
+        at_once: whether to wait makes no sense.
     """
 
     graph: Graph
     place: NDArray[np.int64]
     take: NDArray[np.int64]
+    at_once: bool = False
 
 
 class GnnPolicy:
@@ -79,13 +81,14 @@ class GnnPolicy:
         s = scratch_of(cluster)
         graph = graph_room(cluster, s)
         k = observe(jobs, cluster, state, s, graph, self.net, self.rule, False)
-        return Observation(graph, s.place[:k], s.take[:k]) if k else None
+        return Observation(graph, s.place[:k], s.take[:k], bool(s.most[AT_ONCE])) if k else None
 
     def score(self, observation: Observation) -> FloatArray:
         """Return a score of each candidate, float64 (A,)."""
         rule = observation.graph.x[: len(observation.place), BY_RULE]
         correction = BOUND * np.tanh(score(observation.graph, self.net)[:, 0] / BOUND)
-        return np.asarray(rule + correction, dtype=np.float64)
+        scores = np.asarray(rule + correction, dtype=np.float64)
+        return np.where((observation.place == WAIT) & observation.at_once, NEVER, scores)
 
     def choose(self, observation: Observation, seed: int | None = None) -> int:
         """Return the place of the candidate with the best score, or of one drawn from the softmax of the scores."""

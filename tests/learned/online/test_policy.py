@@ -35,7 +35,7 @@ def renamed(seen: Observation, rng: np.random.Generator) -> tuple[Observation, n
         graph.x[:n][order], graph.kind, back[graph.source[edges]], back[graph.target[edges]], graph.weight[edges],
         graph.relation,
     )  # fmt: skip
-    return Observation(other, seen.place[first], seen.take[first]), back[: len(seen.place)]
+    return Observation(other, seen.place[first], seen.take[first], seen.at_once), back[: len(seen.place)]
 
 
 @pytest.mark.parametrize("messages", [True, False])
@@ -132,4 +132,4 @@ def test_what_is_not_finite_is_not_written(tmp_path: Path) -> None:
 
 def test_the_network_of_a_file_has_its_shapes() -> None:
     """Those of the settings, with which the policy was trained."""
-    assert {name: x.shape for name, x in drawn(0).tensors.items()} == shapes(SCHEMA, 8, 2)
+    assert {name: x.shape for name, x in drawn(0).tensors.items()} == shapes(SCHEMA, 8, 2, ranged=True)

@@ -91,7 +91,7 @@ def test_the_untrained_network_goes_on_as_the_rule(make_world: Callable[..., Any
     tried = np.arange(world.observe())
     rule = weighed(world, make_policy(0, 0.0), tried, 0)
     np.testing.assert_allclose(weighed(world, make_policy(0, 0.0), tried, 30), rule, rtol=1e-12)
-    assert not np.allclose(weighed(world, make_policy(0, 0.3), tried, 30), rule)
+    assert not np.allclose(weighed(world, make_policy(1, 0.5), tried, 30), rule)
 
 
 def test_what_the_rule_likes_is_worth_it(make_world: Callable[..., Any], make_policy: Any) -> None:
