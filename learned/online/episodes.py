@@ -15,7 +15,7 @@ from .candidates import AT_ONCE, ODD, WAIT, Scratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
 
-BOUND = np.float32(4.5)
+BOUND = 4.5
 """The most by which the network changes a score of the rule: of jobs whose keys are exp(9) apart the rule chooses."""
 NEVER = -1e6
 """The score of what is not to be done."""
@@ -39,7 +39,7 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
     if learned and s.most[ODD] < 0:
         correction = scores(g, net)
         for i in range(k):
-            s.score[i] += BOUND * np.float32(tanh(correction[i, 0] / BOUND))
+            s.score[i] += BOUND * tanh(correction[i, 0] / BOUND)
     if s.most[AT_ONCE] and s.place[0] == WAIT:
         s.score[0] = NEVER
 

@@ -117,7 +117,8 @@ def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Flo
 def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: Singles2) -> None:
     """Write scores of which the best is what the rule does: 0 for that one.
 
-    If that one is done before anything else ends, it takes nothing from those who wait: to wait makes no sense then.
+    To wait makes no sense where that one is done before anything else ends, so that it takes nothing from those who
+    wait; and where it has the best place that there is while everybody else who waits fits, too.
     """
     least, s.most[AT_ONCE] = np.inf, 0
     for i in range(k):
@@ -136,7 +137,8 @@ def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: S
         else:
             rows[i, BY_RULE] = -over - (0.0 if _first(s, i) else 0.5)
             ends = jobs.expected[job] * (1 + jobs.intensity[job] * s.cost[i])
-            if rows[i, BY_RULE] == 0 and ends <= s.ends[0]:
+            best = s.most[HELD_UP] == 0 and s.cost[i] <= s.ideal[jobs.gpus[job]] + 1e-9
+            if rows[i, BY_RULE] == 0 and (best or ends <= s.ends[0]):
                 s.most[AT_ONCE] = 1
 
 

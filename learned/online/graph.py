@@ -76,6 +76,8 @@ RUNS_SEEN = 64
 """Running jobs that are seen: the next to end."""
 APART = 64
 """Racks up to which each is told apart, and nodes likewise."""
+MANY_NODES, MANY_RACKS = 16, 1
+"""Equal nodes and racks, as the network sees them, at most: as many as in training."""
 STEPS = 8
 """Beyond `APART` racks are told apart by so many steps of their idle nodes, and of their idle GPUs elsewhere."""
 
@@ -121,6 +123,10 @@ def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Fl
     _places(cluster, state, s, nodes, racks, g)
     _cluster(jobs, cluster, state, s, g)
     _edges(jobs, cluster, state, s, k, runs[:seen], g)
+    for i in range(g.kind[NODES], g.kind[RACKS]):
+        g.x[i, 2] = min(g.x[i, 2], log1p(MANY_NODES) / 3)
+    for i in range(g.kind[RACKS], g.kind[WHOLE]):
+        g.x[i, 3] = min(g.x[i, 3], log1p(MANY_RACKS) / 3)
     return k
 
 

@@ -58,7 +58,7 @@ class Lessons:
         rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
         index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
         regret = torch.from_numpy(np.concatenate([self._regret[d] for d in chosen]))
-        correction = float(BOUND) * torch.tanh(network(batch)[:, 0] / float(BOUND))
+        correction = BOUND * torch.tanh(network(batch)[:, 0] / BOUND)
         scores = (correction + batch[SCHEMA.scored].x[:, BY_RULE])[rows]
         likely = soft_cross_entropy(scores, index, regret, len(chosen), temperature=settings.temperature)
         expected = expected_regret(scores, index, regret, len(chosen), cap=CAP)

@@ -141,7 +141,7 @@ def _parts(function: Any, seen: set[int]) -> Iterator[str]:
                 yield from _parts(called, seen)
             elif isinstance(value, type) and hasattr(value, "_fields"):
                 yield repr(value._fields)
-            elif isinstance(value, bool | int | float | str | tuple):
+            elif isinstance(value, bool | int | float | str | tuple | np.generic):
                 yield repr(value)
             elif isinstance(value, np.ndarray):
                 yield value.tobytes().hex()

@@ -25,6 +25,8 @@ def total(x: int) -> int:
     return added(x) + ADDED
 """
 INSIDE = """
+import numpy as np
+
 from gangplan.solvers.compiled.kernel import inner
 
 ADDED = {constant}
@@ -69,15 +71,15 @@ def load(folder: Path, name: str, text: str) -> Any:
     return module
 
 
-@pytest.mark.parametrize(("number", "constant"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize(("number", "constant"), [(2, "1"), (1, "2"), (1, "np.uint8(2)")])
 def test_a_change_elsewhere_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, constant: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, constant: str
 ) -> None:
     """A kernel of an untouched file is compiled again when an inner function or a constant of another file changes."""
     monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
     monkeypatch.setattr("gangplan.solvers.compiled.store.places", lambda: [tmp_path / "code"])
     values, digests = [], []
-    for a, b in ((1, 1), (number, constant)):
+    for a, b in ((1, constant.replace("2", "1")), (number, constant)):
         load(tmp_path, "inside_of_total", INSIDE.format(number=a, constant=b))
         outer = load(tmp_path, "outer_of_total", OUTER.format(inside="inside_of_total"))
         os.utime(tmp_path / "outer_of_total.py", (1, 1))
