@@ -52,7 +52,7 @@ def test_weights_called_like_a_suite_are_preferred(tmp_path: Path) -> None:
 def test_what_a_learned_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are those of the suite; the guard may be left out, the allocator be another."""
     made = SimpleNamespace(finish=None, step=None, guarded=True, allocator=3)
-    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
+    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made, torch=True))
     ground = replace(suite("small"), step=600.0)
     assert make_policy("pacml", suite=ground) is made and made.step == 600.0 and made.guarded
     assert make_policy("pacml-unguarded") is made and not made.guarded
@@ -64,7 +64,7 @@ def test_what_a_learned_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_learned_policy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that is not there cannot be left out, and without torch weights are refused."""
     made = SimpleNamespace(finish=None)
-    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
+    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made, torch=True))
     with pytest.raises(InstanceError, match="no guard"):
         make_policy("pacml-unguarded")
     monkeypatch.setattr(policy, "find_spec", lambda name: None)
@@ -74,6 +74,6 @@ def test_what_a_learned_policy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weights_of_another_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights whose policy does not run from a state to the end are refused."""
-    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: object()))
+    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: object(), torch=True))
     with pytest.raises(InstanceError, match="'pacml' decides on another problem"):
         make_policy("pacml")
