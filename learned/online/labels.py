@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,5 +141,7 @@ def make_labels(
         labels += part
         if len(labels) >= count:
             break
-    parts.close()
+    with catch_warnings():  # that some were made in vain
+        simplefilter("ignore", UserWarning)
+        parts.close()
     return labels[:count]
