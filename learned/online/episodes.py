@@ -58,16 +58,24 @@ def play(
         most: decisions.
     """
     of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    g, weights, decisions, runs = by_reference(graph), by_reference(net), 0, np.zeros(RUNS_SEEN, np.int64)
-    go_on = True
-    while go_on and decisions < most and state.count[ARRIVED] < until:
-        see(of, on, now, s)
-        k = write_graph(of, on, now, s, rule, runs, g)
+    return go_on(of, on, now, s, by_reference(graph), by_reference(net), rule, learned, until, most)
+
+
+@inner
+def go_on(
+    jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph, net: Network, rule: Floats, learned: bool,
+    until: int, most: int,
+) -> int:  # fmt: skip
+    """Do what `play` does, for compiled code."""
+    decisions, more, runs = 0, True, np.zeros(RUNS_SEEN, np.int64)
+    while more and decisions < most and state.count[ARRIVED] < until:
+        see(jobs, cluster, state, s)
+        k = write_graph(jobs, cluster, state, s, rule, runs, g)
         if k == 0:
-            go_on = pass_time(of, on, now)
+            more = pass_time(jobs, cluster, state)
             continue
-        rate_candidates(g, weights, s, k, learned)
-        go_on = take_candidate(of, on, now, s, int(np.argmax(s.score[:k])))
+        rate_candidates(g, net, s, k, learned)
+        more = take_candidate(jobs, cluster, state, s, int(np.argmax(s.score[:k])))
         decisions += 1
     return decisions
 

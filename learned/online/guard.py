@@ -8,9 +8,12 @@ Sciences 71, 2005).
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin
+from gangplan.solvers.placement.online.patient import Patient
 
 from ..graph.compiled import Network
 from .candidates import scratch_of
@@ -20,7 +23,7 @@ from .rollouts import finish_by_rule
 
 NETWORK = -1
 """The leader that is no rule."""
-RULES = np.array([(0.777, 0.639, 0.091), (0.0, 0.0, np.inf), (1.0, 0.0, np.inf)])
+RULES = np.array([astuple(Patient()), (0.0, 0.0, np.inf), (1.0, 0.0, np.inf)])
 """Rules, see `gangplan.solvers.placement.online.patient.Patient`: the one that the network corrects, the shortest job
 first, and the least work first."""
 FIRST = 40

@@ -18,6 +18,7 @@ from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, scratch_of
 from .episodes import NEVER, observe
 from .graph import graph_room
+from .guard import RULES
 from .recipe import GnnSettings
 from .rollouts import weigh
 from .workloads import Draw, Episode, episode
@@ -25,8 +26,8 @@ from .workloads import Draw, Episode, episode
 KEPT, STUDENTS = 0.5, 0.25
 """Shares: of the decisions, those that are labelled, fewer of a long episode; of these, those in which the student's
 candidate is taken."""
-RULE = np.array([0.777, 0.639, 0.091])
-"""The rule that is corrected, see `gangplan.solvers.placement.online.patient.Patient`."""
+RULE = RULES[0]
+"""The rule that is corrected."""
 JOBS = 150
 """Jobs of an episode."""
 CROWD, FEWEST = 60, 5

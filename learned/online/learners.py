@@ -20,6 +20,7 @@ from .candidates import Scratch, scratch_of
 from .episodes import BOUND, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
+from .guard import EVERYTHING
 from .labels import RULE, Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
@@ -30,8 +31,6 @@ AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
 CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
-EVERYTHING = 1 << 60
-"""More than there is of anything."""
 
 
 class Lessons:

@@ -15,9 +15,8 @@ from gangplan.solvers.compiled.routines import below, push, sow
 
 from ..graph.compiled import Graph, Network
 from .candidates import WAIT, Scratch, remaining
-from .episodes import rate_candidates, take_candidate
-from .features import PATIENCE, key_of, see
-from .graph import RUNS_SEEN, write_graph
+from .episodes import go_on
+from .features import PATIENCE, key_of
 
 
 @inner
@@ -123,7 +122,7 @@ def _follow(
     """Write what the JCTs sum up to with each candidate in one future; references hold as long as who calls this."""
     table, origin, play, plan = by_reference(jobs), by_reference(root), by_reference(then), by_reference(order)
     on, room, g, weights = by_reference(cluster), by_reference(other), by_reference(graph), by_reference(net)
-    runs, take = np.zeros(RUNS_SEEN, np.int64), np.zeros_like(root.free)
+    take = np.zeros_like(root.free)
     for c in range(len(tried)):
         i = tried[c]
         restore(play, origin)
@@ -132,16 +131,8 @@ def _follow(
                 pass
         else:
             begin_job(table, on, play, s.place[i], s.take[i])
-        go_on, decisions = depth > 0, 0
-        while go_on and decisions < depth:
-            see(table, on, play, room)
-            k = write_graph(table, on, play, room, rule, runs, g)
-            if k == 0:
-                go_on = pass_time(table, on, play)
-                continue
-            rate_candidates(g, weights, room, k, True)
-            go_on = take_candidate(table, on, play, room, int(np.argmax(room.score[:k])))
-            decisions += 1
+        if depth > 0:
+            go_on(table, on, play, room, g, weights, rule, True, len(jobs.submit) + 1, depth)
         sort_in(play, order.key, 0)
         decode(table, on, play, plan, take, np.inf)
         value[c, future] = total_jct(table, then.finish)

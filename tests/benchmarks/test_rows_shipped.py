@@ -101,7 +101,7 @@ def test_every_weight_makes_a_claim() -> None:
 def test_what_failed_says_so() -> None:
     """Who fails is in no portfolio, and its card names whom it is behind, or no better than."""
     assert not any(entry.learned or entry.name == "gnn" for entry in ENTRIES)
-    for name in FAILED:
+    for name in FAILED | {"gnn"}:  # which is behind no rule, but no better than without messages
         assert "no better than" in read_card(WEIGHTS / name).about
 
 
