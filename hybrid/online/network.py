@@ -80,9 +80,16 @@ class NetworkTier:
         self._warm()
 
     def _warm(self) -> None:
-        """Compile before a deadline."""
+        """Compile and load before a deadline, by a decision about one job."""
         look(self._jobs, self.cluster, self._ends, self._scratch)
-        self._observe(begin(_no_jobs(), self.cluster), _no_jobs())
+        if not self.cluster.first[-1]:
+            return
+        jobs = _table(1, np.ones(1, np.int64))
+        jobs.expected[0], world = 1.0, begin(jobs, self.cluster)
+        world.count[:] = 1, 1, 0
+        self._scratch.stats[:] = 1.0
+        if self._observe(world, jobs):
+            start(jobs, self.cluster, world, 0, self._scratch.take[0].copy())
 
     def intensity(self, request: Request) -> float:
         """Return how much a job minds being apart."""
