@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 import json
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -376,3 +378,17 @@ def test_nothing_to_learn_from_places() -> None:
         scheduler.submit(gang(f"j{i}", 3), 10.0 + i)
     decision = scheduler.decide(60.0)
     assert len(decision.starts) == 5 and {x.tier for x in decision.starts} == {"gnn"} and not decision.notes
+
+
+def test_a_new_process_has_all_loaded_when_the_scheduler_is_made() -> None:
+    """What decides is there before the first decision, which has milliseconds."""
+    code = """
+from gangplan import Scheduler
+from gangplan.instances.placement import Fleet
+from gangplan.learned.online.episodes import look, observe
+from gangplan.simulator.gangs.step import start
+Scheduler(Fleet.regular(racks=2, nodes=2, gpus=2), "gnn")
+assert all(kernel.signatures for kernel in (look, observe, start))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
