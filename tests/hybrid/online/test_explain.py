@@ -32,7 +32,8 @@ def test_job_that_has_just_come() -> None:
     told = scheduler.explain("new")
     assert (told.why, told.gpus, told.idle, told.largest, told.fits) == ("it does not fit", 8, 6, 4, False)
     assert (told.place, told.queue, told.ahead, told.earliest) == (1, 1, (), 1200.0)
-    assert told.remedies == ("submit it with 4 workers", "end or stop short (4 GPUs)")
+    least = "end or stop short (4 GPUs, 1.22 GPU-hours left; nothing cheaper makes room)"
+    assert told.remedies == ("submit it with 4 workers", least)
     scheduler.submit(GangJob("whole", "m", (1,), worker=Demand(8.0)), 9000.0)
     behind = scheduler.explain("whole")
     assert behind.earliest == 1700.0 and "to start now  no single change is enough" in str(behind)

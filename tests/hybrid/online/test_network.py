@@ -395,7 +395,7 @@ def test_nothing_to_learn_from_places() -> None:
 
 
 def test_no_index_leaves_its_array() -> None:
-    """Nothing of the first decisions on more nodes and racks than are told apart is out of bounds, as Python sees it."""
+    """On more nodes and racks than are told apart nothing is out of bounds, as Python without compiled code sees it."""
     code = """
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
