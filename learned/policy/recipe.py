@@ -17,10 +17,8 @@ from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
-from ..training.checkpoint import read_checkpoint, under
-from ..training.lock import locked
-from ..training.loop import INTERRUPTED
-from ..training.stages import Stage, StageReport, train_stages
+from ..training.checkpoint import locked, read_checkpoint, under
+from ..training.loop import INTERRUPTED, Stage, StageReport, train_stages
 from .settings import build, read_config
 from .weights import Card, files, read_card, save
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gangplan.instances.lazy import Later
 
-from .checkpoint import Tensors, seeded, under
-from .stages import Stage
+from .checkpoint import Tensors, under
+from .loop import Stage
 
 if TYPE_CHECKING:
     from torch import nn
@@ -67,7 +67,10 @@ class Step(NamedTuple):
 
 def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
     """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
-    with seeded(seed):
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         network = make()
     if before is not None:
         network.load_state_dict(under("policy", before))
