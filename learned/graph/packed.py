@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import HeteroData
 
+from ..training.ragged import rows_of
 from .compiled import Graph
 from .schema import Schema
 
@@ -26,7 +27,7 @@ class Packed:
         self._x, self._first, self._edges, self._weight, self._from = {}, {}, {}, {}, {}
         for k, (kind, names) in enumerate(schema.kinds.items()):
             parts = [g.x[g.kind[k] : g.kind[k + 1], : len(names)] for g in graphs]
-            self._x[kind], self._first[kind] = np.concatenate(parts), _begins(parts)
+            self._x[kind], self._first[kind] = torch.from_numpy(np.concatenate(parts)), _begins(parts)
         for r, relation in enumerate(schema.relations):
             a, b = schema.ends[r]
             ends, weights = [], []
@@ -34,7 +35,8 @@ class Packed:
                 part = slice(g.relation[r], g.relation[r + 1])
                 ends.append(np.stack([g.source[part] - g.kind[a], g.target[part] - g.kind[b]], axis=1))
                 weights.append(g.weight[part])
-            self._edges[relation], self._weight[relation] = np.concatenate(ends), np.concatenate(weights)
+            self._edges[relation] = torch.from_numpy(np.concatenate(ends))
+            self._weight[relation] = torch.from_numpy(np.concatenate(weights))
             self._from[relation] = _begins(weights)
 
     def first(self, kind: str) -> NDArray[np.int64]:
@@ -43,30 +45,22 @@ class Packed:
 
     def ranges(self) -> dict[str, NDArray[np.float32]]:
         """Return the least and the largest of each feature, by kind, float32 (2, features)."""
-        return {kind: np.stack([x.min(axis=0), x.max(axis=0)]) for kind, x in self._x.items()}
+        return {kind: torch.stack([x.amin(dim=0), x.amax(dim=0)]).numpy() for kind, x in self._x.items()}
 
     def batch(self, chosen: NDArray[np.int64]) -> HeteroData:
         """Return some of the graphs as one, in this order."""
         data, offset = HeteroData(), {}
         for kind, x in self._x.items():
-            rows, of = _rows(self._first[kind], chosen)
-            data[kind].x = torch.from_numpy(x[rows])
-            data[kind].batch = torch.from_numpy(of)
-            offset[kind] = np.append(0, np.cumsum(np.diff(self._first[kind])[chosen]))
+            rows, data[kind].batch = rows_of(self._first[kind], chosen)
+            data[kind].x = x[rows]
+            offset[kind] = torch.from_numpy(np.append(0, np.cumsum(np.diff(self._first[kind])[chosen])))
         for relation, edges in self._edges.items():
-            rows, of = _rows(self._from[relation], chosen)
-            ends = edges[rows] + np.stack([offset[relation[0]][of], offset[relation[2]][of]], axis=1)
-            data[relation].edge_index = torch.from_numpy(np.ascontiguousarray(ends.T))
-            data[relation].edge_weight = torch.from_numpy(self._weight[relation][rows])
+            rows, of = rows_of(self._from[relation], chosen)
+            ends = edges[rows] + torch.stack([offset[relation[0]][of], offset[relation[2]][of]], dim=1)
+            data[relation].edge_index = ends.T.contiguous()
+            data[relation].edge_weight = self._weight[relation][rows]
         return data
 
 
 def _begins(parts: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
     return np.append(0, np.cumsum([len(part) for part in parts]))
-
-
-def _rows(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of some graphs, and which of these each row belongs to."""
-    length = np.diff(first)[chosen]
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    return np.repeat(first[chosen], length) + within, np.repeat(np.arange(len(chosen)), length)

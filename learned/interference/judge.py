@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 
-from .ensemble import Model
+from .models import Model
 from .samples import Samples
 
 SHARE = 0.2

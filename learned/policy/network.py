@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.processes import one_thread
 
 from ..training.checkpoint import Tensors
-from .weights import Card, restore, save
+from .settings import build
+from .weights import Card, load, match, save
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,7 +26,7 @@ class NetworkPolicy:
 
     Attributes:
         recipe: its name.
-        config: the dataclass of its settings.
+        config: the dataclass of its settings; a card may have keys in its `RETIRED`, too.
     """
 
     recipe: ClassVar[str]
@@ -57,7 +59,21 @@ class NetworkPolicy:
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        return cls(*restore(path, cls.recipe, cls.config, cls.build), **options)
+        tensors, card = load(path)
+        if card.policy != cls.recipe:
+            raise InstanceError("policy", f"{card.policy!r} is not {cls.recipe}", str(path))
+        retired = getattr(cls.config, "RETIRED", ())
+        try:
+            settings = build(cls.config, {key: x for key, x in card.settings.items() if key not in retired})
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        try:
+            network = cls.build(settings, tensors)
+        except InstanceError as error:
+            raise error.of(str(path)) from None
+        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+        network.load_state_dict(tensors)
+        return cls(network, settings, **options)
 
 
 def pick(scores: FloatArray, seed: int | None = None) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.interference.models import Model
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread

@@ -18,7 +18,6 @@ from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
 from gangplan.systems.pacml.arrivals import arrivals
-from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
