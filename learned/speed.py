@@ -52,11 +52,6 @@ class Fit:
 def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -> tuple[list[Fit], FloatArray]:
     """Fit constant and low-rank tables, hold out a fifth of the pairs, and judge each on them.
 
-    Args:
-        pairs: the measurements.
-        ranks: to try.
-        seed: of what is held out and of the start of the fit.
-
     Returns:
         The fits, and the table of the last rank fitted to everything, float64 (n, n): what column adds to row.
     """
@@ -107,11 +102,7 @@ def fit_duty(pairs: Pairs, seed: int = 0) -> tuple[list[Fit], FloatArray]:
 
     With s seconds of synchronisation that show in a step of t, and a link shared with one gang of duty d, a step takes
     t + s d: u = s / t is the share of its time that a job spends on links, and no more than 1, as is d. Fair sharing,
-    for comparison, is d = 1.
-
-    Args:
-        pairs: the measurements, of jobs that share links and nothing else.
-        seed: of what is held out.
+    for comparison, is d = 1. The jobs share links and nothing else.
 
     Returns:
         The fits, and (u, d) of each job fitted to everything, float64 (2, n).
@@ -144,9 +135,6 @@ def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
 
     One model type after the other is held out, with all its placements: what is judged is how fast a type runs that
     was never measured. Its compute and its gradient are known. The relative error is minimised.
-
-    Args:
-        servers: the measurements.
 
     Returns:
         The fits (compute alone, bandwidth, latency and bandwidth), and for each placement what the last was fitted
@@ -185,10 +173,6 @@ def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
     """Fit seconds = a + b batch + 2 (W - 1)/W (g / link within a node, or g / NIC across), all >= 0.
 
     A fifth of the placements is held out, with all their batches. The relative error is minimised.
-
-    Args:
-        steps: the measurements.
-        seed: of what is held out.
 
     Returns:
         The fits (compute alone, ring, hierarchical), and what the ring was fitted to with everything: a, b and the

@@ -45,9 +45,6 @@ def hold_out(samples: Samples, seed: int, share: float = SHARE) -> tuple[Samples
 
     A job is held out if a combination of one of its servers is, whoever of the combination it is; it still stands
     beside others.
-
-    Raises:
-        InstanceError: if there are fewer than two combinations.
     """
     each = samples.combination()
     found = np.unique(each[each >= 0])

@@ -73,9 +73,6 @@ def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> Model:
         samples: the log, with at least 20 known speeds, of two combinations or more.
         seed: of what members of the ensemble do not see, and of their weights.
         model: one of `MODELS`.
-
-    Raises:
-        InstanceError: if the name is unknown, a package is missing, or there are too few samples.
     """
     require_choice(model, "model", MODELS)
     make, needs = MODELS[model]

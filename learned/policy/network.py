@@ -54,11 +54,7 @@ class NetworkPolicy:
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
-        """Read what `save` wrote; options are those of the class.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
+        """Read what `save` wrote; options are those of the class."""
         tensors, card = load(path)
         if card.policy != cls.recipe:
             raise InstanceError("policy", f"{card.policy!r} is not {cls.recipe}", str(path))

@@ -77,11 +77,7 @@ class Recipe:
 
 
 def recipe(name: str) -> Recipe:
-    """Return the recipe of a policy.
-
-    Raises:
-        InstanceError: if there is none of that name.
-    """
+    """Return the recipe of a policy."""
     if name not in RECIPES:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
     found: Recipe = import_module(RECIPES[name]).RECIPE
@@ -95,9 +91,6 @@ def load_policy(name: str, path: Path, decides: str = "") -> Any:
         name: what errors call it.
         path: of the weights.
         decides: the method that it must have.
-
-    Raises:
-        InstanceError: if torch is not installed, the weights are broken or the policy is for another problem.
     """
     made = recipe(read_card(path).policy)
     if made.torch and find_spec("torch") is None:
@@ -141,9 +134,6 @@ def train_policy(
 
     Args:
         instead: settings in the place of the configuration's.
-
-    Raises:
-        InstanceError: if the configuration is wrong, or the folder holds another run.
     """
     name, table = read_config(config)
     made = recipe(name)

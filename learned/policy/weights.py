@@ -77,11 +77,7 @@ def files(path: str | Path) -> tuple[Path, Path]:
 
 
 def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
-    """Write weights and card, and return the card as written.
-
-    Raises:
-        InstanceError: if they are larger than 2 MB, or hold a number that is not finite.
-    """
+    """Write weights of up to 2 MB of finite numbers, and the card, and return that as written."""
     from safetensors.torch import save as serialise
 
     weights, beside = files(path)
@@ -98,11 +94,7 @@ def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
 
 
 def read_card(path: str | Path) -> Card:
-    """Return the card alone; needs no torch.
-
-    Raises:
-        InstanceError: naming file, field and what is wrong.
-    """
+    """Return the card alone; needs no torch."""
     path = files(path)[1]
     found = read_json(path)
     if not isinstance(found, dict):
@@ -151,11 +143,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[Any]], Card]:
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
-    """Check that the tensors are those that a network has, by name and shape.
-
-    Raises:
-        InstanceError: naming the first that is missing, of another shape, or too many.
-    """
+    """Raise an error that names the first tensor that a network lacks, has of another shape, or has not."""
     for name, shape in shapes.items():
         if name not in tensors:
             raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
@@ -179,11 +167,7 @@ def named(name: str, suffix: str = "", folder: Path = FOLDER) -> Path | None:
 
 
 def find(name: str) -> Path:
-    """Return the file of weights, given a file or the name of weights that come with the package.
-
-    Raises:
-        InstanceError: if there are none, saying which there are.
-    """
+    """Return the file of weights, given a file or the name of weights that come with the package."""
     known = shipped()
     if name in known:
         return known[name]

@@ -44,11 +44,7 @@ def write_checkpoint(folder: Path, name: str, tensors: Tensors, plain: Mapping[s
 
 
 def read_plain(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return the JSON part of checkpoint `name`, None if there is no such checkpoint.
-
-    Raises:
-        InstanceError: if it is broken, naming the file.
-    """
+    """Return the JSON part of checkpoint `name`, None if there is no such checkpoint."""
     path = folder / f"{name}.json"
     if not path.exists():
         return None
@@ -59,11 +55,7 @@ def read_plain(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def read_checkpoint(folder: str | Path, name: str = "best") -> tuple[Tensors, dict[str, Any]]:
-    """Return tensors and JSON part of checkpoint ``best`` or ``last``; the learner's own part is under ``learner``.
-
-    Raises:
-        InstanceError: if it is missing or broken, naming the file.
-    """
+    """Return tensors and JSON part of checkpoint ``best`` or ``last``; the learner's own part is under ``learner``."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 

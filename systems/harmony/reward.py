@@ -22,11 +22,7 @@ _STEPS, _RATE = 400, 8e-3
 
 
 class SequenceToSequence(nn.Module):
-    """Logarithms of speeds.
-
-    Args:
-        setting: types, servers and links.
-    """
+    """Logarithms of speeds."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__()
