@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 
 
 class NetworkPolicy:
-    """A policy with a network and the settings that it was trained with; `build` is left to those who inherit.
+    """A policy with a network and the settings that it was trained with.
 
     Attributes:
         recipe: its name.
+        make: from settings to a network, unless `build` is another.
         config: the dataclass of its settings; a card may have keys in its `RETIRED`, too.
     """
 
     recipe: ClassVar[str]
     config: ClassVar[type[Any]]
+    make: ClassVar[Callable[[Any], nn.Module]]
 
     def __init__(self, network: nn.Module, settings: Any) -> None:
         self.network, self.settings = network.cpu().eval(), settings
@@ -38,7 +41,7 @@ class NetworkPolicy:
     @classmethod
     def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
         """Return a network for settings, before it gets its weights, the tensors."""
-        raise NotImplementedError
+        return cls.make(settings)
 
     def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return what the network says of rows, on one core."""

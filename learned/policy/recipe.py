@@ -85,13 +85,7 @@ def recipe(name: str) -> Recipe:
 
 
 def load_policy(name: str, path: Path, decides: str = "") -> Any:
-    """Return the policy of a file of weights.
-
-    Args:
-        name: what errors call it.
-        path: of the weights.
-        decides: the method that it must have.
-    """
+    """Return the policy of a file of weights, which must have the method `decides`; errors call it `name`."""
     made = recipe(read_card(path).policy)
     if made.torch and find_spec("torch") is None:
         raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
@@ -141,13 +135,13 @@ def train_policy(
         settings = build(made.config, {**table, **(instead or {})})
     except InstanceError as error:
         raise error.of(str(config)) from None
-    folder = Path(folder)
+    folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
-        _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+        _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)
         began = time.monotonic()
         reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
-        weights, card = _export(made, settings, seed, folder, reports, seconds)
+        weights, card = _export(made, plain, seed, folder, reports, seconds)
     interrupted = any(x.report.reason == INTERRUPTED for x in reports)
     judged = made.verdict(made.load(weights), settings) if made.verdict and weights and not interrupted else ()
     return Trained(tuple(reports), weights, card, interrupted, tuple(judged))
@@ -179,13 +173,8 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
     write_whole({path: json.dumps(run, indent=1).encode()}, durable=True)
 
 
-def _plain(settings: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
-    return found
-
-
 def _export(
-    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport], seconds: float | None
+    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: list[StageReport], seconds: float | None
 ) -> tuple[Path | None, Card | None]:
     if not reports or reports[-1].report.best is None:
         return None, None
@@ -197,7 +186,7 @@ def _export(
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     card = Card(
-        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), _plain(settings),
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), settings,
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

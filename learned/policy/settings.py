@@ -14,13 +14,12 @@ from gangplan.instances.errors import JSON_BYTES
 from gangplan.instances.intake import parse_toml, read_text
 
 C = TypeVar("C")
-Limit = tuple[str, Callable[[Any, Any], bool], str]
-_LIMITS: tuple[Limit, ...] = (
-    ("least", operator.ge, "is not {limit} or more"),
-    ("above", operator.gt, "is not above {limit}"),
-    ("most", operator.le, "is not {limit} or less"),
-    ("below", operator.lt, "is not below {limit}"),
-)
+_LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "least": (operator.ge, "is not {limit} or more"),
+    "above": (operator.gt, "is not above {limit}"),
+    "most": (operator.le, "is not {limit} or less"),
+    "below": (operator.lt, "is not below {limit}"),
+}
 FOLDER = Path(__file__).parent.parent / "configs"
 """Where the configurations that come with the package lie."""
 
@@ -38,7 +37,7 @@ class RecipeSettings:
     def __post_init__(self) -> None:
         for x in dataclasses.fields(self):  # type: ignore[arg-type]  # what derives from this is a dataclass
             value = getattr(self, x.name)
-            for name, holds, words in _LIMITS:
+            for name, (holds, words) in _LIMITS.items():
                 if name in x.metadata and not holds(value, x.metadata[name]):
                     raise InstanceError(x.name, f"{value!r} {words.format(limit=x.metadata[name])}")
 

@@ -13,9 +13,6 @@ from torch import Tensor, nn
 from .learner import NetworkLearner, clipped_step
 from .trainer import Trainer, start
 
-Loss = Callable[[Tensor], tuple[Tensor, dict[str, float]]]
-"""From some decisions, by their numbers, to the loss of the policy and figures to log."""
-
 
 class Lesson(NamedTuple):
     """What was played, to be learned from.
@@ -24,14 +21,14 @@ class Lesson(NamedTuple):
         states: number of states that the critic is fitted to.
         error: from some of these, by their numbers, to the loss of the critic.
         decisions: number of decisions that the policy learns from.
-        loss: see `Loss`.
+        loss: from some of these, by their numbers, to the loss of the policy and figures to log.
         figures: to log.
     """
 
     states: int
     error: Callable[[Tensor], Tensor]
     decisions: int
-    loss: Loss
+    loss: Callable[[Tensor], tuple[Tensor, dict[str, float]]]
     figures: dict[str, float]
 
 

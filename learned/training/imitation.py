@@ -19,7 +19,6 @@ class Imitation(NetworkLearner):
     """Trains a network on examples, see `gangplan.learned.training.Learner`.
 
     Args:
-        network: is trained.
         draw: draws a minibatch and returns its loss.
         validate: from a network to figures on validation instances; ``score`` is among them, and smaller is better.
         rate: of Adam at the start.

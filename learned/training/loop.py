@@ -358,10 +358,7 @@ def train_stages(
     """Train stage after stage, each in a folder of its own; a stage that is done is not done again on resume.
 
     Args:
-        stages: in their order.
-        folder: gets a folder a stage.
         minutes: of wall-clock time at most for all of them; the stage under way is then the last.
-        resume: see `train`.
         progress: is called with the share that is done; each stage is one part of it.
 
     Returns:

@@ -71,10 +71,7 @@ class Decisions(NamedTuple):
 def clipped_loss(scores: Tensor, decisions: Decisions, *, entropy: float) -> tuple[Tensor, dict[str, float]]:
     """Return minus the clipped surrogate and `entropy` times the entropy, and the figures to log.
 
-    Args:
-        scores: of all actions, (N, actions).
-        decisions: what was decided.
-        entropy: its weight.
+    Scores are of all actions, (N, actions).
     """
     from tensordict import TensorDict
 
