@@ -100,8 +100,6 @@ class ActorCritic(NetworkLearner):
                 error += float(loss.detach()) * len(chosen) / lesson.states
         figures, shown = lesson.figures | {"critic": error}, list[dict[str, float]]()
         for _ in range(getattr(self.settings, "passes", 1) if step > self.settings.warm else 0):
-            shown = [self._improve(*lesson.loss(x)) for x in self.shuffled(lesson.decisions, self.MINIBATCH)]
+            parts = map(lesson.loss, self.shuffled(lesson.decisions, self.MINIBATCH))
+            shown = [told | {"gradient": clipped_step(self._steps[0], loss, self.network)} for loss, told in parts]
         return figures | {name: sum(x[name] for x in shown) / len(shown) for name in (shown[0] if shown else ())}
-
-    def _improve(self, loss: Tensor, figures: dict[str, float]) -> dict[str, float]:
-        return figures | {"gradient": clipped_step(self._steps[0], loss, self.network)}

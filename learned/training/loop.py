@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -201,7 +201,7 @@ def train(
     folder = Path(folder)
     with locked(folder), _interruptible() as interrupted:
         run = _Run(learner, folder, _begin(learner, folder, resume))
-        try:
+        with closing(run.log):
             reason = None
             if run.at.validated < 0:
                 run.validate()
@@ -213,8 +213,6 @@ def train(
                 if reason is None:
                     run.update(validate_every, checkpoint_every)
             run.end(validate=reason != INTERRUPTED)
-        finally:
-            run.log.close()
     _LOG.info("ended by %s after %d updates, %.0f s", reason, run.at.update, run.at.seconds)
     return report(folder, reason, run.at)
 
