@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -33,7 +32,7 @@ class NetworkPolicy:
 
     recipe: ClassVar[str]
     config: ClassVar[type[Any]]
-    make: ClassVar[Callable[[Any], nn.Module]]
+    make: ClassVar[Any]
 
     def __init__(self, network: nn.Module, settings: Any) -> None:
         self.network, self.settings = network.cpu().eval(), settings
@@ -41,7 +40,8 @@ class NetworkPolicy:
     @classmethod
     def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
         """Return a network for settings, before it gets its weights, the tensors."""
-        return cls.make(settings)
+        network: nn.Module = cls.make(settings)
+        return network
 
     def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return what the network says of rows, on one core."""
