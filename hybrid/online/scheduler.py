@@ -254,8 +254,7 @@ class Scheduler:
         require_number(speed := plain(speed), "speed", positive=True)
         state.now = state.at(now)
         if state.learned is None:
-            from gangplan.learned.interference.beside import BesideModel
-
+            from .beside import BesideModel
             from .learned_speeds import LearnedSpeeds
 
             nodes = state.fleet.n_nodes

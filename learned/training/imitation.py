@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .learner import NetworkLearner
+from .learner import NetworkLearner, clipped_step
 
 LEAST = 0.02
 """What the learning rate goes down to, as a share of the first."""
@@ -19,7 +19,6 @@ class Imitation(NetworkLearner):
     """Trains a network on examples, see `gangplan.learned.training.Learner`.
 
     Args:
-        network: is trained.
         draw: draws a minibatch and returns its loss.
         validate: from a network to figures on validation instances; ``score`` is among them, and smaller is better.
         rate: of Adam at the start.
@@ -54,16 +53,13 @@ class Imitation(NetworkLearner):
         """Make one step on a minibatch."""
         self._optimizer.param_groups[0]["lr"] = self._rate * max(1 - (step - 1) / self._updates, LEAST)
         loss = self._draw(self._rng)
-        self._optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.network.parameters(), self._clip)
-        self._optimizer.step()
+        norm = clipped_step(self._optimizer, loss, self.network, self._clip)
         if self._keep is not None:
             keep = min(self._keep, step / (step + 10))  # at first over what there is
             with torch.no_grad():
                 for mean, new in zip(self._kept.parameters(), self.network.parameters(), strict=True):
                     mean.lerp_(new, 1 - keep)
-        return {"loss": float(loss.detach()), "gradient": float(norm)}
+        return {"loss": float(loss.detach()), "gradient": norm}
 
     def validate(self) -> dict[str, float]:
         """Return figures on the validation instances."""
