@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.solvers.run import OPTIMAL_GAP
 
+from ..run import OPTIMAL_GAP
 from .online.state import Long
 
 SUM = 1e15
@@ -63,7 +63,8 @@ class Occupancy:
         asked = need > 0
         most = self.most.copy()
         most[self.node[self.blocks & ~goes]] = 0
-        return np.minimum(most, (free[asked] // need[asked, None]).min(axis=0, initial=int(self.most.max())))
+        room = (free[asked] // need[asked, None]).min(axis=0, initial=int(self.most.max()))
+        return np.asarray(np.minimum(most, room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +214,8 @@ class _Domain:
                 with_it = more[max(at - gpus, 0)]
                 if with_it[0] < best[at][0]:
                     best[at] = with_it
-        at = [max(y * need - free, 0) for y in range(most + 1)]
-        options = [best[x] for x in at if x < len(best)]
+        lacks = [max(y * need - free, 0) for y in range(most + 1)]
+        options = [best[gpus] for gpus in lacks if gpus < len(best)]
         return [cost for cost, _ in options], [some for _, some in options]
 
     def greedy(self) -> list[int]:
@@ -248,7 +249,7 @@ class _Domain:
         """Return a set that costs less than `below`, none if none is found, and a cost that no set is below."""
         from ortools.sat.python import cp_model
 
-        from gangplan.solvers.cpsat_solver import solver_for
+        from ..cpsat_solver import solver_for
 
         of, model = self._of, cp_model.CpModel()
         leave = {int(j): model.new_bool_var("") for j in self._movable}
