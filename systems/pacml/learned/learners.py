@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +18,7 @@ from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
-from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
+from .features import MOST, SUMS, Scratch, remember, turn_of, write_rows
 from .network import Network
 from .recipe import VALIDATION, PacmlSettings
 from .tables import Tables, Times, start_job
@@ -69,7 +70,7 @@ class Validation:
 
     def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
         self._scenario, self._episodes = scenario, episodes
-        self._scratch = scratch_of(scenario.tables, choose=choose)
+        self._scratch = scenario.scratch(choose=choose)
 
     def __call__(self, network: Network) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
@@ -88,7 +89,8 @@ class Training(Trainer[PacmlSettings]):
 
     def __init__(self, settings: PacmlSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
+        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
+        self.scenario = scenario = replace(scenario, told=settings.variant == "op-graph")
         cases = [
             scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
             for unit in scenario.sets
@@ -108,7 +110,8 @@ class Training(Trainer[PacmlSettings]):
 
     def network(self) -> Network:
         """Return the network of the settings."""
-        return Network(self.settings.width, self.settings.variant)
+        graphs = Network.batch([x.graph for x in self.scenario.types]) if self.scenario.told else None
+        return Network(self.settings.width, self.settings.variant, graphs)
 
     def imitation(self, network: Network) -> Imitation:
         """Return what trains a network on the teachers' labels."""

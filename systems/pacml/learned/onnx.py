@@ -26,6 +26,8 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     Needs the extras learn and onnx. Another ending than .onnx is replaced.
     """
     onnx.require("onnx", "onnxscript")
+    if policy.settings.variant == "op-graph":
+        raise InstanceError("variant", "'op-graph' has no form in ONNX")
     import torch
 
     rows: Any = {"rows": (torch.zeros(3, WIDTH), {0: "candidates"})}
