@@ -23,11 +23,7 @@ NODE = 16
 
 
 class Network(Perceptron):
-    """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves.
-
-    Args:
-        graphs: of the types that rows tell apart, a batch, if the variant reads them; without it rows hold the vector.
-    """
+    """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves."""
 
     def __init__(self, width: int = 64, variant: Variant = "all", graphs: Any = None) -> None:
         reads = variant == "op-graph"
@@ -46,7 +42,7 @@ class Network(Perceptron):
         self.register_buffer("seen", seen)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return a score a row, (A,), from features (A, WIDTH or more)."""
+        """Return a score a row, (A,): features, then the vector of the op graph, or which of `graphs` it is."""
         own, kind = rows[:, :WIDTH] * self.seen, rows[:, WIDTH:]
         return super().forward(torch.cat([own, kind if self.graphs is None else kind @ self.encode(self.graphs)], 1))
 
