@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, arrivals
@@ -22,6 +25,7 @@ from .pacml_suites import (
     ABLATIONS,
     BOTH,
     BOUND,
+    GENERALISES,
     GROUPS,
     LEARNED,
     PAST,
@@ -31,6 +35,7 @@ from .pacml_suites import (
     SEARCHES,
     SUITES,
     TRAINED,
+    TWINS,
     UNGUARDED,
     Cell,
 )
@@ -44,11 +49,11 @@ WIDTH = 1000
 
 def tasks(options: Options) -> Iterator[Task]:
     """Yield every cell, distribution, test seed and policy of the suites; ablations are trained first."""
-    suites = options.chosen(suite for suite in SUITES if suite != ABLATIONS or options.cases)
+    suites = options.chosen(suite for suite in SUITES if suite not in (ABLATIONS, GENERALISES) or options.cases)
     for cell in (cell for suite in suites for cell in SUITES[suite]):
         weights = {}
         for policy in (p for p in cell.policies if not options.policies or p in options.policies):
-            if policy in TRAINED:
+            if policy in TRAINED or policy in TWINS:
                 train(policy, cell.units, options.out, _profiles(options))
             path = file_of(policy, cell.units, options)
             weights[policy] = digest(path if path is not None and path.is_file() else None)
@@ -61,7 +66,7 @@ def file_of(policy: str, units: Units, options: Options) -> Path | None:
     """Return where the weights of a policy lie or should lie, None of one without."""
     if policy in (LEARNED, UNGUARDED, BOTH):
         return options.weights / f"{SHIPPED[units]}.safetensors"
-    return weights_of(policy, units, options.out) if policy in TRAINED else None
+    return weights_of(policy, units, options.out) if policy in TRAINED or policy in TWINS else None
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
@@ -74,6 +79,9 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     cell, distribution = Cell.read(task.case)
     name, case = task.policy, drawn(task, options)
     types = case.types
+    if name in TWINS:
+        begin = perf_counter()
+        return _figures(_compiled(case, file_of(name, cell.units, options)), perf_counter() - begin)
     # a teacher is fitted, and code compiled, before the clock starts
     policy = None if name in (BOUND, PLAN) else _policy(task, cell, distribution, types, options)
     begin = perf_counter()
@@ -107,6 +115,20 @@ def play(task: Task, case: Case, policy: Decides) -> tuple[Outcome, float]:
     return outcome, seconds
 
 
+def _compiled(case: Case, weights: Path | None) -> tuple[float, float]:
+    """Return the rates of a network alone, played in compiled code: but for ties as by `simulate`, and faster."""
+    from gangplan.systems.pacml.learned.learners import run_episode
+
+    scenario, network = _scenario(case.types), _learned(weights, False, False).network
+    if network.variant == "op-graph":
+        network.graphs = network.batch([kind.graph for kind in case.types])
+    told = replace(scenario, told=network.graphs is not None)
+    (episode, finish), world = (scenario.episode("", case), np.zeros(case.n_jobs)), (scenario.tables, scenario.times)
+    jobs = episode.kind, episode.beta, episode.gap
+    accepted = run_episode(*jobs, *world, network.compiled(), told.scratch(choose=True), finish)
+    return 1 - accepted / case.n_jobs, 1 - float((finish <= case.horizon).mean())
+
+
 def _figures(rates: tuple[float, ...], seconds: float) -> Mapping[str, float]:
     return dict(zip(STUDY.figures, (round(rates[0], 6), round(rates[1], 6), round(seconds, 3)), strict=True))
 
@@ -129,7 +151,7 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
         return make_policy(name, task.seed)
     if not weights.is_file():
         raise InstanceError("policy", f"{name!r}: there are no weights {weights.name}")
-    policy: Decides = _learned(weights, name != UNGUARDED, name == BOTH)
+    policy: Decides = _learned(weights, name != UNGUARDED and name not in TWINS, name == BOTH)
     simulate(arrivals(types, "A", 0, n=10), policy)
     return policy
 
@@ -142,6 +164,13 @@ def _profiles(options: Options) -> Path:
 def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobType, ...]:
     blocks = Blocks(RampTopology(*map(int, cluster.split("x"))))
     return read_types(folder, GROUPS[models], blocks=blocks, units=units)
+
+
+@lru_cache(maxsize=8)
+def _scenario(types: tuple[JobType, ...]) -> Any:
+    from gangplan.systems.pacml.learned.values import Scenario
+
+    return Scenario(types[0].blocks.topology, {"": types})
 
 
 @lru_cache(maxsize=8)

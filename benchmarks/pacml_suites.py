@@ -115,6 +115,15 @@ TRAINED: Mapping[str, dict[str, Any]] = {
 }
 """Ablations: what differs from the shipped configuration."""
 
+_SMALL = {**BUDGET, "shorter": 1, "imitation_updates": 1000, "minibatch": 256, "validate_every": 500}
+GRAPHS, ROWS = "with the op graph", "without"
+TWINS: Mapping[str, dict[str, Any]] = {
+    f"{name}, training seed {seed}": {**_SMALL, "validation_seeds": 4, "variant": variant, "seed": seed}
+    for seed in (0, 1)
+    for name, variant in ((ROWS, "all"), (GRAPHS, "op-graph"))
+}
+"""Policies that differ in whether they read the op graph; their guard is off."""
+
 
 def _suites() -> dict[str, tuple[Cell, ...]]:
     units: tuple[Units, Units] = ("as-published", "physical")
@@ -141,10 +150,11 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
             *(Cell(u, (BOTH, RANDOM_BOTH)) for u in units),
         ),
         ABLATIONS: tuple(Cell(u, tuple(TRAINED)) for u in units),
+        GENERALISES: tuple(Cell(u, tuple(TWINS), models) for u in units for models in ("five", "nine")),
     }
 
 
-ABLATIONS = "ablations"
-"""The suite that trains, and is run only if it is asked for."""
+ABLATIONS, GENERALISES = "ablations", "generalises"
+"""The suites that train, and are run only if they are asked for."""
 SUITES = _suites()
 """By name, what is run in one go."""

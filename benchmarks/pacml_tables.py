@@ -17,6 +17,8 @@ from .pacml_suites import (
     BOUND,
     CONSTANTS,
     DEGREE,
+    GENERALISES,
+    GRAPHS,
     GROUPS,
     KEPT,
     LEARNED,
@@ -24,9 +26,11 @@ from .pacml_suites import (
     PAST,
     PLAN,
     RANDOM,
+    ROWS,
     RULES,
     SUITES,
     TRAINED,
+    TWINS,
     UNGUARDED,
     WHOLE,
     Cell,
@@ -212,6 +216,26 @@ def ablations(found: Found) -> str:
     return table((f"mean of A to D, less {WHOLE}", *every), lines) if lines else NOT_RUN
 
 
+def generalises(found: Found) -> str:
+    """Return the mean rates with and without the op graph, and the differences, by training seed and in their mean."""
+    cells = SUITES[GENERALISES]
+    of = {x: [name for name in TWINS if name.startswith(x)] for x in (ROWS, GRAPHS)}
+
+    def averaged(cell: Cell, policies: Sequence[str]) -> dict[int, float]:
+        every = [rates(found, cell, name, ALL) for name in policies]
+        return {seed: float(np.mean([x[seed] for x in every])) for seed in set.intersection(*map(set, every))}
+
+    lines: list[Line] = []
+    for name, policies in of.items():
+        lines.append((name, *(rate(_mean(list(averaged(cell, policies).values()))) for cell in cells)))
+    for a, b in zip(of[GRAPHS], of[ROWS], strict=True):
+        less = (signed(apart(found, cell, a, b, ALL)) for cell in cells)
+        lines.append((f"difference, {a.rpartition(', ')[2]}", *less))
+    twins = [(averaged(cell, of[GRAPHS]), averaged(cell, of[ROWS])) for cell in cells]
+    lines.append(("difference, mean", *(signed(_mean([x[s] - y[s] for s in x if s in y])) for x, y in twins)))
+    return table(("mean of A to D", *(f"{cell.units}, {cell.models} models" for cell in cells)), lines)
+
+
 TABLES: Tables = {
     "sources": sources,
     "verdict_published": lambda found: verdict(found, "as-published"),
@@ -219,6 +243,7 @@ TABLES: Tables = {
     "elsewhere": lambda found: zero_shot(found, ("models", "loads", "clusters")),
     "search": searches,
     "ablations": ablations,
+    "generalises": generalises,
 }
 """By the name of its section on the page."""
 
@@ -229,6 +254,10 @@ def _cell(units: str) -> Cell:
 
 def _where(cell: Cell) -> str:
     return f"{cell.units} {cell.cluster}, {cell.models}, {cell.load:.0%}"
+
+
+def _mean(values: Sequence[float]) -> Spread | None:
+    return Spread(*interval(np.array(values))) if values else None
 
 
 def _alone(found: Spread | None) -> Spread | None:

@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
         count: blocks available by class and level, int64 (CLASSES, N_LEVELS).
         taken: what a candidate takes of them, alike.
         left: what each candidate leaves, int64 (MOST, CLASSES, N_LEVELS).
-        row: features of the candidates, float32 (MOST, WIDTH).
+        row: features of the candidates, float32 (MOST, WIDTH + kinds); those beyond `WIDTH` say which type the job is.
         choice: of each candidate, int64 (MOST,): a block, or a degree if `published`; -1 to reject the job.
         block: its block, int64 (MOST,), the largest one if there are several.
         time: its completion time, float64 (MOST,).
@@ -85,13 +85,13 @@ class Scratch(NamedTuple):
     published: bool
 
 
-def scratch_of(tables: Tables, *, choose: bool = True) -> Scratch:
-    """Return arrays for one cluster; without `choose` the candidates are degrees."""
+def scratch_of(tables: Tables, *, choose: bool = True, kinds: int = 0) -> Scratch:
+    """Return arrays for one cluster; without `choose` the candidates are degrees, and rows tell apart so many kinds."""
     b = len(tables.size)
     count, taken = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(2))
     left = np.zeros((MOST, CLASSES, N_LEVELS), np.int64)
     level, stamp, mark, choice, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST, MOST))
-    row, time = np.zeros((MOST, WIDTH), np.float32), np.zeros(MOST)
+    row, time = np.zeros((MOST, WIDTH + kinds), np.float32), np.zeros(MOST)
     return Scratch(level, stamp, mark, count, taken, left, row, choice, block, time, key, not choose)
 
 
@@ -321,6 +321,9 @@ def write_rows(
             own[3], own[4], own[5] = time * size / (32 * turn), time / limit, sequential / (time * size)
             own[6], own[7] = tables.fast[tables.shape[b]], np.ceil(time / turn - _EPSILON) - time / turn
         _write(scratch.row[i], scratch.left[i], tables.n, context, job, own)
+        scratch.row[i, WIDTH:] = 0.0
+        if WIDTH + m < scratch.row.shape[1]:
+            scratch.row[i, WIDTH + m] = 1.0
     return k
 
 

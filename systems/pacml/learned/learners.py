@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +17,13 @@ from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
+<<<<<<< HEAD
 from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
 from .network import Network, Weights, forward
+=======
+from .features import MOST, SUMS, Scratch, remember, turn_of, write_rows
+from .network import Network
+>>>>>>> pac
 from .recipe import VALIDATION, PacmlSettings
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught
@@ -68,7 +74,7 @@ class Validation:
 
     def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
         self._scenario, self._episodes = scenario, episodes
-        self._scratch = scratch_of(scenario.tables, choose=choose)
+        self._scratch = scenario.scratch(choose=choose)
 
     def __call__(self, network: Network) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
@@ -87,7 +93,8 @@ class Training(Trainer[PacmlSettings]):
 
     def __init__(self, settings: PacmlSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
+        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
+        self.scenario = scenario = replace(scenario, told=settings.variant == "op-graph")
         cases = [
             scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
             for unit in scenario.sets
@@ -107,7 +114,8 @@ class Training(Trainer[PacmlSettings]):
 
     def network(self) -> Network:
         """Return the network of the settings."""
-        return Network(self.settings.width, self.settings.variant)
+        graphs = Network.batch([x.graph for x in self.scenario.types]) if self.scenario.told else None
+        return Network(self.settings.width, self.settings.variant, graphs)
 
     def imitation(self, network: Network) -> Imitation:
         """Return what trains a network on the teachers' labels."""

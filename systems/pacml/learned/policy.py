@@ -144,6 +144,7 @@ class RampPolicy(NetworkPolicy, Decider):
         own = replace(settings or PacmlSettings(), width=network.width, variant=network.variant)
         NetworkPolicy.__init__(self, network, own)
         Decider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
+        self._vector = cache(lambda kind: network.encode(network.batch([kind.graph])).detach().numpy())
 
     @classmethod
     def build(cls, settings: PacmlSettings, tensors: Tensors) -> Network:
@@ -151,6 +152,14 @@ class RampPolicy(NetworkPolicy, Decider):
         from .network import Network
 
         return Network(settings.width, settings.variant)
+
+    def observe(self, state: RampState) -> Observation:
+        """Return what there is to decide when a job arrives; rows end with the vector of its op graph if it is read."""
+        seen = super().observe(state)
+        if self.settings.variant != "op-graph":
+            return seen
+        vector = self._vector(state.job)
+        return replace(seen, rows=np.hstack([seen.rows, np.tile(vector, (len(seen.rows), 1))]))
 
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""

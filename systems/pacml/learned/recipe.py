@@ -16,9 +16,9 @@ from ..ground import Pacml
 from ..step import Units
 
 NAME = "pacml"
-Variant = Literal["all", "totals", "no-history"]
-"""What a network sees; to compare with, ``totals`` are the cluster's and the job's totals only, no block, and
-``no-history`` is nothing of the jobs so far but their mean gap."""
+Variant = Literal["all", "totals", "no-history", "op-graph"]
+"""What a network sees; to compare with, ``totals`` are the cluster's and the job's totals only, no block,
+``no-history`` is nothing of the jobs so far but their mean gap, and ``op-graph`` is all and the job's op graph."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,13 @@ def label(
     """
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
-    out = Labels(np.zeros((size, WIDTH), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32))
+    scratch = scenario.scratch(choose=not knows.scratch.published)
+    out = Labels(
+        np.zeros((size, scratch.row.shape[1]), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32)
+    )
     d = _label(
         episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, knows,
-        scratch_of(scenario.tables, choose=not knows.scratch.published), student or NOBODY, SHARE if student else 0.0,
-        keep, seed, out,
+        scratch, student or NOBODY, SHARE if student else 0.0, keep, seed, out,
     )  # fmt: skip
     k = out.first[d]
     return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())

@@ -56,10 +56,12 @@ class Scenario:
     Attributes:
         topology: of the cluster.
         sets: by name; all types of a set have the same units.
+        told: whether rows say which type a job is.
     """
 
     topology: RampTopology
     sets: dict[str, tuple[JobType, ...]] = field(repr=False)
+    told: bool = False
 
     @cached_property
     def types(self) -> tuple[JobType, ...]:
@@ -75,6 +77,10 @@ class Scenario:
     def times(self) -> Times:
         """Return the types' arrays."""
         return times_of(self.types, published=True)
+
+    def scratch(self, *, choose: bool) -> Scratch:
+        """Return arrays for decisions, see `scratch_of`."""
+        return scratch_of(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
 
     def episode(self, name: str, case: Case, label: str = "") -> Episode:
         """Return a case of the set `name`, under another name if there is a `label`."""

@@ -6,7 +6,7 @@ own, of the same form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -49,6 +49,15 @@ def batch_of(graphs: Sequence[OpRows]) -> Any:
     return Batch.from_data_list([Data(x=x, edge_index=ends, edge_attr=edges) for x, ends, edges in rows])
 
 
+def encode(rounds: Iterable[nn.Module], graphs: Any) -> Tensor:
+    """Return the mean over the ops of each graph of a batch after rounds of messages, (graphs, width)."""
+    z = graphs.x
+    for layer in rounds:
+        z = layer(z, graphs.edge_index, graphs.edge_attr)
+    vectors: Tensor = global_mean_pool(z, graphs.batch, graphs.num_graphs)
+    return vectors
+
+
 class Network(nn.Module):
     """Scores degrees, or gives a value.
 
@@ -68,11 +77,7 @@ class Network(nn.Module):
 
     def encode(self, graphs: Any) -> Tensor:
         """Return the mean over the ops of each graph of a batch, (graphs, node)."""
-        z = graphs.x
-        for layer in self.rounds:
-            z = layer(z, graphs.edge_index, graphs.edge_attr)
-        found: Tensor = global_mean_pool(z, graphs.batch, graphs.num_graphs)
-        return found
+        return encode(self.rounds, graphs)
 
     def head(self, vectors: Tensor, features: Tensor) -> Tensor:
         """Return the outputs of B decisions from vectors of their graphs, (B, outputs)."""

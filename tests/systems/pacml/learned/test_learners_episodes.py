@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from gangplan.systems.pacml.arrivals import Case, arrivals
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.features import scratch_of
+from gangplan.systems.pacml.learned.features import WIDTH, scratch_of
 from gangplan.systems.pacml.learned.learners import Validation, run_episode
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
@@ -22,7 +24,7 @@ def network(variant: Variant = "all", seed: int = 0) -> Network:
     torch.manual_seed(seed)
     found = Network(24, variant)
     with torch.no_grad():
-        found.rows.weight[:, -8] = found.rows.weight[:, -8].abs() + 1  # whether a block is taken
+        found.rows.weight[:, WIDTH - 8] = found.rows.weight[:, WIDTH - 8].abs() + 1  # whether a block is taken
         found.hidden.weight.abs_()
         found.out.weight.abs_()
     return found
@@ -51,6 +53,27 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
     assert set(outcome.reason.tolist()) <= {0, 1}  # what it chooses is free and in time
     judged = Validation(scenario, [episode], choose=choose)(weights)
     assert judged["score"] == judged[name] == pytest.approx(outcome.blocked_or_running)
+
+
+def test_what_reads_the_op_graph_decides_alike(scenario: Scenario) -> None:
+    """A network that is told which graph it is decides as the policy does that reads it; graphs have vectors apart."""
+    case = arrivals(scenario.types, "A", 3, n=100)
+    (name,) = scenario.sets
+    episode, own, told = scenario.episode(name, case), network("op-graph", 3), replace(scenario, told=True)
+    played = network("op-graph", 3)
+    played.graphs = own.batch([x.graph for x in scenario.types])
+    finish = np.zeros(case.n_jobs)
+    scratch, world = told.scratch(choose=True), (scenario.tables, scenario.times)
+    run_episode(episode.kind, episode.beta, episode.gap, *world, played.compiled(), scratch, finish)
+    assert np.allclose(played.compiled().first[:WIDTH], own.compiled().first[:WIDTH])
+    outcome = simulate(case, RampPolicy(own, PacmlSettings(), guarded=False))
+    assert np.allclose(outcome.finish, finish, rtol=1e-12, equal_nan=True) and check(outcome) == []
+    vectors = played.encode(played.graphs)
+    assert len(torch.unique(vectors, dim=0)) == len({x.name for x in scenario.types})
+    rows = torch.from_numpy(scratch.row[:1].copy())
+    rows[:, WIDTH:] = 0.0
+    rows[:, WIDTH] = 1.0
+    assert torch.allclose(played(rows), own(torch.cat([rows[:, :WIDTH], vectors[:1]], 1)), atol=1e-5)
 
 
 def test_a_server_that_is_free_but_for_rounding(scenario: Scenario) -> None:

@@ -103,6 +103,8 @@ def test_onnx(scenario: Scenario, large: Scenario, variant: Variant, tmp_path: P
     found = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     seen = [observed(scenario, made, 2)[0], observed(large, made, 1)[0]]
     seen.append(Observation(seen[0].rows[:1], seen[0].block[:1], seen[0].part[:1]))
+    with pytest.raises(InstanceError, match="variant: 'op-graph'"):
+        export(policy("op-graph"), tmp_path / "policy.onnx")
     for x in seen:
         assert np.allclose(found.score(x), made.score(x), rtol=0, atol=1e-5)
     if variant == "all":
