@@ -30,6 +30,9 @@ class GnnSettings(Limited):
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
+        ppo_updates, ppo_rate: of PPO.
+        ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
+        ppo_depth: decisions of the network after one that is judged; then the rule goes on.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
@@ -53,6 +56,13 @@ class GnnSettings(Limited):
     iterated_futures: int = limited(14, least=1)
     iterated_updates: int = limited(500, least=0)
     iterated_rate: float = limited(4e-4, above=0)
+    ppo_updates: int = limited(0, least=0)
+    ppo_rate: float = limited(2e-4, above=0)
+    ppo_episodes: int = limited(24, least=1)
+    ppo_passes: int = limited(2, least=1)
+    ppo_depth: int = limited(20, least=0)
+    ppo_draws: int = limited(4, least=1)
+    ppo_entropy: float = limited(0.0, least=0)
     trace: str = ""
     cluster: str = ""
     start: str = ""
@@ -76,6 +86,7 @@ RECIPE = Recipe(
         lambda of: [
             Step("imitation", of.updates, of.validate_every),
             Step("iterated", of.iterated_updates, of.validate_every),
+            Step("ppo", of.ppo_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),
