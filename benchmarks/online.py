@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.hybrid.bench.makers import SCHEDULERS, Near
+from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
@@ -75,7 +76,10 @@ def ground(case: str, data: Path) -> Suite:
             at = low + int(rng.integers(jobs.n_jobs - low - n + 1))
             return fit(jobs.take(np.arange(at, at + n)), fleet, proximity), None
         order = rng.integers(jobs.n_jobs, size=n)  # sizes and lengths as they are, at random times
-        drawn = replace(jobs.take(order), submit=np.cumsum(rng.exponential(1.0, n)), names=tuple(map(str, range(n))))
+        drawn = Workload(
+            tuple(map(str, range(n))), np.cumsum(rng.exponential(1.0, n)), jobs.gpus[order], jobs.duration[order],
+            model=tuple(jobs.model[i] for i in order),
+        )  # fmt: skip
         return fit(drawn, fleet, proximity), None
 
     return Suite(case, fleet, proximity, draw, width=WIDEST)
@@ -128,9 +132,24 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     near = Near(made)
     drawn = near.draw(task.seed)
     if task.policy in SCHEDULERS:
-        return near.play(near.policy(task.policy)(drawn, task.seed), drawn)
+        scheduler = near.policy(task.policy)(drawn, task.seed)
+        return near.play(scheduler, drawn) | _use(scheduler.parts[0])
     policy = make_policy(task.policy, suite=made, folder=options.weights)
     return near.play(near.always(policy)(drawn, task.seed), drawn)
+
+
+def _use(policy: SchedulerPolicy) -> dict[str, float]:
+    """Return the share of the starts that are the network's, and of its choices that are not the rule's."""
+    use = policy.scheduler.network
+    if use is None:
+        return {}
+    return {"by_network": policy.by["gnn"] / policy.by.total(), "corrected": use.corrected / max(use.choices, 1)}
+
+
+def _shares(found: Found, case: str, figure: str) -> str:
+    """Return a share without and with the guard, in the mean over seeds."""
+    means = [found.mean(case, policy, figure) for policy in (FREE, NETWORK)]
+    return " / ".join("" if mean is None else f"{mean:.0%}" for mean in means).strip(" /")
 
 
 def summary(found: Found) -> str:
@@ -144,9 +163,10 @@ def summary(found: Found) -> str:
         cells += [None] * (4 - len(cells))
         guarded = [found.apart(case, NETWORK, rival) for rival in (best, PATIENT)]
         lines.append((case, f"`{best.removesuffix('+closest')}` {number(found.mean(case, best))}",
-                      *(percent(x) if x else "" for x in (*cells, *guarded))))  # fmt: skip
+                      *(percent(x) if x else "" for x in (*cells, *guarded)),
+                      *(_shares(found, case, figure) for figure in SHARES)))  # fmt: skip
     head = ("mean JCT of the network less", "best rule, s", "best rule", "patient", "`Scheduler()`", "oracle",
-            "guarded: best rule", "patient")  # fmt: skip
+            "guarded: best rule", "patient", "starts by the network", "choices unlike the rule's")  # fmt: skip
     return table(head, lines) if lines else NOT_RUN
 
 
@@ -161,5 +181,6 @@ def parts(found: Found) -> str:
 
 
 TABLES: Tables = {"online": summary, "parts": parts}
-STUDY = Study("online", tuple(Topdrl.figures), tasks, measure, {"graph-policy.md": TABLES})
+SHARES = ("by_network", "corrected")
+STUDY = Study("online", (*Topdrl.figures, *SHARES), tasks, measure, {"graph-policy.md": TABLES})
 """See `Topdrl.figures`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,8 @@ class SchedulerPolicy:
         self._view: View | None = None
         self.took: list[float] = []
         """Seconds of each decision."""
+        self.by = Counter[str]()
+        """Starts by tier."""
 
     def preempt(self, view: View) -> Long:
         """Decide, and return the jobs that stop."""
@@ -65,6 +68,7 @@ class SchedulerPolicy:
         decision = self.scheduler.decide(_AMPLE, now=view.now)
         self.took.append(decision.seconds)
         self._plan.clear()
+        self.by.update(start.tier for start in decision.starts)
         for start in decision.starts:
             where = [(self._node[name], len(gpus)) for name, gpus in start.nodes.items()]
             self._plan[int(start.job)] = start.degree, where

@@ -19,6 +19,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import ODD, SMALL, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
+from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import Guard, known
 from gangplan.learned.online.policy import GnnPolicy
@@ -50,6 +51,20 @@ class StrangeError(Exception):
     """A decision is unlike those that the network was trained on; says by which feature."""
 
 
+class NetworkUse(NamedTuple):
+    """What the network of a scheduler did so far.
+
+    Attributes:
+        leader: the tier that the guard has decide: ``gnn``, ``patient`` or ``heuristic``.
+        choices: times that the network chose a job, or to wait.
+        corrected: of these, those in which the rule that it corrects would have chosen otherwise.
+    """
+
+    leader: str
+    choices: int
+    corrected: int
+
+
 class Row(NamedTuple):
     """A waiting job with a number of workers."""
 
@@ -76,6 +91,7 @@ class NetworkTier:
         self._at: dict[str, int] = {}  # of jobs whose end is not known
         self._jobs, self._ends = _history(self.cluster)
         self.arrived, self.more = 0, False
+        self._choices = self._corrected = 0
         self.guard = Guard(self.cluster, policy.net)
         self._warm()
 
@@ -173,6 +189,11 @@ class NetworkTier:
         """The tier that decides."""
         return LEADERS[self.guard.leader + 1]
 
+    @property
+    def use(self) -> NetworkUse:
+        """What it did so far."""
+        return NetworkUse(self.leader, self._choices, self._corrected)
+
     def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
         """Return what `propose` does, or the feature that is unlike all in training."""
         try:
@@ -215,6 +236,8 @@ class NetworkTier:
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
             best = int(np.argmax(rated))
+            self._choices += 1
+            self._corrected += best != int(np.argmax(self._graph.x[:k, BY_RULE]))
             at = int(self._scratch.place[best])
             if at == WAIT:
                 break

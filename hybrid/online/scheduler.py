@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .learned_speeds import Learned
     from .lookahead import Lookahead
-    from .network import NetworkTier
+    from .network import NetworkTier, NetworkUse
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
 TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
@@ -268,6 +268,11 @@ class Scheduler:
     def learned(self) -> Learned | None:
         """What is believed of speeds, `None` before the first report."""
         return None if self._state.learned is None else self._state.learned.believes()
+
+    @property
+    def network(self) -> NetworkUse | None:
+        """What the network did since this scheduler was made, `None` without one."""
+        return None if self._network is None else self._network.use
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a job that waits or runs, and learn nothing from it; its GPUs are free.

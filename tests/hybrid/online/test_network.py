@@ -327,6 +327,19 @@ def test_the_guard_has_a_rule_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(tiers[True][: FIRST - 10]) == {"gnn"} and "gnn" not in tiers[True][-30:]
 
 
+def test_its_use_is_counted() -> None:
+    """A network that is the rule corrects no choice; one of random numbers does, though it chooses as often."""
+    work, _ = suite("small").draw(VALIDATION)
+    for policy, corrects in ((drawn(0.0, guarded=False), False), (drawn(0.3, guarded=False), True)):
+        scheduler = Scheduler(FLEET, policy, speeds=NEAR, patience=1e9)
+        _, _, decisions = run(work, FLEET, scheduler)
+        use = scheduler.network
+        assert use is not None and use.leader == "gnn"
+        assert use.choices >= sum(len(x.starts) for x in decisions) == work.n_jobs
+        assert (use.corrected > 0) == corrects
+    assert Scheduler(FLEET).network is None
+
+
 def test_snapshots() -> None:
     """What runs and waits comes back, and whoever fits starts."""
     scheduler = filled(jobs=12)
