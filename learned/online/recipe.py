@@ -30,9 +30,9 @@ class GnnSettings(Limited):
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
-        ppo_updates, ppo_rate: of PPO.
+        ppo_updates, ppo_rate, ppo_entropy: of PPO; without `updates` it begins with the rule.
         ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
-        ppo_depth: decisions of the network after one that is judged; then the rule goes on.
+        ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
@@ -46,7 +46,7 @@ class GnnSettings(Limited):
     tries: int = limited(16, least=2)
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
-    updates: int = limited(1500, least=1)
+    updates: int = limited(1500, least=0)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)
     temperature: float = limited(1.0, above=0)

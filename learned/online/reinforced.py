@@ -155,6 +155,8 @@ class Reinforced(Averaged):
         numbers = range(first, first + of.ppo_episodes)
         parts = [play_choices(self._draw(n, JOBS, TRAINING), net, of, n) for n in numbers]
         made = [x for part in parts for x in part]
+        if not made:
+            return {"choices": 0.0}
         choices = Choices(made)
         for _ in range(of.ppo_passes):
             order = self._rng.permutation(len(made))
