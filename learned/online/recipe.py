@@ -30,7 +30,7 @@ class GnnSettings(Limited):
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
-        ppo_updates, ppo_rate, ppo_entropy: of PPO; without `updates` it begins with the rule.
+        ppo_updates, ppo_rate: of PPO; without `updates` it begins with the rule.
         ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
         ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
@@ -62,7 +62,6 @@ class GnnSettings(Limited):
     ppo_passes: int = limited(2, least=1)
     ppo_depth: int = limited(20, least=0)
     ppo_draws: int = limited(4, least=1)
-    ppo_entropy: float = limited(0.0, least=0)
     trace: str = ""
     cluster: str = ""
     start: str = ""

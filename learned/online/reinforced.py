@@ -15,7 +15,7 @@ from torch_geometric.utils import to_dense_batch
 
 from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, begin, first_jobs
 from gangplan.simulator.gangs.mixes import TRAINING
-from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.step import advance
 
 from ..graph.compiled import Graph, Network
 from ..graph.network import GraphNetwork
@@ -23,11 +23,11 @@ from ..graph.packed import Packed
 from ..training.imitation import Averaged
 from ..training.ppo import Decisions, clipped_loss
 from ..training.ragged import rows_of
-from .candidates import ODD, WAIT, scratch_of
+from .candidates import ODD, scratch_of
 from .episodes import BOUND, NEVER, observe
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .labels import EPISODES, FARTHEST, JOBS, RULE, kept
+from .labels import EPISODES, FARTHEST, JOBS, RULE, kept, take
 from .recipe import GnnSettings
 from .rollouts import finish_by_rule, foresee
 from .workloads import Draw, Episode
@@ -81,7 +81,6 @@ def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int)
         log = s.score[:k] - np.logaddexp.reduce(s.score[:k].astype(np.float64))
         best = int(np.argmax(log))
         drawn = np.argmax(log + rng.gumbel(size=(settings.ppo_draws, k)), axis=1)  # a draw from the softmax
-        action = int(drawn[0])
         others = drawn[drawn != best]
         if len(others) and s.most[ODD] < 0 and rng.random() < share:
             live, arrived = int(state.count[WAITING] + state.count[RUNNING]), int(state.count[ARRIVED])
@@ -91,10 +90,7 @@ def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int)
             foresee(future, cluster, state, s, other, room, net, RULE, tried, settings.ppo_depth, value)
             saved = ((value[of[0], 0] - value[of[1:], 0]) / unit).astype(np.float32)
             yield Choice(kept(graph), bool(s.score[0] <= NEVER), others, log[others].astype(np.float32), saved)
-        if s.place[action] == WAIT:
-            go_on = advance(jobs, cluster, state)
-        else:
-            start(jobs, cluster, state, int(s.place[action]), s.take[action].copy())
+        go_on = take(jobs, cluster, state, s, int(drawn[0]))
 
 
 def corrected(network: GraphNetwork, batch: HeteroData) -> Tensor:
@@ -117,16 +113,16 @@ class Choices:
         self._action, self._log, advantage = (torch.from_numpy(np.concatenate(x)) for x in parts)
         self.advantage = float(advantage.mean())
         # the mean stays in: 0 is what the best candidate pays
-        spread = advantage.clamp(-MOST, MOST).square().mean().sqrt()
-        self._advantage = advantage.clamp(-MOST, MOST) / (spread + 1e-8)
+        clipped = advantage.clamp(-MOST, MOST)
+        self._advantage = clipped / (clipped.square().mean().sqrt() + 1e-8)
 
-    def loss(self, network: GraphNetwork, chosen: NDArray[np.int64], entropy: float) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, network: GraphNetwork, chosen: NDArray[np.int64]) -> tuple[Tensor, dict[str, float]]:
         """Return the loss of some of them, see `clipped_loss`."""
         batch, (rows, of) = self.packed.batch(chosen), rows_of(self._first, chosen)
         scores, mask = to_dense_batch(corrected(network, batch), batch[SCHEMA.scored].batch)
         mask[:, 0] &= ~self._barred[chosen]
         taken = Decisions(mask[of], self._action[rows], self._log[rows], self._advantage[rows])
-        return clipped_loss(scores[of], taken, entropy=entropy)
+        return clipped_loss(scores[of], taken, entropy=0.0)
 
 
 class Reinforced(Averaged):
@@ -161,6 +157,6 @@ class Reinforced(Averaged):
         for _ in range(of.ppo_passes):
             order = self._rng.permutation(len(made))
             for chosen in np.array_split(order, -(-len(made) // of.minibatch)):
-                loss, figures = choices.loss(self.network, chosen, of.ppo_entropy)
+                loss, figures = choices.loss(self.network, chosen)
                 figures["gradient"] = self.descend(loss, step)
         return figures | {"choices": float(len(made)), "advantage": choices.advantage}

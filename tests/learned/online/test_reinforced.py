@@ -61,7 +61,7 @@ def test_what_is_kept_is_what_the_network_said() -> None:
         assert np.argmax(log) not in x.action and x.graph.kind[1] == len(log)
     choices, chosen = Choices(made), np.array([3, 0, 7, 7, 30])
     with torch.no_grad():
-        loss, figures = choices.loss(of, chosen, 0.0)
+        loss, figures = choices.loss(of, chosen)
     every = np.concatenate([x.advantage for x in made])
     mean = np.concatenate([made[i].advantage for i in chosen]).mean() / np.sqrt((every**2).mean())
     assert abs(every).max() < 4 and loss.item() == pytest.approx(-mean, abs=1e-4)
