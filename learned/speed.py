@@ -52,42 +52,34 @@ class Fit:
 def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -> tuple[list[Fit], FloatArray]:
     """Fit constant and low-rank tables, hold out a fifth of the pairs, and judge each on them.
 
-    Both directions of a pair are held out together.
-
-    Args:
-        pairs: the measurements.
-        ranks: to try.
-        seed: of what is held out and of the start of the fit.
-
     Returns:
         The fits, and the table of the last rank fitted to everything, float64 (n, n): what column adds to row.
-
-    Raises:
-        InstanceError: if there are too few pairs.
     """
-    added, known = added_shares(pairs)
-    held = held_out(known, seed)
-    train, test = known & ~held, known & held
+    added, train, test = _split(pairs, seed)
     measured = pairs.kept[test]
     flat = float(np.median(added[train]))
     fits = [Fit.judge(pairs.name, "constant", 1, np.full(len(measured), 1 / (1 + flat)), measured)]
     for rank in ranks:
         table = low_rank(added, train, rank, seed)
-        count = 2 * rank * len(pairs.jobs)
-        fits.append(Fit.judge(pairs.name, f"rank {rank}", count, 1 / (1 + table[test]), measured))
-    return fits, low_rank(added, known, ranks[-1], seed)
+        fits.append(Fit.judge(pairs.name, f"rank {rank}", 2 * rank * len(pairs.jobs), 1 / (1 + table[test]), measured))
+    return fits, low_rank(added, train | test, ranks[-1], seed)
 
 
-def added_shares(pairs: Pairs) -> tuple[FloatArray, BoolArray]:
-    """Return what each job's time grows by beside each other, as a share of it, and where that is known, (n, n) each.
+def _split(pairs: Pairs, seed: int) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Return by what share each job's time grows beside each other, where to fit that and where to judge, (n, n) each.
 
-    Raises:
-        InstanceError: if there are too few pairs.
+    A fifth of the pairs is held out, both directions of each together.
     """
     known = np.isfinite(pairs.kept)
     if known.sum() < 10:
         raise InstanceError("pairs", f"{known.sum()} measured pairs are too few to hold some out")
-    return np.maximum(np.divide(1.0, pairs.kept, where=known, out=np.ones_like(pairs.kept)) - 1.0, 0.0), known
+    added = np.maximum(np.divide(1.0, pairs.kept, where=known, out=np.ones_like(pairs.kept)) - 1.0, 0.0)
+    chosen = np.argwhere(np.triu(known | known.T))
+    np.random.default_rng(seed).shuffle(chosen)
+    first, second = chosen[: len(chosen) // 5].T
+    held = np.zeros_like(known)
+    held[first, second] = held[second, first] = True
+    return added, known & ~held, known & held
 
 
 def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> FloatArray:
@@ -105,42 +97,23 @@ def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> 
     return np.asarray(u @ v.T)
 
 
-def held_out(known: BoolArray, seed: int) -> BoolArray:
-    """Return a fifth of the known pairs, bool (n, n), both directions of each."""
-    pairs = np.argwhere(np.triu(known | known.T))
-    np.random.default_rng(seed).shuffle(pairs)
-    held = np.zeros_like(known)
-    chosen = pairs[: len(pairs) // 5]
-    held[chosen[:, 0], chosen[:, 1]] = held[chosen[:, 1], chosen[:, 0]] = True
-    return held
-
-
 def fit_duty(pairs: Pairs, seed: int = 0) -> tuple[list[Fit], FloatArray]:
     """Fit that job a keeps 1 / (1 + u_a d_b) of its throughput beside b, hold out a fifth of the pairs, judge.
 
     With s seconds of synchronisation that show in a step of t, and a link shared with one gang of duty d, a step takes
     t + s d: u = s / t is the share of its time that a job spends on links, and no more than 1, as is d. Fair sharing,
-    for comparison, is d = 1.
-
-    Args:
-        pairs: the measurements, of jobs that share links and nothing else.
-        seed: of what is held out.
+    for comparison, is d = 1. The jobs share links and nothing else.
 
     Returns:
         The fits, and (u, d) of each job fitted to everything, float64 (2, n).
-
-    Raises:
-        InstanceError: if there are too few pairs.
     """
-    added, known = added_shares(pairs)
-    held = held_out(known, seed)
-    train, test = known & ~held, known & held
+    added, train, test = _split(pairs, seed)
     fits = []
     for name, free in (("fair share", False), ("duty", True)):
         u, d = _shares(added, train, free)
         kept = 1 / (1 + np.outer(u, d))
         fits.append(Fit.judge(pairs.name, name, len(u) * (1 + free), kept[test], pairs.kept[test]))
-    return fits, np.stack(_shares(added, known, True))
+    return fits, np.stack(_shares(added, train | test, True))
 
 
 def _shares(added: FloatArray, known: BoolArray, free: bool) -> tuple[FloatArray, FloatArray]:
@@ -163,15 +136,9 @@ def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
     One model type after the other is held out, with all its placements: what is judged is how fast a type runs that
     was never measured. Its compute and its gradient are known. The relative error is minimised.
 
-    Args:
-        servers: the measurements.
-
     Returns:
         The fits (compute alone, bandwidth, latency and bandwidth), and for each placement what the last was fitted
         to with everything: seconds, and seconds a byte, float64 (3, 2).
-
-    Raises:
-        InstanceError: if there are too few model types.
     """
     n = len(servers.models)
     if n < _LEAST:
@@ -190,15 +157,16 @@ def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
 
 def _server_costs(servers: Servers, columns: FloatArray, train: BoolArray) -> FloatArray:
     """Return the parameters of each placement, float64 (3, columns)."""
+    each = [(x, np.maximum(x - servers.compute, 0.0)) for x in servers.seconds.T]
+    return np.stack([_costs(columns[train], seconds[train], beyond[train]) for seconds, beyond in each])
+
+
+def _costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) -> FloatArray:
+    """Return what one of each column takes, at least 0, with the least squares of relative errors of `beyond`."""
     from scipy.optimize import nnls
 
-    found = np.zeros((3, columns.shape[1]))
-    if columns.shape[1]:
-        for p in range(3):
-            seconds = servers.seconds[train, p]
-            beyond = np.maximum(seconds - servers.compute[train], 0.0)
-            found[p] = nnls(columns[train] / seconds[:, None], beyond / seconds)[0]
-    return found
+    found = nnls(columns / seconds[:, None], beyond / seconds)[0] if columns.shape[1] else np.zeros(0)
+    return np.asarray(found)
 
 
 def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
@@ -206,43 +174,28 @@ def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
 
     A fifth of the placements is held out, with all their batches. The relative error is minimised.
 
-    Args:
-        steps: the measurements.
-        seed: of what is held out.
-
     Returns:
         The fits (compute alone, ring, hierarchical), and what the ring was fitted to with everything: a, b and the
         seconds to send the gradient once within a node and between nodes, float64 (4,).
-
-    Raises:
-        InstanceError: if there are too few placements.
     """
-    from scipy.optimize import nnls
-
     kinds = np.array(sorted(set(steps.placement)))
     if len(kinds) < 5:
         raise InstanceError("placement", f"{len(kinds)} placements are too few to hold some out")
     np.random.default_rng(seed).shuffle(kinds)
     test = np.isin(steps.placement, kinds[: len(kinds) // 5])
-    fits = []
-    for name, columns in _designs(steps).items():
-        weighted = columns / steps.seconds[:, None]
-        found, _ = nnls(weighted[~test], np.ones((~test).sum()))
-        fits.append(Fit.judge(steps.name, name, columns.shape[1], (columns @ found)[test], steps.seconds[test]))
-    ring = _designs(steps)["ring"]
-    whole, _ = nnls(ring / steps.seconds[:, None], np.ones(len(ring)))
-    return fits, np.asarray(whole)
-
-
-def _designs(steps: Steps) -> dict[str, FloatArray]:
-    one, ring = np.ones(len(steps.batch)), _ring(steps.workers)
-    apart = steps.nodes > 1
-    compute = [one, steps.batch]
-    return {
-        "compute alone": np.stack(compute, axis=1),
-        "ring": np.stack([*compute, ring * ~apart, ring * apart], axis=1),
-        "hierarchical": np.stack([*compute, _ring(steps.most), _ring(steps.nodes)], axis=1),
+    ring, apart = _ring(steps.workers), steps.nodes > 1
+    compute = [np.ones(len(steps.batch)), steps.batch]
+    designs = {
+        "compute alone": compute,
+        "ring": [*compute, ring * ~apart, ring * apart],
+        "hierarchical": [*compute, _ring(steps.most), _ring(steps.nodes)],
     }
+    fits, seconds = [], steps.seconds
+    for name, parts in designs.items():
+        columns = np.stack(parts, axis=1)
+        found = _costs(columns[~test], seconds[~test], seconds[~test])
+        fits.append(Fit.judge(steps.name, name, len(parts), (columns @ found)[test], seconds[test]))
+    return fits, _costs(np.stack(designs["ring"], axis=1), seconds, seconds)
 
 
 def _ring(members: IntArray) -> FloatArray:

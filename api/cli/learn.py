@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -25,6 +26,8 @@ Weights = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
 ]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
+_NAMES = frozenset({"family", "seed", "size"})
+"""Columns of an evaluation that say which instance it is."""
 
 learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
 
@@ -94,7 +97,6 @@ def evaluate(
 ) -> None:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     from gangplan.learned.policy import find, read_card, recipe
-    from gangplan.learned.policy.evaluation import means
 
     if seeds < 1:
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
@@ -150,6 +152,36 @@ def list_policies(as_json: options.AsJson = False) -> None:
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
     emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
+
+
+def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each combination of the text columns: how many ``rows``, and for each number a pair.
+
+    The pair is the mean over the rows that have one and half the width of its 95% interval (Student's t), None for a
+    single value. Columns that name instances are left out.
+    """
+    import numpy as np
+
+    from gangplan.simulator.metrics.compare import interval
+
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    texts = [c for c in columns if c not in _NAMES and any(isinstance(row.get(c), str) for row in rows)]
+    numbers = [c for c in columns if c not in _NAMES and any(_is_number(row.get(c)) for row in rows)]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row.get(c) for c in texts)].append(row)
+    found = []
+    for key, members in groups.items():
+        about: dict[str, Any] = dict(zip(texts, key, strict=True)) | {"rows": len(members)}
+        for c in numbers:
+            values = [float(row[c]) for row in members if _is_number(row.get(c))]
+            about[c] = interval(np.array(values)) if values else None
+        found.append(about)
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _own() -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import quantity
 
+from .leaving import least_ends
 from .queue import Request
 from .reservation import Reservation
 from .starts import FULL
@@ -275,15 +276,17 @@ def _remedies(
         yield "submit it with together=False, so that its workers may spread over nodes"
     if down and starts(repaired):
         yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"
-    ends = Reservation(state, least(name)).ends[:_ENDS]
-    if ends and starts(ended(ends)):
-        for n in reversed(ends[:SHOWN]):
-            fewer_ends = [x for x in ends if x != n]
-            if fewer_ends and starts(ended(fewer_ends)):
-                ends = fewer_ends
-        held_by = sum(state.running[n].gpus for n in ends)
+    if (leave := least_ends(state, request)) and leave[0] and starts(ended(leave[0])):
+        ends, eviction = leave
         more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
-        yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({held_by} GPUs)"
+        gpus, work = sum(state.running[n].gpus for n in ends), _work(eviction.cost)
+        less = "nothing cheaper" if eviction.proved else f"nothing below {_work(eviction.bound)}"
+        yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({gpus} GPUs, {work} left; {less} makes room)"
+
+
+def _work(gpu_seconds: float) -> str:
+    """Return GPU seconds in words: ``41 GPU-hours``."""
+    return f"{gpu_seconds / 3600:.3g} GPU-hours"
 
 
 def span(seconds: float) -> str:

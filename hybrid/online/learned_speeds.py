@@ -10,10 +10,10 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.learned.interference.beside import BesideModel, Spot
 from gangplan.solvers.placement.online.interference import cheapest
 from gangplan.solvers.placement.policies import GangPolicy, Vacancy
 
+from .beside import BesideModel, Spot
 from .running import RunningJob
 
 EMPTY, BUSY = 1.5, 4

@@ -97,13 +97,12 @@ class NetworkTier:
 
     def _warm(self) -> None:
         """Compile and load before a deadline, by a decision about one job."""
-        look(self._jobs, self.cluster, self._ends, self._scratch)
         if not self.cluster.first[-1]:
             return
         jobs = _table(1, np.ones(1, np.int64))
         jobs.expected[0], world = 1.0, begin(jobs, self.cluster)
         world.count[:] = 1, 1, 0
-        self._scratch.stats[:] = 1.0
+        look(jobs, self.cluster, world, self._scratch)
         if self._observe(world, jobs):
             start(jobs, self.cluster, world, 0, self._scratch.take[0].copy())
 

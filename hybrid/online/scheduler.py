@@ -254,8 +254,7 @@ class Scheduler:
         require_number(speed := plain(speed), "speed", positive=True)
         state.now = state.at(now)
         if state.learned is None:
-            from gangplan.learned.interference.beside import BesideModel
-
+            from .beside import BesideModel
             from .learned_speeds import LearnedSpeeds
 
             nodes = state.fleet.n_nodes
@@ -409,6 +408,28 @@ class Scheduler:
             fresh._expect(request)
         return fresh
 
+    @property
+    def _own(self) -> Patient | str:
+        """The scheduler's own rules, without a policy of the user's or a network."""
+        return self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
+
+    def whatif(
+        self, job: GangJob, seconds: Seconds = None, *, together: bool | None = None, price: float | None = None
+    ) -> WaitingJob:
+        """Return what `explain` would say of a job were it submitted now; it is not, and nothing changes.
+
+        Args:
+            job, seconds, together, price: as of `submit`.
+
+        Raises:
+            InstanceError: as `submit` does.
+        """
+        twin = self._twin(self._own, self.snapshot())
+        twin.submit(job, seconds, together=together, price=price)
+        told = twin.explain(job.name)
+        assert isinstance(told, WaitingJob)
+        return told
+
     @overload
     def explain(self, what: str) -> WaitingJob | RunsNow: ...
     @overload
@@ -429,8 +450,7 @@ class Scheduler:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
             last, saved = self._waits.get(what), self.snapshot()
-            policy = self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
-            return why_waits(self._state, what, last, lambda: self._twin(policy, saved))
+            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved))
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

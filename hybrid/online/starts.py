@@ -230,12 +230,17 @@ class Starts:
         self._held = [*self._held[:before], *(held for held in self._held[before:] if held.strict)]
 
     def _reservations(self, request: Request) -> list[Reservation]:
-        """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due."""
+        """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due.
+
+        Those held after it itself are behind it: were they to stand too, each could wait for the other.
+        """
         found = []
         for held in self._held:
+            if held.gang.name == request.name:
+                break
             if not (held.strict or request.price is None):
                 continue
-            if held.gang.name in self._state.waiting and held.gang.name != request.name:
+            if held.gang.name in self._state.waiting:
                 if held.reservation is None:
                     promises = self._state.promises if held.strict else None
                     held.reservation = Reservation(self._state, held.gang, promises)

@@ -1,4 +1,4 @@
-"""Models of how fast jobs run beside one another: `models.fit`, `judge.judge`; `beside.BesideModel` learns online.
+"""Models of how fast jobs run beside one another: `models.fit`, `judge.judge`.
 
 docs/speeds.md says what they are and how well they predict what they have not seen.
 """

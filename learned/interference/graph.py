@@ -16,12 +16,8 @@ from .simple import Point
 class JobsAndPlaces(nn.Module):
     """Logarithms of speeds by rounds of messages on a bipartite graph (GINE, Hu et al., ICLR 2020).
 
-    Places sum up what their jobs say; a job takes the most of what its places say, for the slowest counts.
-
-    Args:
-        setting: types, servers and links.
-        width: of the vectors of jobs and places.
-        rounds: of messages, there and back.
+    Places sum up what their jobs say; a job takes the most of what its places say, for the slowest counts. Vectors of
+    jobs and places are of `width`; messages go there and back in each round.
     """
 
     def __init__(self, setting: Setting, width: int = 48, rounds: int = 2) -> None:

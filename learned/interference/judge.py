@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
 
-from .ensemble import Model
+from .models import Model
 from .samples import Samples
 
 SHARE = 0.2
@@ -27,7 +26,7 @@ class Score:
         held_out: speeds that it is judged on.
         mape: mean absolute error over the speed.
         median, p90: of the absolute error over the speed.
-        rank: Spearman's correlation of predicted and measured speeds.
+        rank: Spearman's correlation of predicted and measured speeds, 0 where one of them is constant.
         within: share of the speeds inside the intervals that are said to hold each of `LEVELS`.
     """
 
@@ -45,9 +44,6 @@ def hold_out(samples: Samples, seed: int, share: float = SHARE) -> tuple[Samples
 
     A job is held out if a combination of one of its servers is, whoever of the combination it is; it still stands
     beside others.
-
-    Raises:
-        InstanceError: if there are fewer than two combinations.
     """
     each = samples.combination()
     found = np.unique(each[each >= 0])
@@ -60,6 +56,8 @@ def hold_out(samples: Samples, seed: int, share: float = SHARE) -> tuple[Samples
 
 def judge(model: Model, fitted: Samples, held_out: Samples) -> Score:
     """Return the errors of a model fitted to some samples on the known speeds of others."""
+    from scipy.stats import spearmanr
+
     mean, deviation = (x[held_out.known] for x in model.predict(held_out.now))
     speed = held_out.speed[held_out.known]
     error = np.abs(np.exp(mean) - speed) / speed
@@ -70,15 +68,6 @@ def judge(model: Model, fitted: Samples, held_out: Samples) -> Score:
         mape=float(error.mean()),
         median=float(np.median(error)),
         p90=float(np.quantile(error, 0.9)),
-        rank=_spearman(mean, speed),
+        rank=float(spearmanr(mean, speed).statistic) if np.ptp(mean) and np.ptp(speed) else 0.0,
         within=tuple(float((off <= wide).mean()) for wide in LEVELS.values()),
     )
-
-
-def _spearman(first: FloatArray, second: FloatArray) -> float:
-    """Return the correlation of the ranks, 0 where one of them has no variance."""
-    from scipy.stats import rankdata
-
-    a, b = (rankdata(x) - (len(x) + 1) / 2 for x in (first, second))
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / scale if scale else 0.0

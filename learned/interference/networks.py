@@ -61,7 +61,6 @@ def train(
     Args:
         make: makes the network, from a `Batch` to the logarithm of the speed of each job, (n,).
         samples: minibatches are whole snapshots of them.
-        seed: of the weights and the minibatches.
         steps: of Adam, on one minibatch each.
         rate: of learning, at its most.
         penalty: of a network's weights; the more samples, the less it counts.

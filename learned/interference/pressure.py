@@ -33,12 +33,7 @@ RATE = 0.06
 
 
 class Pressure(nn.Module):
-    """Logarithms of speeds.
-
-    Args:
-        setting: types, servers and links.
-        kinds: of pressure, of each place.
-    """
+    """Logarithms of speeds, by so many kinds of pressure of each place."""
 
     def __init__(self, setting: Setting, kinds: int = 16) -> None:
         super().__init__()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,7 +21,7 @@ class Setting:
     """What is known of a cluster and its job types before anything runs.
 
     Attributes:
-        features: of each of T types, float64 (T, F); see `type_features`.
+        features: of each of T types, float64 (T, F); of those that are alike, alike.
         unit: speed of one worker of each type alone, in the unit of the log, float64 (T,).
         link: by which link a server's traffic leaves its group of each level, int64 (L, m); see
             `gangplan.systems.interference.truths.links`.
@@ -150,28 +148,3 @@ def rows_of(now: Snapshots, setting: Setting) -> Rows:
     owner, site = np.concatenate(jobs), np.concatenate(where)
     place = np.unique(now.of[owner] * sites + site, return_inverse=True)[1]
     return Rows(owner, place, site, site >= m, np.concatenate(amounts))
-
-
-def named_features(names: Sequence[str]) -> FloatArray:
-    """Return the features of types by what they are called, see `type_features`.
-
-    ``ResNet-18 (batch size 16)`` is a ResNet-18 of 16, ``MoE,8,2`` a MoE of 8 and 2.
-    """
-    parts = [re.fullmatch(r"(.*?)\s*[(,]\D*([\d.,]+)\)?", name) for name in names]
-    words = [name if part is None else part[1] for name, part in zip(names, parts, strict=True)]
-    numbers = [[] if part is None else [float(x) for x in part[2].split(",")] for part in parts]
-    return type_features(words, numbers)
-
-
-def type_features(words: Sequence[str], numbers: Sequence[Sequence[float]]) -> FloatArray:
-    """Return a column for each word, one for the logarithm of each number, and their products, float64 (T, F).
-
-    Types of one word are alike, the more so the closer their numbers are. Logarithms are centred within a word.
-    """
-    known = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    one = np.eye(len(known))[[known[word] for word in words]]
-    logs = np.zeros((len(words), max((len(x) for x in numbers), default=0)))
-    for i, values in enumerate(numbers):
-        logs[i, : len(values)] = np.log(np.maximum(values, 1e-12))
-    logs -= one @ ((one.T @ logs) / one.sum(axis=0)[:, None])
-    return np.concatenate([one, logs, (one[:, :, None] * logs[:, None]).reshape(len(words), -1)], axis=1)

@@ -41,8 +41,7 @@ def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
     parts += [mine, theirs]
     if crossed:
         parts += [(one[:, :, None] * x[:, None]).reshape(n, -1) for x in (mine, theirs)]
-    table = np.concatenate(parts, axis=1)
-    return table
+    return np.concatenate(parts, axis=1)
 
 
 def per_job(rows: Rows, jobs: int, values: FloatArray, chosen: BoolArray, over: np.ufunc) -> FloatArray:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from ..graph.compiled import score
-from ..graph.network import GraphNetwork
-from ..graph.packed import Packed
+from ..graph.network import GraphNetwork, Packed
 from ..training.imitation import Imitation
 from ..training.ragged import segment_sum, soft_cross_entropy
 from ..training.trainer import Trainer

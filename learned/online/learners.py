@@ -10,8 +10,7 @@ from gangplan.simulator.gangs.arrays import begin
 from gangplan.simulator.gangs.mixes import VALIDATION
 
 from ..graph.compiled import Graph
-from ..graph.network import GraphNetwork
-from ..graph.packed import Packed
+from ..graph.network import GraphNetwork, Packed
 from ..policy.weights import find, load
 from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, soft_cross_entropy

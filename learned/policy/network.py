@@ -9,26 +9,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.processes import one_thread
 
 from ..training.checkpoint import Tensors
-from .weights import Card, restore, save
+from .settings import build
+from .weights import Card, load, match, save
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 class NetworkPolicy:
-    """A policy with a network and the settings that it was trained with; `build` is left to those who inherit.
+    """A policy with a network and the settings that it was trained with.
 
     Attributes:
         recipe: its name.
-        config: the dataclass of its settings.
+        make: from settings to a network, unless `build` is another.
+        config: the dataclass of its settings; a card may have keys in its `RETIRED`, too.
     """
 
     recipe: ClassVar[str]
     config: ClassVar[type[Any]]
+    make: ClassVar[Any]
 
     def __init__(self, network: nn.Module, settings: Any) -> None:
         self.network, self.settings = network.cpu().eval(), settings
@@ -36,7 +40,8 @@ class NetworkPolicy:
     @classmethod
     def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
         """Return a network for settings, before it gets its weights, the tensors."""
-        raise NotImplementedError
+        network: nn.Module = cls.make(settings)
+        return network
 
     def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return what the network says of rows, on one core."""
@@ -52,12 +57,22 @@ class NetworkPolicy:
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
-        """Read what `save` wrote; options are those of the class.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        return cls(*restore(path, cls.recipe, cls.config, cls.build), **options)
+        """Read what `save` wrote; options are those of the class."""
+        tensors, card = load(path)
+        if card.policy != cls.recipe:
+            raise InstanceError("policy", f"{card.policy!r} is not {cls.recipe}", str(path))
+        retired = getattr(cls.config, "RETIRED", ())
+        try:
+            settings = build(cls.config, {key: x for key, x in card.settings.items() if key not in retired})
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        try:
+            network = cls.build(settings, tensors)
+        except InstanceError as error:
+            raise error.of(str(path)) from None
+        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+        network.load_state_dict(tensors)
+        return cls(network, settings, **options)
 
 
 def pick(scores: FloatArray, seed: int | None = None) -> int:

@@ -17,10 +17,8 @@ from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
-from ..training.checkpoint import read_checkpoint, under
-from ..training.lock import locked
-from ..training.loop import INTERRUPTED
-from ..training.stages import Stage, StageReport, train_stages
+from ..training.checkpoint import locked, read_checkpoint, under
+from ..training.loop import INTERRUPTED, Stage, StageReport, train_stages
 from .settings import build, read_config
 from .weights import Card, files, read_card, save
 
@@ -79,11 +77,7 @@ class Recipe:
 
 
 def recipe(name: str) -> Recipe:
-    """Return the recipe of a policy.
-
-    Raises:
-        InstanceError: if there is none of that name.
-    """
+    """Return the recipe of a policy."""
     if name not in RECIPES:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
     found: Recipe = import_module(RECIPES[name]).RECIPE
@@ -91,16 +85,7 @@ def recipe(name: str) -> Recipe:
 
 
 def load_policy(name: str, path: Path, decides: str = "") -> Any:
-    """Return the policy of a file of weights.
-
-    Args:
-        name: what errors call it.
-        path: of the weights.
-        decides: the method that it must have.
-
-    Raises:
-        InstanceError: if torch is not installed, the weights are broken or the policy is for another problem.
-    """
+    """Return the policy of a file of weights, which must have the method `decides`; errors call it `name`."""
     made = recipe(read_card(path).policy)
     if made.torch and find_spec("torch") is None:
         raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
@@ -143,9 +128,6 @@ def train_policy(
 
     Args:
         instead: settings in the place of the configuration's.
-
-    Raises:
-        InstanceError: if the configuration is wrong, or the folder holds another run.
     """
     name, table = read_config(config)
     made = recipe(name)
@@ -153,13 +135,13 @@ def train_policy(
         settings = build(made.config, {**table, **(instead or {})})
     except InstanceError as error:
         raise error.of(str(config)) from None
-    folder = Path(folder)
+    folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
-        _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+        _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)
         began = time.monotonic()
         reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
-        weights, card = _export(made, settings, seed, folder, reports, seconds)
+        weights, card = _export(made, plain, seed, folder, reports, seconds)
     interrupted = any(x.report.reason == INTERRUPTED for x in reports)
     judged = made.verdict(made.load(weights), settings) if made.verdict and weights and not interrupted else ()
     return Trained(tuple(reports), weights, card, interrupted, tuple(judged))
@@ -191,13 +173,8 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
     write_whole({path: json.dumps(run, indent=1).encode()}, durable=True)
 
 
-def _plain(settings: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
-    return found
-
-
 def _export(
-    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport], seconds: float | None
+    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: list[StageReport], seconds: float | None
 ) -> tuple[Path | None, Card | None]:
     if not reports or reports[-1].report.best is None:
         return None, None
@@ -209,7 +186,7 @@ def _export(
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     card = Card(
-        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), _plain(settings),
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), settings,
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

@@ -7,21 +7,19 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import JSON_BYTES
 from gangplan.instances.intake import parse_toml, read_text
 
 C = TypeVar("C")
-Limit = tuple[str, Callable[[Any, Any], bool], str]
-_LIMITS: tuple[Limit, ...] = (
-    ("least", operator.ge, "is not {limit} or more"),
-    ("above", operator.gt, "is not above {limit}"),
-    ("most", operator.le, "is not {limit} or less"),
-    ("below", operator.lt, "is not below {limit}"),
-)
+_LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "least": (operator.ge, "is not {limit} or more"),
+    "above": (operator.gt, "is not above {limit}"),
+    "most": (operator.le, "is not {limit} or less"),
+    "below": (operator.lt, "is not below {limit}"),
+}
 FOLDER = Path(__file__).parent.parent / "configs"
 """Where the configurations that come with the package lie."""
 
@@ -39,7 +37,7 @@ class RecipeSettings:
     def __post_init__(self) -> None:
         for x in dataclasses.fields(self):  # type: ignore[arg-type]  # what derives from this is a dataclass
             value = getattr(self, x.name)
-            for name, holds, words in _LIMITS:
+            for name, (holds, words) in _LIMITS.items():
                 if name in x.metadata and not holds(value, x.metadata[name]):
                     raise InstanceError(x.name, f"{value!r} {words.format(limit=x.metadata[name])}")
 
@@ -97,10 +95,10 @@ def read_config(name: str | Path) -> tuple[str, dict[str, Any]]:
 
 
 def build(cls: type[C], table: Mapping[str, Any]) -> C:
-    """Return the dataclass `cls` with the values of a table; tables within it become dataclasses within it.
+    """Return the dataclass `cls` with the values of a table.
 
-    Fields may be of type int, float, bool, str, Any, Literal, tuple[X, ...], list[X], dict[str, X], a dataclass, and
-    any of these or None. A whole number will do for a float.
+    Fields may be of type int, float, bool, str, Any, Literal, tuple[X, ...] and dict[str, X]. A whole number will do
+    for a float.
 
     Raises:
         InstanceError: naming the key, if it is unknown or missing, or its value is of the wrong type.
@@ -110,39 +108,30 @@ def build(cls: type[C], table: Mapping[str, Any]) -> C:
     for key in table:
         if key not in fields:
             raise InstanceError(key, f"is unknown; known are {', '.join(fields)}")
-    values: dict[str, Any] = {}
     for name, x in fields.items():
-        if name in table:
-            values[name] = _value(hints[name], table[name], name)
-        elif x.default is dataclasses.MISSING and x.default_factory is dataclasses.MISSING:
+        if name not in table and x.default is dataclasses.MISSING and x.default_factory is dataclasses.MISSING:
             raise InstanceError(name, "is missing")
-    return cls(**values)
+    return cls(**{name: _value(hints[name], value, name) for name, value in table.items()})
 
 
-def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911, PLR0912
+_WORDS = {
+    int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list", dict: "a table",
+}  # fmt: skip
+
+
+def _value(kind: Any, value: Any, key: str) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
+    if kind is Any or (kind in (int, bool, str) and type(value) is kind):
         return value
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        try:
-            return build(kind, value)
-        except InstanceError as error:
-            raise error.within(key) from None
-    if origin in (Union, UnionType):
-        if value is None and NoneType in arguments:
-            return None
-        (one,) = (x for x in arguments if x is not NoneType)
-        return _value(one, value, key)
     if origin is Literal:
         if value in arguments:
             return value
         raise InstanceError(key, f"{value!r} is not one of {', '.join(map(repr, arguments))}")
-    if origin in (tuple, list) and isinstance(value, list | tuple):
-        items = [_value(arguments[0], x, f"{key}[{i}]") for i, x in enumerate(value)]
-        return origin(items)
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_value(arguments[0], x, f"{key}[{i}]") for i, x in enumerate(value))
     if origin is dict and isinstance(value, Mapping):
         return {name: _value(arguments[1], x, f"{key}.{name}") for name, x in value.items()}
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind is float and type(value) in (int, float):
         try:
             found = float(value)
         except OverflowError:
@@ -150,11 +139,4 @@ def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911, PLR0912
         if not math.isfinite(found):
             raise InstanceError(key, f"{value!r} is not finite")
         return found
-    if kind in (int, bool, str) and type(value) is kind:
-        return value
-    raise InstanceError(key, f"{value!r} is not {_words(kind, origin)}")
-
-
-def _words(kind: Any, origin: Any) -> str:
-    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list"}
-    return plain.get(origin or kind, "a list" if origin is list else "a table")
+    raise InstanceError(key, f"{value!r} is not {_WORDS[origin or kind]}")

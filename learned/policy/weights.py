@@ -6,12 +6,11 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
@@ -22,7 +21,6 @@ from gangplan.instances.outlet import write_whole
 from ..training.checkpoint import Tensors
 from .settings import build
 
-S = TypeVar("S")
 FORMAT = 1
 LIMIT = 2_000_000
 """Bytes of one policy's weights at most."""
@@ -79,11 +77,7 @@ def files(path: str | Path) -> tuple[Path, Path]:
 
 
 def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
-    """Write weights and card, and return the card as written.
-
-    Raises:
-        InstanceError: if they are larger than 2 MB, or hold a number that is not finite.
-    """
+    """Write weights of up to 2 MB of finite numbers, and the card, and return that as written."""
     from safetensors.torch import save as serialise
 
     weights, beside = files(path)
@@ -100,11 +94,7 @@ def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
 
 
 def read_card(path: str | Path) -> Card:
-    """Return the card alone; needs no torch.
-
-    Raises:
-        InstanceError: naming file, field and what is wrong.
-    """
+    """Return the card alone; needs no torch."""
     path = files(path)[1]
     found = read_json(path)
     if not isinstance(found, dict):
@@ -116,84 +106,44 @@ def read_card(path: str | Path) -> Card:
 
 
 def load(path: str | Path) -> tuple[Tensors, Card]:
-    """Return tensors and card.
+    """Return tensors and card, see `load_arrays`."""
+    import torch
+
+    arrays, card = load_arrays(path)
+    return {name: torch.from_numpy(x) for name, x in arrays.items()}, card
+
+
+def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[Any]], Card]:
+    """Return tensors as arrays, and the card, without torch.
 
     Args:
         path: of either file, or what their names have in common.
 
     Raises:
-        InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite.
+        InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite; or if
+            safetensors is not installed.
     """
-    from safetensors.torch import load as deserialise
-
-    return _read(path, deserialise)
-
-
-def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[np.float32]], Card]:
-    """Return tensors as arrays, and the card, without torch.
-
-    Raises:
-        InstanceError: see `load`; and if safetensors is not installed.
-    """
+    card, weights = read_card(path), files(path)[0]
     try:
+        from safetensors import SafetensorError
         from safetensors.numpy import load as deserialise
     except ImportError:
-        raise InstanceError("weights", f"need safetensors; {extra('learn')}", str(files(path)[0])) from None
-    return _read(path, deserialise)
-
-
-def _read(path: str | Path, deserialise: Callable[[bytes], Any]) -> tuple[Any, Card]:
-    from safetensors import SafetensorError
-
-    card, weights = read_card(path), files(path)[0]
+        raise InstanceError("weights", f"need safetensors; {extra('learn')}", str(weights)) from None
     content = read_bytes(weights)
     if len(content) > LIMIT:
         raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
     try:
-        tensors = deserialise(content)
+        arrays = deserialise(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise InstanceError("tensors", f"are broken or cut off: {error}", str(weights)) from None
-    _check_finite(tensors, weights)
+    _check_finite(arrays, weights)
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
-    return tensors, card
-
-
-def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S, Tensors], Any]) -> tuple[Any, S]:
-    """Return the network and the settings of a file of weights.
-
-    Args:
-        path: of the weights.
-        policy: the recipe they are to be of.
-        settings: a dataclass; the card's are those it was trained with, but for keys in its `RETIRED`.
-        make: from settings and tensors to a network, a torch module.
-
-    Raises:
-        InstanceError: naming the file, if it is missing, broken or of another policy.
-    """
-    tensors, card = load(path)
-    if card.policy != policy:
-        raise InstanceError("policy", f"{card.policy!r} is not {policy}", str(path))
-    try:
-        retired = getattr(settings, "RETIRED", ())
-        known = build(settings, {key: value for key, value in card.settings.items() if key not in retired})
-    except InstanceError as error:
-        raise error.within("settings").of(str(path)) from None
-    try:
-        network = make(known, tensors)
-    except InstanceError as error:
-        raise error.of(str(path)) from None
-    match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-    network.load_state_dict(tensors)
-    return network, known
+    return arrays, card
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
-    """Check that the tensors are those that a network has, by name and shape.
-
-    Raises:
-        InstanceError: naming the first that is missing, of another shape, or too many.
-    """
+    """Raise an error that names the first tensor that a network lacks, has of another shape, or has not."""
     for name, shape in shapes.items():
         if name not in tensors:
             raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
@@ -217,11 +167,7 @@ def named(name: str, suffix: str = "", folder: Path = FOLDER) -> Path | None:
 
 
 def find(name: str) -> Path:
-    """Return the file of weights, given a file or the name of weights that come with the package.
-
-    Raises:
-        InstanceError: if there are none, saying which there are.
-    """
+    """Return the file of weights, given a file or the name of weights that come with the package."""
     known = shipped()
     if name in known:
         return known[name]

@@ -2,7 +2,6 @@
 
 from .checkpoint import Tensors, read_checkpoint
 from .learner import Learner
-from .loop import Report, train
-from .stages import Stage, StageReport, train_stages
+from .loop import Report, Stage, StageReport, train, train_stages
 
 __all__ = ["Learner", "Report", "Stage", "StageReport", "Tensors", "read_checkpoint", "train", "train_stages"]

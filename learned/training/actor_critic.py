@@ -13,9 +13,6 @@ from torch import Tensor, nn
 from .learner import NetworkLearner, clipped_step
 from .trainer import Trainer, start
 
-Loss = Callable[[Tensor], tuple[Tensor, dict[str, float]]]
-"""From some decisions, by their numbers, to the loss of the policy and figures to log."""
-
 
 class Lesson(NamedTuple):
     """What was played, to be learned from.
@@ -24,14 +21,14 @@ class Lesson(NamedTuple):
         states: number of states that the critic is fitted to.
         error: from some of these, by their numbers, to the loss of the critic.
         decisions: number of decisions that the policy learns from.
-        loss: see `Loss`.
+        loss: from some of these, by their numbers, to the loss of the policy and figures to log.
         figures: to log.
     """
 
     states: int
     error: Callable[[Tensor], Tensor]
     decisions: int
-    loss: Loss
+    loss: Callable[[Tensor], tuple[Tensor, dict[str, float]]]
     figures: dict[str, float]
 
 
@@ -103,8 +100,6 @@ class ActorCritic(NetworkLearner):
                 error += float(loss.detach()) * len(chosen) / lesson.states
         figures, shown = lesson.figures | {"critic": error}, list[dict[str, float]]()
         for _ in range(getattr(self.settings, "passes", 1) if step > self.settings.warm else 0):
-            shown = [self._improve(*lesson.loss(x)) for x in self.shuffled(lesson.decisions, self.MINIBATCH)]
+            parts = map(lesson.loss, self.shuffled(lesson.decisions, self.MINIBATCH))
+            shown = [told | {"gradient": clipped_step(self._steps[0], loss, self.network)} for loss, told in parts]
         return figures | {name: sum(x[name] for x in shown) / len(shown) for name in (shown[0] if shown else ())}
-
-    def _improve(self, loss: Tensor, figures: dict[str, float]) -> dict[str, float]:
-        return figures | {"gradient": clipped_step(self._steps[0], loss, self.network)}

@@ -1,18 +1,15 @@
-"""Checkpoints: tensors as safetensors, the rest as JSON; at every instant there is a whole one on disk.
-
-Optimizers and random generators are packed into tensors and what JSON can hold.
-"""
+"""Checkpoints: tensors as safetensors, the rest as JSON; at every instant there is a whole one, by one process."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_bytes, read_json
@@ -23,6 +20,8 @@ if TYPE_CHECKING:
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
 FORMAT = 1
+LOCK = ".gangplan.lock"
+"""The file that is locked. It stays: a lock is on the file as long as its process lives, and no longer."""
 
 
 def write_checkpoint(folder: Path, name: str, tensors: Tensors, plain: Mapping[str, Any]) -> None:
@@ -45,11 +44,7 @@ def write_checkpoint(folder: Path, name: str, tensors: Tensors, plain: Mapping[s
 
 
 def read_plain(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return the JSON part of checkpoint `name`, None if there is no such checkpoint.
-
-    Raises:
-        InstanceError: if it is broken, naming the file.
-    """
+    """Return the JSON part of checkpoint `name`, None if there is no such checkpoint."""
     path = folder / f"{name}.json"
     if not path.exists():
         return None
@@ -60,11 +55,7 @@ def read_plain(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def read_checkpoint(folder: str | Path, name: str = "best") -> tuple[Tensors, dict[str, Any]]:
-    """Return tensors and JSON part of checkpoint ``best`` or ``last``; the learner's own part is under ``learner``.
-
-    Raises:
-        InstanceError: if it is missing or broken, naming the file.
-    """
+    """Return tensors and JSON part of checkpoint ``best`` or ``last``; the learner's own part is under ``learner``."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -92,66 +83,39 @@ def under(prefix: str, tensors: Tensors) -> Tensors:
     return {n.removeprefix(f"{prefix}."): x for n, x in tensors.items() if n.startswith(f"{prefix}.")}
 
 
-def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[Tensors, dict[str, Any]]:
-    """Return an optimizer's state as tensors named ``parameter.name`` and its settings as what JSON can hold."""
-    import torch
-
-    found = optimizer.state_dict()
-    tensors: Tensors = {}
-    numbers: dict[str, Any] = {}
-    for index, entries in found["state"].items():
-        for name, value in entries.items():
-            (tensors if isinstance(value, torch.Tensor) else numbers)[f"{index}.{name}"] = value
-    groups = [{k: _number(v) for k, v in group.items()} for group in found["param_groups"]]
-    return tensors, {"numbers": numbers, "groups": groups}
-
-
-def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, plain: Mapping[str, Any]) -> None:
-    """Set an optimizer over the same parameters to what `pack_optimizer` returned."""
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in {**tensors, **plain["numbers"]}.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    groups = [{k: tuple(v) if k == "betas" else v for k, v in group.items()} for group in plain["groups"]]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def _number(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-def pack_random(generator: np.random.Generator) -> dict[str, Any]:
-    """Return the state of a numpy generator as what JSON can hold."""
-    found: dict[str, Any] = _lists(generator.bit_generator.state)
-    return found
-
-
-def unpack_random(generator: np.random.Generator, plain: Mapping[str, Any]) -> None:
-    """Set a numpy generator of the same kind to what `pack_random` returned."""
-    generator.bit_generator.state = plain
-
-
-def _lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _lists(v) for k, v in value.items()}
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Let torch draw from `seed` inside, as for the first weights of a network, and as before outside."""
-    import torch
+def locked(folder: Path, field: str = "folder") -> Iterator[None]:
+    """Hold a folder, so that no two processes write to it; the system lets go when a process ends, however it does.
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    Args:
+        folder: is made if it is not there.
+        field: what errors call it.
+
+    Raises:
+        InstanceError: if another one holds it, naming that, or nothing can be written there.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
         yield
-
-
-def pack_torch(generator: torch.Generator) -> torch.Tensor:
-    """Return the state of a torch generator, uint8."""
-    return generator.get_state().cpu()
-
-
-def unpack_torch(generator: torch.Generator, state: torch.Tensor) -> None:
-    """Set a torch generator of the same device to what `pack_torch` returned."""
-    generator.set_state(state.cpu())
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        words = f"{str(folder)!r} is no folder that can be written to: {error.strerror}"
+        raise InstanceError(field, words) from None
+    with os.fdopen(file, "r+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = lock.read(200).decode(errors="replace").strip() or "unknown"
+            words = f"is in use by another process ({holder}); wait for it, or choose another folder"
+            raise InstanceError(field, words, str(folder)) from None
+        except OSError:  # a file system without locks
+            yield
+            return
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        lock.flush()
+        yield

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .checkpoint import (
-    Tensors,
-    pack_optimizer,
-    pack_random,
-    pack_torch,
-    prefixed,
-    under,
-    unpack_optimizer,
-    unpack_random,
-    unpack_torch,
-)
+from .checkpoint import Tensors, prefixed, under
 
 if TYPE_CHECKING:
     import torch
@@ -49,8 +39,8 @@ class NetworkLearner:
 
     Attributes:
         networks: by name; the one called ``policy`` is what training is for.
-        optimizers: by name.
-        generators: of numpy or of torch, by name.
+        optimizers: by name; all that they remember of a parameter is tensors, as of Adam.
+        generators: of torch, or of numpy with a state of numbers alone, as of `default_rng`; by name.
     """
 
     networks: dict[str, torch.nn.Module]
@@ -59,31 +49,35 @@ class NetworkLearner:
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that the next update depends on."""
-        found: Tensors = {}
+        tensors: Tensors = {}
         plain: dict[str, Any] = {}
         for name, network in self.networks.items():
-            found |= prefixed(name, network.state_dict())
+            tensors |= prefixed(name, network.state_dict())
         for name, optimizer in self.optimizers.items():
-            tensors, plain[name] = pack_optimizer(optimizer)
-            found |= prefixed(name, tensors)
+            packed = optimizer.state_dict()
+            for number, own in packed["state"].items():
+                tensors |= prefixed(f"{name}.{number}", own)
+            plain[name] = {"groups": packed["param_groups"]}
         for name, generator in self.generators.items():
             if isinstance(generator, np.random.Generator):
-                plain[name] = pack_random(generator)
+                plain[name] = generator.bit_generator.state
             else:
-                found[name] = pack_torch(generator)
-        return found, plain
+                tensors[name] = generator.get_state()
+        return tensors, plain
 
     def load(self, tensors: Tensors, plain: Mapping[str, Any]) -> None:
         """Go back to what `state` returned."""
         for name, network in self.networks.items():
             network.load_state_dict(under(name, tensors))
         for name, optimizer in self.optimizers.items():
-            unpack_optimizer(optimizer, under(name, tensors), plain[name])
+            own = under(name, tensors)
+            state = {int(number): under(number, own) for number in {key.partition(".")[0] for key in own}}
+            optimizer.load_state_dict({"state": state, "param_groups": plain[name]["groups"]})
         for name, generator in self.generators.items():
             if isinstance(generator, np.random.Generator):
-                unpack_random(generator, plain[name])
+                generator.bit_generator.state = plain[name]
             else:
-                unpack_torch(generator, tensors[name])
+                generator.set_state(tensors[name])
 
 
 def clipped_step(

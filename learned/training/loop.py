@@ -1,4 +1,4 @@
-"""The loop that trains any learner: logs, checkpoints, resuming to the same curve, stopping early."""
+"""The loop that trains any learner, stage by stage: logs, checkpoints, resuming to the same curve, stopping early."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,9 +22,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import csv_rows, read_text
 from gangplan.instances.outlet import write_whole
 
-from .checkpoint import read_checkpoint, read_plain, write_checkpoint
+from .checkpoint import Tensors, locked, read_checkpoint, read_plain, write_checkpoint
 from .learner import Learner
-from .lock import locked
 
 KEYS = ("update", "seconds")
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
@@ -39,17 +39,15 @@ class Table:
 
     def __init__(self, path: Path, *, keep: int) -> None:
         self.path = path
-        self._columns = list(KEYS)
-        rows: list[dict[str, str]] = []
-        if keep >= 0 and path.exists():
-            self._columns, rows = _read(path)
-        self._open([x for x in rows if int(x["update"]) <= keep])
+        columns, rows = _read(path) if keep >= 0 and path.exists() else (list(KEYS), [])
+        self._open(columns, [x for x in rows if int(x["update"]) <= keep])
 
     def add(self, update: int, seconds: float, figures: Mapping[str, float]) -> None:
         """Append a row, and have it on disk."""
-        new = [name for name in figures if name not in self._columns]
-        if new:
-            self._widen(new)
+        if new := [name for name in figures if name not in self._writer.fieldnames]:
+            self.close()
+            columns, rows = _read(self.path)
+            self._open(columns + new, rows)
         self._writer.writerow({"update": update, "seconds": round(seconds, 3), **figures})
         self._file.flush()
 
@@ -57,20 +55,14 @@ class Table:
         """Close the file."""
         self._file.close()
 
-    def _widen(self, new: list[str]) -> None:
-        self.close()
-        rows = _read(self.path)[1]
-        self._columns += new
-        self._open(rows)
-
-    def _open(self, rows: list[dict[str, str]]) -> None:
+    def _open(self, columns: list[str], rows: list[dict[str, str]]) -> None:
         text = io.StringIO()
-        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         write_whole({self.path: text.getvalue().encode()}, durable=True)
         self._file = self.path.open("a", newline="", encoding="utf-8")
-        self._writer = csv.DictWriter(self._file, self._columns, lineterminator="\n")
+        self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
 
 
 def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -92,35 +84,26 @@ class Log:
     """
 
     def __init__(self, folder: Path, *, update: int, validated: int) -> None:
-        self._updates = Table(folder / "updates.csv", keep=update)
-        self._validation = Table(folder / "validation.csv", keep=validated)
+        keep = {"updates": update, "validation": validated}
+        self._tables = {name: Table(folder / f"{name}.csv", keep=last) for name, last in keep.items()}
         self._board: Any = None
         if find_spec("tensorboard") is not None:
             from torch.utils.tensorboard import SummaryWriter
 
             self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
 
-    def updated(self, update: int, seconds: float, figures: Mapping[str, float]) -> None:
-        """Log the figures of an update."""
-        self._updates.add(update, seconds, figures)
-        self._show("update", update, figures)
-
-    def validated(self, update: int, seconds: float, figures: Mapping[str, float]) -> None:
-        """Log the figures of a validation."""
-        self._validation.add(update, seconds, figures)
-        self._show("validation", update, figures)
+    def add(self, table: str, update: int, seconds: float, figures: Mapping[str, float]) -> None:
+        """Log the figures of an update in ``updates``, or of a validation in ``validation``."""
+        self._tables[table].add(update, seconds, figures)
+        if self._board is not None:
+            for name, value in figures.items():
+                self._board.add_scalar(f"{table.removesuffix('s')}/{name}", value, update)
 
     def close(self) -> None:
         """Close the files."""
-        self._updates.close()
-        self._validation.close()
-        if self._board is not None:
-            self._board.close()
-
-    def _show(self, group: str, update: int, figures: Mapping[str, float]) -> None:
-        if self._board is not None:
-            for name, value in figures.items():
-                self._board.add_scalar(f"{group}/{name}", value, update)
+        for file in (*self._tables.values(), self._board):
+            if file is not None:
+                file.close()
 
 
 _LOG = logging.getLogger("gangplan.learned")
@@ -216,13 +199,20 @@ def train(
         InstanceError: if the folder holds a run that is not to be resumed, or a broken one.
     """
     folder = Path(folder)
-    with locked(folder):
+    with locked(folder), _interruptible() as interrupted:
         run = _Run(learner, folder, _begin(learner, folder, resume))
-        try:
-            with _Interrupt() as interrupt:
-                reason = run.go(interrupt, updates, minutes, validate_every, patience, checkpoint_every, progress)
-        finally:
-            run.log.close()
+        with closing(run.log):
+            reason = None
+            if run.at.validated < 0:
+                run.validate()
+            while reason is None:
+                run.tick()
+                spent = run.at.seconds / (60 * minutes) if minutes else 0.0
+                progress(max(run.at.update / max(updates, 1), spent))
+                reason = INTERRUPTED if interrupted.is_set() else run.at.stop(updates, minutes, patience)
+                if reason is None:
+                    run.update(validate_every, checkpoint_every)
+            run.end(validate=reason != INTERRUPTED)
     _LOG.info("ended by %s after %d updates, %.0f s", reason, run.at.update, run.at.seconds)
     return report(folder, reason, run.at)
 
@@ -260,38 +250,25 @@ class _Run:
         self.log = Log(folder, update=-1 if fresh else at.update, validated=at.validated)
         self._clock, self._before, self._saved = time.monotonic(), at.seconds, at.seconds
 
-    def go(
-        self,
-        interrupt: _Interrupt,
-        updates: int,
-        minutes: float | None,
-        validate_every: int,
-        patience: int | None,
-        checkpoint_every: float,
-        progress: Callable[[float], None],
-    ) -> str:
-        """Train and return why it ended."""
-        if self.at.validated < 0:
+    def update(self, validate_every: int, checkpoint_every: float) -> None:
+        """Write a checkpoint if it is time, make an update, and validate if it is its turn."""
+        if self.at.seconds >= self._saved + checkpoint_every:
+            self.save("last")
+        figures = self.learner.update(self.at.update + 1)
+        self.at = replace(self.at, update=self.at.update + 1)
+        self.tick()
+        self.log.add("updates", self.at.update, self.at.seconds, figures)
+        if self.at.update % validate_every == 0:
             self.validate()
-        while True:
-            self.tick()
-            progress(max(self.at.update / max(updates, 1), self.at.seconds / (60 * minutes) if minutes else 0.0))
-            reason = INTERRUPTED if interrupt.asked else self.at.stop(updates, minutes, patience)
-            if reason is not None:
-                break
-            if self.at.seconds >= self._saved + checkpoint_every:
-                self.save("last")
-            figures = self.learner.update(self.at.update + 1)
-            self.at = replace(self.at, update=self.at.update + 1)
-            self.tick()
-            self.log.updated(self.at.update, self.at.seconds, figures)
-            if self.at.update % validate_every == 0:
-                self.validate()
+
+    def end(self, *, validate: bool) -> None:
+        """Write the last checkpoint, and validate for the sake of ``best``.
+
+        ``last`` knows nothing of that validation, since a longer run would not validate here.
+        """
         self.save("last")
-        if reason != INTERRUPTED and self.at.validated < self.at.update:
-            # for the sake of ``best``; ``last`` knows nothing of it, since a longer run would not validate here
+        if validate and self.at.validated < self.at.update:
             self.validate(then_last=False)
-        return reason
 
     def tick(self) -> None:
         """Bring the clock up to date."""
@@ -309,7 +286,7 @@ class _Run:
         self.tick()
         self.at = self.at.scored(float(figures["score"]))
         better = self.at.stale == 0
-        self.log.validated(self.at.update, self.at.seconds, figures)
+        self.log.add("validation", self.at.update, self.at.seconds, figures)
         words = "  ".join(f"{name} {value:.6g}" for name, value in figures.items())
         _LOG.info("%s %7d  %8.1f s  %s", "*" if better else " ", self.at.update, self.at.seconds, words)
         if better:
@@ -318,24 +295,96 @@ class _Run:
                 self.save("last")
 
 
-class _Interrupt:
-    """A context in which the first Ctrl-C only sets `asked`, and the second one interrupts as ever."""
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Give an event that the first Ctrl-C sets; the second one interrupts as ever."""
+    asked = threading.Event()
 
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> _Interrupt:
-        # only the main thread may say what a signal does; elsewhere none arrives
-        self._ours = threading.current_thread() is threading.main_thread()
-        if self._ours:
-            self._before: Any = signal.signal(signal.SIGINT, self._hear)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def hear(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
             raise KeyboardInterrupt
-        self.asked = True
+        asked.set()
+
+    if threading.current_thread() is not threading.main_thread():  # only that one may say what a signal does
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a training.
+
+    Attributes:
+        name: of it and of its folder.
+        make: returns the learner. It gets the tensors of the stage before at its best, None if it is the first.
+        updates, validate_every, patience: see `train`.
+    """
+
+    name: str
+    make: Callable[[Tensors | None], Learner]
+    updates: int
+    validate_every: int
+    patience: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """The report of one stage.
+
+    Attributes:
+        name: of the stage.
+        report: what came of it.
+    """
+
+    name: str
+    report: Report
+
+
+def train_stages(
+    stages: Sequence[Stage],
+    folder: str | Path,
+    *,
+    minutes: float | None = None,
+    resume: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[StageReport]:
+    """Train stage after stage, each in a folder of its own; a stage that is done is not done again on resume.
+
+    Args:
+        minutes: of wall-clock time at most for all of them; the stage under way is then the last.
+        progress: is called with the share that is done; each stage is one part of it.
+
+    Returns:
+        The reports of the stages that were begun; after Ctrl-C or at the end of the time, not of all.
+    """
+    folder, found, spent, before = Path(folder), list[StageReport](), 0.0, None
+    for i, stage in enumerate(stages):
+        limit = None if minutes is None else minutes - spent / 60
+        at = position(folder / stage.name) if resume else None
+        reason = None if at is None else at.stop(stage.updates, limit, stage.patience)
+        if at is not None and reason is not None:
+            done = report(folder / stage.name, reason, at)
+        elif limit is not None and limit <= 0 and found:
+            break
+        else:
+            done = train(
+                stage.make(before),
+                folder / stage.name,
+                updates=stage.updates,
+                minutes=limit,
+                validate_every=stage.validate_every,
+                patience=stage.patience,
+                resume=resume,
+                progress=lambda share, i=i: progress((i + min(share, 1.0)) / len(stages)),  # type: ignore[misc]
+            )
+        found.append(StageReport(stage.name, done))
+        spent += done.seconds
+        if done.reason == INTERRUPTED or (minutes is not None and spent >= 60 * minutes):
+            break
+        before = read_checkpoint(folder / stage.name)[0]
+    return found

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gangplan.instances.arrays import FloatArray
 
 from .actor_critic import ActorCritic, Lesson
-from .checkpoint import Tensors, pack_random, prefixed, under, unpack_random
+from .checkpoint import Tensors, prefixed, under
 from .trainer import Trainer
 
 CLIP = 0.2
@@ -68,10 +68,7 @@ class Decisions(NamedTuple):
 def clipped_loss(scores: Tensor, decisions: Decisions, *, entropy: float) -> tuple[Tensor, dict[str, float]]:
     """Return minus the clipped surrogate and `entropy` times the entropy, and the figures to log.
 
-    Args:
-        scores: of all actions, (N, actions).
-        decisions: what was decided.
-        entropy: its weight.
+    Scores are of all actions, (N, actions).
     """
     from tensordict import TensorDict
 
@@ -153,19 +150,18 @@ class Ppo(ActorCritic):
         super().__init__(training, network)
         self.episodes, self.pay, self._shuffles = episodes, pay, torch.Generator().manual_seed(training.seed)
         self.MINIBATCH = -(-self.settings.steps * episodes.count // MINIBATCHES)
-        self.generators = {"random": self.rng, "torch": self._shuffles}
+        self.generators = {"random": self.rng, "torch": self._shuffles, "episodes": episodes.rng}
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that the next update depends on."""
         tensors, plain = super().state()
         arrays = {name: torch.from_numpy(a.copy()) for name, a in self.episodes.state().items()}
-        return tensors | prefixed("episodes", arrays), plain | {"episodes": pack_random(self.episodes.rng)}
+        return tensors | prefixed("episodes", arrays), plain
 
     def load(self, tensors: Tensors, plain: Any) -> None:
         """Go back to what `state` returned."""
         super().load(tensors, plain)
         self.episodes.load({name: a.numpy() for name, a in under("episodes", tensors).items()})
-        unpack_random(self.episodes.rng, plain["episodes"])
 
     def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
         """Return the numbers below `count` in minibatches."""

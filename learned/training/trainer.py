@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gangplan.instances.lazy import Later
 
-from .checkpoint import Tensors, seeded, under
-from .stages import Stage
+from .checkpoint import Tensors, under
+from .loop import Stage
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,12 +47,7 @@ class Trainer(Generic[S]):
         raise NotImplementedError
 
     def learner(self, stage: str, before: Tensors | None) -> Learner:
-        """Return the learner of a stage.
-
-        Args:
-            stage: its name.
-            before: tensors that the stage before ended with, None if it is the first.
-        """
+        """Return the learner of a stage, given what the stage before ended with, None if it is the first."""
         name, *number = stage.split("-")
         found: Learner = getattr(self, name)(start(self.network, self.seed, before), *map(int, number))
         return found
@@ -67,7 +63,10 @@ class Step(NamedTuple):
 
 def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
     """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
-    with seeded(seed):
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         network = make()
     if before is not None:
         network.load_state_dict(under("policy", before))
@@ -83,14 +82,9 @@ def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, i
     """
 
     def stages(settings: S, seed: int) -> list[Stage]:
-        made: list[Trainer[S]] = []
-
-        def learner(name: str, before: Tensors | None) -> Learner:
-            made[:] = made or [Later(trainer)(settings, seed)]
-            return made[0].learner(name, before)
-
+        made = cache(lambda: Later(trainer)(settings, seed))
         return [
-            Stage(x.name, lambda before, name=x.name: learner(name, before), x.updates, max(x.validate_every, 1))  # type: ignore[misc]
+            Stage(x.name, lambda before, name=x.name: made().learner(name, before), x.updates, max(x.validate_every, 1))  # type: ignore[misc]
             for x in steps(settings)
             if x.updates
         ]

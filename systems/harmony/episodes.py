@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.ensemble import Model
-from gangplan.learned.interference.models import MODELS
+from gangplan.learned.interference.models import MODELS, Model
 from gangplan.simulator.snapshots import Snapshots
 
 from ..interference.baselines import Places

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.learned.policy.network import NetworkPolicy
-from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
 from ..interference.environment import Environment
@@ -95,12 +94,7 @@ def log_probabilities(network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
 class HarmonyPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.interference`, see `baselines.Policy` there."""
 
-    recipe, config = NAME, HarmonySettings
-
-    @classmethod
-    def build(cls, settings: HarmonySettings, tensors: Tensors) -> nn.Module:
-        """Return the network of the settings."""
-        return policy_network(settings)
+    recipe, config, make = NAME, HarmonySettings, policy_network
 
     def place(self, env: Environment) -> None:
         """Place tasks of waiting jobs, once an interval.

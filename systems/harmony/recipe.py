@@ -9,8 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings as Limited
-from gangplan.learned.policy.settings import limited
+from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -24,7 +23,7 @@ NAME = "harmony"
 
 
 @dataclass(frozen=True, slots=True)
-class HarmonySettings(Limited):
+class HarmonySettings(RecipeSettings):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -90,7 +89,7 @@ class HarmonySettings(Limited):
         from ..interference.baselines import SCORES
         from ..interference.cases import CASES, DATA_CASES
 
-        Limited.__post_init__(self)
+        RecipeSettings.__post_init__(self)
         known = {"case": [*CASES, *DATA_CASES], "reward_model": ["off", *MODELS], "teacher": list(SCORES)}
         for name, names in known.items():
             require_choice(getattr(self, name), name, names)

@@ -13,7 +13,7 @@ second of each job, so that ``Greedy(model)`` and ``Case(..., truth=model)`` tak
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.measured import Pairs
 from gangplan.instances.readers.together import Together
-from gangplan.learned.interference.samples import Samples, Setting, named_features, type_features
+from gangplan.learned.interference.samples import Samples, Setting
 from gangplan.simulator.snapshots import Long, Snapshots
 
 from .baselines import Places
@@ -120,3 +120,28 @@ def _at_one_place(features: FloatArray, kind: Long, group: Long, speed: FloatArr
     first = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [n]]).astype(np.int64)
     one, none = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     return Samples(setting, Snapshots(first, kind.astype(np.int64), np.arange(n + 1), none, one, none), speed)
+
+
+def named_features(names: Sequence[str]) -> FloatArray:
+    """Return the features of types by what they are called, see `type_features`.
+
+    ``ResNet-18 (batch size 16)`` is a ResNet-18 of 16, ``MoE,8,2`` a MoE of 8 and 2.
+    """
+    parts = [re.fullmatch(r"(.*?)\s*[(,]\D*([\d.,]+)\)?", name) for name in names]
+    words = [name if part is None else part[1] for name, part in zip(names, parts, strict=True)]
+    numbers = [[] if part is None else [float(x) for x in part[2].split(",")] for part in parts]
+    return type_features(words, numbers)
+
+
+def type_features(words: Sequence[str], numbers: Sequence[Sequence[float]]) -> FloatArray:
+    """Return a column for each word, one for the logarithm of each number, and their products, float64 (T, F).
+
+    Types of one word are alike, the more so the closer their numbers are. Logarithms are centred within a word.
+    """
+    known = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    one = np.eye(len(known))[[known[word] for word in words]]
+    logs = np.zeros((len(words), max((len(x) for x in numbers), default=0)))
+    for i, values in enumerate(numbers):
+        logs[i, : len(values)] = np.log(np.maximum(values, 1e-12))
+    logs -= one @ ((one.T @ logs) / one.sum(axis=0)[:, None])
+    return np.concatenate([one, logs, (one[:, :, None] * logs[:, None]).reshape(len(words), -1)], axis=1)

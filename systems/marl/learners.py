@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.interference.models import Model
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import CLIP, advantages

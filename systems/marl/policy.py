@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.learned.interference.ensemble import Model
+from gangplan.learned.interference.models import Model
 from gangplan.learned.policy.network import NetworkPolicy
-from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
 from ..harmony.episodes import end_intervals
@@ -233,7 +232,7 @@ class MarlPolicy(NetworkPolicy):
         lane: the environment that it was last asked about, with the table of its agents.
     """
 
-    recipe, config = NAME, MarlSettings
+    recipe, config, make = NAME, MarlSettings, Actor
 
     def __init__(
         self, network: Actor, settings: MarlSettings, seed: int = 0, fails: Mapping[int, float] | None = None
@@ -241,11 +240,6 @@ class MarlPolicy(NetworkPolicy):
         super().__init__(network, settings)
         self.seed, self.fails = seed, fails
         self.lane: Lane | None = None
-
-    @classmethod
-    def build(cls, settings: MarlSettings, tensors: Tensors) -> Actor:
-        """Return the network of the settings."""
-        return Actor(settings)
 
     def place(self, env: Environment) -> None:
         """Let all agents decide, once an interval.

@@ -9,8 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings as Limited
-from gangplan.learned.policy.settings import limited
+from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -23,7 +22,7 @@ NAME = "marl"
 
 
 @dataclass(frozen=True, slots=True)
-class MarlSettings(Limited):
+class MarlSettings(RecipeSettings):
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -76,7 +75,7 @@ class MarlSettings(Limited):
 
         from ..interference.cases import CENTRES
 
-        Limited.__post_init__(self)
+        RecipeSettings.__post_init__(self)
         require_choice(self.reward_model, "reward_model", MODELS)
         for name in self.cases:
             require_choice(name, "cases", CENTRES)

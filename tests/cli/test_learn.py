@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from gangplan.cli.learn import means
 from gangplan.learned.policy import RECIPES, Recipe, load, read_card
 from gangplan.learned.training import Stage
 
@@ -158,3 +159,20 @@ def test_light() -> None:
     for call in (["learn", "list"], ["learn", "--help"], ["learn", "train", "--help"], ["learn", "export", "--help"]):
         done = subprocess.run([sys.executable, "-c", program, *call], capture_output=True, text=True, check=True)
         assert done.stderr.split() == ["0"]
+
+
+ROWS = [
+    {"method": "a", "family": "x", "seed": 0, "cost": 2.0, "proved": True},
+    {"method": "b", "family": "x", "seed": 0, "cost": 1.0, "proved": True},
+    {"method": "a", "family": "y", "seed": 1, "cost": 4.0, "proved": False},
+    {"method": "b", "family": "y", "seed": 1, "cost": None, "proved": False},
+]
+
+
+def test_a_mean_and_its_interval_for_each_method() -> None:
+    """Numbers are averaged by method over all families, with Student's interval where there are two values."""
+    a, b = means(ROWS)
+    assert (a["method"], a["rows"], b["rows"]) == ("a", 2, 2) and "seed" not in a and "family" not in a
+    # half the width for two values: 12.706 times their distance by two
+    assert a["cost"] == (3.0, pytest.approx(12.706, rel=1e-3)) and b["cost"] == (1.0, None)
+    assert "proved" not in a

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings as Limited
-from gangplan.learned.policy.settings import limited
+from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -22,7 +21,7 @@ NAME = "colocate"
 
 
 @dataclass(frozen=True, slots=True)
-class ColocateSettings(Limited):
+class ColocateSettings(RecipeSettings):
     """The log, the model of speeds, and how the way to place is chosen.
 
     Attributes:
@@ -50,7 +49,7 @@ class ColocateSettings(Limited):
     def __post_init__(self) -> None:
         from ...interference.cases import CASES, DATA_CASES
 
-        Limited.__post_init__(self)
+        RecipeSettings.__post_init__(self)
         require_choice(self.case, "case", (*CASES, *DATA_CASES))
 
     def make(self, seed: int) -> Case:

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
@@ -18,7 +17,7 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
-from .network import Network
+from .network import Network, Weights, forward
 from .recipe import VALIDATION, PacmlSettings
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 from gangplan.instances import InstanceError
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings as Limited
-from gangplan.learned.policy.settings import limited
+from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -23,7 +22,7 @@ Variant = Literal["all", "totals", "no-history"]
 
 
 @dataclass(frozen=True, slots=True)
-class PacmlSettings(Limited):
+class PacmlSettings(RecipeSettings):
     """Hyper-parameters of the PAC-ML policy and its training.
 
     Attributes:
@@ -80,7 +79,7 @@ class PacmlSettings(Limited):
     processes: int = limited(2, least=1)
 
     def __post_init__(self) -> None:
-        Limited.__post_init__(self)
+        RecipeSettings.__post_init__(self)
         for name, wrong, why in (
             ("planned", not set(self.planned) <= set("ABCD"), "names others than A, B, C, D"),
             ("planned", self.planned and not self.blocks, "is of blocks, and none is chosen"),

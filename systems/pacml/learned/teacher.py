@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, Singles, Singles2, kernel
 
 from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, turn_of, write_rows
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
-from .network import Network
+from .network import Network, Weights, forward
 from .recipe import TRAINING, PacmlSettings
 from .tables import Tables, Times, start_job
 from .values import EPISODE, EXPLORE, GAMMA, SHAPE, Episode, Scenario, value_table, weigh, worth

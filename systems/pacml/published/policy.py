@@ -10,7 +10,6 @@ from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.network import NetworkPolicy, pick
-from gangplan.learned.training.checkpoint import Tensors
 from gangplan.solvers.processes import one_thread
 
 from ..arrivals import DISTRIBUTIONS
@@ -27,7 +26,7 @@ GRAPHS = 256
 class PublishedPolicy(NetworkPolicy):
     """Decides by the network of the case's distribution, of one unknown by that of A; each op graph is read once."""
 
-    recipe, config = NAME, PublishedSettings
+    recipe, config, make = NAME, PublishedSettings, Policies
 
     def __init__(self, network: Policies, settings: PublishedSettings, *, distribution: str = "") -> None:
         super().__init__(network, settings)
@@ -35,11 +34,6 @@ class PublishedPolicy(NetworkPolicy):
         self._vector = lru_cache(GRAPHS)(self._encode)
         self._graph = lru_cache(GRAPHS)(lambda kind: op_rows(kind.graph))
         self._jobs = lru_cache(GRAPHS)(_rows)
-
-    @classmethod
-    def build(cls, settings: PublishedSettings, tensors: Tensors) -> Policies:
-        """Return the networks of the settings."""
-        return Policies(settings)
 
     def score(self, observation: Observation) -> FloatArray:
         """Return a score an action, float64 (ACTIONS,), minus infinity where it is not allowed."""

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.learned.policy.network import NetworkPolicy
-from gangplan.learned.training.checkpoint import Tensors
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import advance, start
@@ -151,7 +150,7 @@ class TopdrlPolicy(NetworkPolicy):
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """
 
-    recipe, config = NAME, TopdrlSettings
+    recipe, config, make = NAME, TopdrlSettings, Network
 
     def __init__(
         self, network: Network, settings: TopdrlSettings, *, allocator: str | None = None, step: float | None = None
@@ -160,11 +159,6 @@ class TopdrlPolicy(NetworkPolicy):
         require_choice(name, "allocator", ALLOCATORS)
         super().__init__(network, settings)
         self.step, self.allocator = step, ALLOCATORS.index(name)
-
-    @classmethod
-    def build(cls, settings: TopdrlSettings, tensors: Tensors) -> Network:
-        """Return the network of the settings."""
-        return Network(settings)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish.

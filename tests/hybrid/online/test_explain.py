@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan import InstanceError
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.runs import RunsNow
 from gangplan.instances.placement import Demand, Fleet, GangJob
@@ -32,7 +33,8 @@ def test_job_that_has_just_come() -> None:
     told = scheduler.explain("new")
     assert (told.why, told.gpus, told.idle, told.largest, told.fits) == ("it does not fit", 8, 6, 4, False)
     assert (told.place, told.queue, told.ahead, told.earliest) == (1, 1, (), 1200.0)
-    assert told.remedies == ("submit it with 4 workers", "end or stop short (4 GPUs)")
+    least = "end or stop short (4 GPUs, 1.22 GPU-hours left; nothing cheaper makes room)"
+    assert told.remedies == ("submit it with 4 workers", least)
     scheduler.submit(GangJob("whole", "m", (1,), worker=Demand(8.0)), 9000.0)
     behind = scheduler.explain("whole")
     assert behind.earliest == 1700.0 and "to start now  no single change is enough" in str(behind)
@@ -42,6 +44,25 @@ def test_job_that_has_just_come() -> None:
     scheduler.decide(5.0)
     scheduler.finish("short", now=1200.0)
     assert [start.job for start in scheduler.decide(5.0).starts] == ["new"]
+
+
+def test_what_if_a_job_came() -> None:
+    """It is told what `explain` says once it is submitted, a wrong job is refused, and nothing has changed."""
+    scheduler = busy()
+    scheduler.finish("long", now=100.0)
+    before = json.dumps(scheduler.snapshot())
+    for workers in (8, 12, 16):
+        new = GangJob("new", "m", (workers,))
+        told = scheduler.whatif(new, 500.0)
+        assert json.dumps(scheduler.snapshot()) == before and scheduler.waiting == ()
+        scheduler.submit(new, 500.0)
+        assert scheduler.explain("new") == told
+        scheduler.restore(json.loads(before))
+    assert (scheduler.whatif(GangJob("new", "m", (8,)), 500.0).earliest, told.earliest) == (100.0, 1200.0)
+    with pytest.raises(InstanceError, match="never fits"):
+        scheduler.whatif(GangJob("new", "m", (17,)), 500.0)
+    with pytest.raises(InstanceError, match="runs already"):
+        scheduler.whatif(GangJob("short", "m", (1,)), 500.0)
 
 
 def test_job_that_the_next_decision_starts() -> None:

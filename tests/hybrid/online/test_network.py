@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import subprocess
 import sys
 import time
@@ -391,6 +392,22 @@ def test_nothing_to_learn_from_places() -> None:
         scheduler.submit(gang(f"j{i}", 3), 10.0 + i)
     decision = scheduler.decide(60.0)
     assert len(decision.starts) == 5 and {x.tier for x in decision.starts} == {"gnn"} and not decision.notes
+
+
+def test_no_index_leaves_its_array() -> None:
+    """On more nodes and racks than are told apart nothing is out of bounds, as Python without compiled code sees it."""
+    code = """
+from gangplan import Scheduler
+from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement.proximity import Proximity
+for shape in ((9, 8, 4), (66, 1, 2)):
+    scheduler = Scheduler(Fleet.regular(*shape), "gnn", speeds=Proximity())
+    for i in range(6):
+        scheduler.submit(GangJob(str(i), "any", (1 + 5 * i,)), 10.0 + i)
+    assert {start.tier for start in scheduler.decide(600.0).starts} == {"gnn"}
+"""
+    of = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=of, timeout=300)
 
 
 def test_a_new_process_has_all_loaded_when_the_scheduler_is_made() -> None:

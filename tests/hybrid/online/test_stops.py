@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances import Level, TreeTopology
+from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
@@ -275,3 +276,30 @@ def test_who_is_due_starts_in_room_that_stops_made_for_others() -> None:
     scheduler.submit(GangJob("short", "m", (1,)), 1.0, now=3.1e3)
     started = {start.job for start in scheduler.decide(60.0).starts}
     assert started == {"short", "due"}
+
+
+def test_jobs_that_are_due_do_not_wait_for_each_other() -> None:
+    """Who is held after a due job is behind it, though both have room once another was stopped.
+
+    j4 may be on n1 and n2, j6 and j7 anywhere, but only two of j7's workers have memory on n3. All are due; j3 holds n1
+    and n2, so that none fits. Stops have j7 begin on n1. n2 is free, and j4, which was due first, starts there: that j6
+    would now fit on n2 and n3 together makes no difference, since it was due later.
+    """
+    fleet = Fleet(
+        names=("n1", "n2", "n3"), gpu_types=("A", "B", "C"), gpu_type=np.array([2, 1, 0], np.int32),
+        gpus=np.full(3, 4, np.int32), cpu=np.full(3, 96.0), memory=np.array([1e12, 1e12, 16e9]), link=np.full(3, 3e11),
+        topology=TreeTopology((Level("cluster", 1e11),), np.zeros((1, 3), dtype=np.int64)),
+    )  # fmt: skip
+    compute = np.array([[1.0, np.inf], [1.0, 1.0], [1.0, 1.0]])
+    speeds = SpeedModel(
+        ("m", "k"), ("A", "B", "C"), compute, np.ones(2), np.ones(2), np.zeros((2, 2)), np.zeros((2, 2))
+    )
+    scheduler = Scheduler(fleet, "heuristic", speeds=speeds, price=60.0)
+    scheduler.submit(GangJob("j3", "m", (3,), Demand(2)), 10.0, now=763.0)
+    scheduler.decide(60.0, now=763.0)
+    scheduler.submit(GangJob("j4", "k", (1,)), 10.0)
+    scheduler.submit(GangJob("j6", "m", (3,), Demand(2)), 10.0)
+    scheduler.submit(GangJob("j7", "m", (4,), Demand(1, 0.0, 7.7e9)), 10.0)
+    decision = scheduler.decide(60.0, now=1467.0)
+    assert [stop.job for stop in decision.stops] == ["j3"]
+    assert [start.job for start in decision.starts] == ["j7", "j4"]

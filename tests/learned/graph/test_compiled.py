@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from gangplan.learned.graph.compiled import Graph, room, score, shapes, strange
-from gangplan.learned.graph.network import GraphNetwork
-from gangplan.learned.graph.packed import Packed
+from gangplan.learned.graph.network import GraphNetwork, Packed
 from gangplan.learned.graph.schema import Schema
 
 Graphs = Callable[[int, int], tuple[Schema, list[Graph]]]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gangplan.instances.readers.measured import Pairs
-from gangplan.learned.interference.ensemble import Model
 from gangplan.learned.interference.judge import judge
+from gangplan.learned.interference.models import Model
 from gangplan.learned.interference.samples import Samples
 from gangplan.systems.interference.samples import pair_samples
 

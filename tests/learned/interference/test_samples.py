@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned.interference.samples import Samples, Setting, named_features, rows_of, type_features
+from gangplan.learned.interference.samples import Samples, Setting, rows_of
 from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.truths import HiddenTruth
@@ -63,14 +63,6 @@ def test_links_are_those_of_the_truth(samples: Samples, case: Case) -> None:
         slow = Samples.measured(samples.setting, samples.now, case.truth.slower_link(server, 0.1).speeds(samples.now))
         suffers = np.flatnonzero(slow.speed < 0.999 * samples.speed)
         assert len(suffers) and np.isin(suffers, rows.job[rows.site == 6 + server]).all()
-
-
-def test_features() -> None:
-    """Types of one name have its column, and logarithms that are centred within it."""
-    found = named_features(["A (batch size 2)", "A (batch size 8)", "B3"])
-    half = np.log(2)
-    assert np.allclose(found, [[1, 0, -half, -half, 0], [1, 0, half, half, 0], [0, 1, 0, 0, 0]])
-    assert np.allclose(type_features(["A", "A", "B3"], [[2], [8], []])[:2], found[:2])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import signal
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,21 @@ import torch
 
 from gangplan.instances import InstanceError
 from gangplan.learned.training import Stage, read_checkpoint, train, train_stages
-from gangplan.learned.training.checkpoint import (
-    pack_optimizer,
-    pack_random,
-    pack_torch,
-    prefixed,
-    under,
-    unpack_optimizer,
-    unpack_random,
-    unpack_torch,
-)
+from gangplan.learned.training.learner import NetworkLearner
 
 
-class Line:
+class Line(NetworkLearner):
     """Fits a line to noisy points drawn by numpy, shaken by noise drawn by torch, with Adam; `tells` may interfere."""
 
     def __init__(self, tells: Any = None, start: Any = None) -> None:
         self.rng, self.noise = np.random.default_rng(3), torch.Generator().manual_seed(4)
-        self.weight = torch.zeros(2, requires_grad=True)
+        network = torch.nn.ParameterDict({"weight": torch.zeros(2)})
+        self.weight = network["weight"]
         if start is not None:
             self.weight.data = start["policy.weight"].clone()
         self.optimizer = torch.optim.Adam([self.weight], lr=0.1)
+        self.networks, self.optimizers = {"policy": network}, {"adam": self.optimizer}
+        self.generators = {"noise": self.noise, "rng": self.rng}
         self.tells = tells
         self.seen = 0
 
@@ -58,19 +51,6 @@ class Line:
         """Return the squared distance to the true line, and draw a number as a rollout would."""
         away = self.weight.detach() - torch.tensor([2.0, 1.0])
         return {"score": float(away.square().sum()), "drawn": float(self.rng.random())}
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything."""
-        tensors, plain = pack_optimizer(self.optimizer)
-        tensors = prefixed("adam", tensors) | {"policy.weight": self.weight, "noise": pack_torch(self.noise)}
-        return tensors, {"adam": plain, "rng": pack_random(self.rng)}
-
-    def load(self, tensors: dict[str, Any], plain: Mapping[str, Any]) -> None:
-        """Set everything."""
-        self.weight.data = tensors["policy.weight"].clone()
-        unpack_optimizer(self.optimizer, under("adam", tensors), plain["adam"])
-        unpack_torch(self.noise, tensors["noise"])
-        unpack_random(self.rng, plain["rng"])
 
 
 def curve(folder: Path) -> list[list[dict[str, str]]]:

@@ -15,10 +15,9 @@ import torch
 from gangplan.cli import main
 from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
-from gangplan.learned.policy import Card, onnx, read_card, shipped
+from gangplan.learned.policy import Card, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
 from gangplan.systems.pacml.arrivals import arrivals
-from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
@@ -123,14 +122,20 @@ def test_onnx_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
     with pytest.raises(InstanceError, match=r"broken\.onnx: onnx: ONNX Runtime does not load it"):
         OnnxRampPolicy.load(tmp_path / "broken.onnx")
-    rows: Any = {"rows": (torch.zeros(3, 2), {0: "candidates"})}
-    onnx.export(torch.nn.Linear(2, 1), tmp_path / "other.onnx", rows, ["scores"], {})
+    import onnx
+
+    (written,) = export(policy(), tmp_path / "policy.onnx")
+    proto = onnx.load(written)
+    other = onnx.load(written)
+    del other.metadata_props[:]
+    onnx.save(other, tmp_path / "other.onnx")
     with pytest.raises(InstanceError, match=r"other\.onnx: onnx: is no policy"):
         OnnxRampPolicy.load(tmp_path / "other.onnx")
-    about = {"blocks": True, "width": WIDTH}  # versions until 2026-11 read what the op graph came to, besides
-    rows = {name: (torch.zeros(3, 2), {0: "candidates"}) for name in ("input1", "input2")}
-    onnx.export(torch.nn.Bilinear(2, 2, 1), tmp_path / "old.onnx", rows, ["scores"], about)
-    with pytest.raises(InstanceError, match=r"old\.onnx: onnx: reads input1, input2: export it again"):
+    # versions until 2026-11 read what the op graph came to, besides
+    more = onnx.helper.make_tensor_value_info("graph", onnx.TensorProto.FLOAT, [1])
+    proto.graph.input.append(more)
+    onnx.save(proto, tmp_path / "old.onnx")
+    with pytest.raises(InstanceError, match=r"old\.onnx: onnx: reads rows, graph: export it again"):
         OnnxRampPolicy.load(tmp_path / "old.onnx")
 
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from gangplan.hybrid.online.beside import TYPES, BesideModel, ForgettingRidge, Spot
 from gangplan.instances import InstanceError
-from gangplan.learned.interference.beside import TYPES, BesideModel, ForgettingRidge, Spot
 
 
 def spot(model: BesideModel, name: str, **beside: float) -> Spot:

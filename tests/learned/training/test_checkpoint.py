@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned.training.lock import LOCK, locked
+from gangplan.learned.training.checkpoint import LOCK, locked
 
 HOLD = """
 import sys
 from pathlib import Path
-from gangplan.learned.training.lock import locked
+from gangplan.learned.training.checkpoint import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -11,21 +11,18 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
-from .networks import Batch, train
-from .samples import AMOUNTS, Samples, Setting
-from .simple import Point
+from gangplan.learned.interference.networks import Batch, train
+from gangplan.learned.interference.samples import AMOUNTS, Samples, Setting
+from gangplan.learned.interference.simple import Point
 
 _WIDTH, _HEADS = 64, 4
 _STEPS, _RATE = 400, 8e-3
 
 
 class SequenceToSequence(nn.Module):
-    """Logarithms of speeds.
-
-    Args:
-        setting: types, servers and links.
-    """
+    """Logarithms of speeds."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__()
@@ -45,12 +42,12 @@ class SequenceToSequence(nn.Module):
         first = x.place.new_zeros(count)
         of, site = first.scatter(0, x.place, x.snapshot[x.job]), first.scatter(0, x.place, x.site)
         jobs = self.kind(x.kind) + self.own(_totals(x.job * self.sites + x.site, x.amount, n * self.sites, n))
-        read, absent = _padded(places + self.site(site), of)
+        read, some = _padded(places + self.site(site), of)
         read = self.encoder(read)[0]
-        decoded = self.decoder(_padded(jobs, x.snapshot)[0])[0]
-        seen = self.attention(decoded, read, read, key_padding_mask=absent, need_weights=False)[0]
-        at = x.snapshot, _within(x.snapshot)
-        found: Tensor = self.out(torch.cat([jobs, decoded[at], seen[at]], dim=1))[:, 0]
+        asking, there = _padded(jobs, x.snapshot)
+        decoded = self.decoder(asking)[0]
+        seen = self.attention(decoded, read, read, key_padding_mask=~some, need_weights=False)[0]
+        found: Tensor = self.out(torch.cat([jobs, decoded[there], seen[there]], dim=1))[:, 0]
         return found
 
 
@@ -68,14 +65,8 @@ def _totals(index: Tensor, amount: Tensor, size: int, rows: int) -> Tensor:
     return amount.new_zeros(size, amount.shape[1]).index_add(0, index, amount).view(rows, -1)
 
 
-def _within(of: Tensor) -> Tensor:
-    """Return how many entries of the same snapshot come before each, of a sorted tensor."""
-    count = torch.bincount(of)
-    return torch.arange(len(of)) - (torch.cumsum(count, 0) - count)[of]
-
-
 def _padded(values: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-    """Return values, (k, d), as one row a snapshot, (s, longest, d), and where there is none, bool (s, longest)."""
-    at, size = _within(of), torch.bincount(of)
-    found = values.new_zeros(len(size), int(size.max()), values.shape[1]).index_put((of, at), values)
-    return found, torch.arange(int(size.max())) >= size[:, None]
+    """Return values, (k, d), as one row a snapshot, (s, longest, d), and where there are some, bool (s, longest)."""
+    size = torch.bincount(of)
+    there = torch.arange(int(size.max())) < size[:, None]
+    return pad_sequence(values.split(size.tolist()), batch_first=True), there

@@ -1,0 +1,139 @@
+"""The cheapest set of gangs to leave: hand-sized cases, and enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+
+
+def occupancy(
+    free: list[int],
+    parts: list[tuple[int, int, int]],
+    cost: list[float],
+    domain: list[int] | None = None,
+    size: int = 4,
+) -> Occupancy:
+    """Return nodes of `size` GPUs: (gang, node, GPUs) a part."""
+    job, node, used = np.array(parts, np.int64).reshape(-1, 3).T
+    m = len(free)
+    where = np.zeros(m, np.int64) if domain is None else np.array(domain, np.int64)
+    return Occupancy(
+        np.array([free], np.int64),
+        np.full(m, size, np.int64),
+        where,
+        job,
+        node,
+        used[None],
+        np.zeros(len(job), bool),
+        np.array(cost),
+    )
+
+
+def find(of: Occupancy, workers: int, gpus: int) -> Eviction | None:
+    """Return the cheapest eviction for workers of so many GPUs each."""
+    most = of.most // gpus
+    of = replace(of, most=most)
+    return cheapest_eviction(of, np.array([gpus]), workers, time_limit=10.0)
+
+
+def test_eleven_full_nodes_and_a_gang_of_eleven() -> None:
+    """Eleven nodes of four GPUs full of single-GPU jobs, a gang of 11 x 4: all 44 leave, whatever each costs."""
+    parts = [(4 * n + i, n, 1) for n in range(11) for i in range(4)]
+    cost = [float(1 + i) for i in range(44)]
+    eviction = find(occupancy([0] * 11, parts, cost), 11, 4)
+    assert eviction is not None and eviction.proved
+    assert eviction.jobs == tuple(range(44)) and eviction.cost == sum(cost)
+
+
+def test_the_wrong_nodes_are_not_freed() -> None:
+    """Two cheap jobs on different nodes free two GPUs but no pair; one dearer job frees a pair on its node.
+
+    Node 0 holds jobs of 1 and 3 GPUs, node 1 the same, costs 1 and 9; node 2 a job of 2 GPUs, cost 3, and one of 2
+    that may not leave. A worker of two GPUs: jobs 0 and 1 free one GPU each on different nodes, which is no room, so
+    that job 4 leaves.
+    """
+    parts = [(0, 0, 1), (1, 1, 1), (2, 0, 3), (3, 1, 3), (4, 2, 2), (5, 2, 2)]
+    eviction = find(occupancy([0, 0, 0], parts, [1.0, 1.0, 9.0, 9.0, 3.0, np.inf]), 1, 2)
+    assert eviction is not None and eviction.proved and eviction.jobs == (4,) and eviction.cost == 3.0
+
+
+def test_all_in_one_domain() -> None:
+    """Scattered GPUs of two racks do not help a gang that stays in one: the dearer pair of one rack leaves."""
+    parts = [(0, 0, 4), (1, 1, 4), (2, 2, 4), (3, 3, 4)]
+    cost = [1.0, 8.0, 2.0, 6.0]  # rack 0: 1 + 8, rack 1: 2 + 6; over both racks 1 + 2
+    apart = find(occupancy([0] * 4, parts, cost, [0, 0, 1, 1]), 2, 4)
+    anywhere = find(occupancy([0] * 4, parts, cost), 2, 4)
+    assert apart is not None and anywhere is not None
+    assert (apart.jobs, apart.cost, apart.proved) == ((2, 3), 8.0, True)
+    assert (anywhere.jobs, anywhere.cost, anywhere.proved) == ((0, 2), 3.0, True)
+
+
+def test_whoever_blocks_a_node() -> None:
+    """A node half empty is of no use beside a part that blocks it: the gang there leaves, though it needs no room."""
+    of = occupancy([2, 0], [(0, 0, 2), (1, 1, 4)], [3.0, 5.0])
+    assert find(of, 1, 2) == Eviction((), 0.0, 0.0)
+    blocked = find(replace(of, blocks=np.array([True, False])), 1, 2)
+    assert blocked is not None and (blocked.jobs, blocked.proved) == ((0,), True)
+
+
+def test_nobody_or_never() -> None:
+    """A gang that has room needs nobody to leave; one that is larger than the cluster never fits."""
+    of = occupancy([4, 0], [(0, 1, 4)], [1.0])
+    assert find(of, 1, 4) == Eviction((), 0.0, 0.0)
+    assert find(of, 3, 4) is None
+    assert find(occupancy([0, 0], [(0, 0, 4), (1, 1, 4)], [np.inf, 1.0]), 2, 4) is None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_enumeration(seed: int) -> None:
+    """On small clusters with two resources it costs what the best of all sets costs, and the bound is that."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(2, 6)), int(rng.integers(2, 9))
+    size = np.array([8, 20])
+    room, parts = np.repeat(size[:, None], m, axis=1), []
+    for job in range(n):
+        for node in rng.choice(m, int(rng.integers(1, min(3, m) + 1)), replace=False).tolist():
+            used = np.minimum(rng.integers(1, [5, 9]), room[:, node])
+            if used[0]:
+                parts.append((job, node, *used.tolist()))
+                room[:, node] -= used
+    job, node, *used = (np.array(x, np.int64) for x in zip(*parts, strict=True))
+    cost = rng.integers(1, 12, n) * rng.choice([1.0, 0.37], n)
+    cost[rng.random(n) < 0.15] = np.inf
+    need, workers = np.array([int(rng.integers(1, 5)), int(rng.integers(0, 6))]), int(rng.integers(1, 6))
+    domain = rng.integers(0, 2, m)
+    blocks = rng.random(len(job)) < 0.2
+    of = Occupancy(room, np.full(m, 8 // need[0]), domain, job, node, np.stack(used), blocks, cost)
+    found = cheapest_eviction(of, need, workers, time_limit=10.0)
+    movable = [j for j in range(n) if np.isfinite(cost[j])]
+    sets = (np.array(s, np.int64) for k in range(len(movable) + 1) for s in combinations(movable, k))
+    fits = [
+        float(cost[s].sum())
+        for s in sets
+        if max(of.workers(need, s)[domain == d].sum() for d in np.unique(domain)) >= workers
+    ]
+    if not fits:
+        assert found is None
+        return
+    assert found is not None and found.proved
+    assert found.cost == pytest.approx(min(fits))
+    assert found.bound == pytest.approx(min(fits), rel=1e-5)
+
+
+def test_a_bound_without_time() -> None:
+    """Without time for CP-SAT gangs on several nodes leave a bound that is not above the optimum."""
+    rng = np.random.default_rng(3)
+    parts = [(job, node, 4) for job in range(40) for node in rng.choice(40, 2, replace=False).tolist()]
+    held = np.bincount([node for _, node, _ in parts], minlength=40)
+    of = occupancy((held.max() * 4 - 4 * held).tolist(), parts, rng.uniform(1, 9, 40).tolist(), size=4 * held.max())
+    of = replace(of, most=np.ones(40, np.int64))
+    need = np.array([4 * int(held.max())])
+    quick = cheapest_eviction(of, need, 6, time_limit=0.0)
+    best = cheapest_eviction(of, need, 6, time_limit=60.0)
+    assert quick is not None and best is not None and best.proved
+    assert quick.bound <= best.cost <= quick.cost and not quick.proved
