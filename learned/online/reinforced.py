@@ -18,8 +18,7 @@ from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance
 
 from ..graph.compiled import Graph, Network
-from ..graph.network import GraphNetwork
-from ..graph.packed import Packed
+from ..graph.network import GraphNetwork, Packed
 from ..training.imitation import Averaged
 from ..training.ppo import Decisions, clipped_loss
 from ..training.ragged import rows_of
