@@ -49,6 +49,8 @@ OURS, PARTS = (
     "gnn-unguarded",
     {
         "gnn-iterated-unguarded": "expert iteration after imitation",
+        "gnn-ppo-unguarded": "PPO after imitation",
+        "gnn-rl-only-unguarded": "PPO alone, no imitation",
         "gnn-alone-unguarded": "no messages: candidates alone",
         "gnn-linear-unguarded": "linear in the candidate's features",
         "gnn-random-unguarded": "random weights",

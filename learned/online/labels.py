@@ -10,12 +10,12 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import RUNNING, WAITING, Cluster, Jobs, begin
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING, Cluster, Jobs, State, begin
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 
 from ..graph.compiled import Graph, Network
-from .candidates import MEAN, WAIT, scratch_of
+from .candidates import MEAN, WAIT, Scratch, scratch_of
 from .episodes import NEVER, observe
 from .graph import graph_room
 from .guard import RULES
@@ -108,10 +108,15 @@ def label_episode(
             yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32))
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
-        if s.place[best] == WAIT:
-            go_on = advance(jobs, cluster, state)
-        else:
-            start(jobs, cluster, state, int(s.place[best]), s.take[best].copy())
+        go_on = take(jobs, cluster, state, s, best)
+
+
+def take(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int) -> bool:
+    """Do what a candidate says; return whether there is more to come."""
+    if s.place[i] == WAIT:
+        return bool(advance(jobs, cluster, state))
+    start(jobs, cluster, state, int(s.place[i]), s.take[i].copy())
+    return True
 
 
 def _some(draw: Draw, number: int, settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:

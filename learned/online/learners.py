@@ -16,13 +16,13 @@ from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, soft_cross_entropy
 from ..training.trainer import Trainer
 from .candidates import Scratch, scratch_of
-from .episodes import BOUND, play
-from .features import BY_RULE
+from .episodes import play
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING
 from .labels import RULE, Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
+from .reinforced import Reinforced, corrected
 from .rollouts import finish_by_rule
 from .workloads import KINDS, Draw, Episode, episode
 
@@ -56,8 +56,7 @@ class Lessons:
         rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
         index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
         regret = torch.from_numpy(np.concatenate([self._regret[d] for d in chosen]))
-        correction = BOUND * torch.tanh(network(batch)[:, 0] / BOUND)
-        scores = (correction + batch[SCHEMA.scored].x[:, BY_RULE])[rows]
+        scores = corrected(network, batch)[rows]
         likely = soft_cross_entropy(scores, index, regret, len(chosen), temperature=settings.temperature)
         expected = expected_regret(scores, index, regret, len(chosen), cap=CAP)
         return expected + settings.cross_entropy * likely
@@ -127,6 +126,12 @@ class Training(Trainer[GnnSettings]):
             make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000, draw=self._draw)
         )
         return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
+
+    def ppo(self, network: GraphNetwork) -> Reinforced:
+        """Return what trains it by what its own episodes pay."""
+        of = self.settings
+        rates = {"rate": of.ppo_rate, "updates": of.ppo_updates, "seed": self.seed, "average": AVERAGED}
+        return Reinforced(network, self.validate, of, self._draw, **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings

@@ -30,6 +30,9 @@ class GnnSettings(Limited):
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
+        ppo_updates, ppo_rate: of PPO; without `updates` it begins with the rule.
+        ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
+        ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
@@ -43,7 +46,7 @@ class GnnSettings(Limited):
     tries: int = limited(16, least=2)
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
-    updates: int = limited(1500, least=1)
+    updates: int = limited(1500, least=0)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)
     temperature: float = limited(1.0, above=0)
@@ -53,6 +56,12 @@ class GnnSettings(Limited):
     iterated_futures: int = limited(14, least=1)
     iterated_updates: int = limited(500, least=0)
     iterated_rate: float = limited(4e-4, above=0)
+    ppo_updates: int = limited(0, least=0)
+    ppo_rate: float = limited(2e-4, above=0)
+    ppo_episodes: int = limited(24, least=1)
+    ppo_passes: int = limited(2, least=1)
+    ppo_depth: int = limited(20, least=0)
+    ppo_draws: int = limited(4, least=1)
     trace: str = ""
     cluster: str = ""
     start: str = ""
@@ -76,6 +85,7 @@ RECIPE = Recipe(
         lambda of: [
             Step("imitation", of.updates, of.validate_every),
             Step("iterated", of.iterated_updates, of.validate_every),
+            Step("ppo", of.ppo_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),

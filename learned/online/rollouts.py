@@ -114,6 +114,17 @@ def weigh(
         _follow(ours, root, _twin(root), order, cluster, s, other, graph, net, rule, tried, depth, future, value)
 
 
+@kernel
+def foresee(
+    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, other: Scratch, graph: Graph, net: Network,
+    rule: Floats, tried: Ints, depth: int, value: Floats2,
+) -> None:  # fmt: skip
+    """Write what the JCTs sum up to with each candidate tried, in what comes of these jobs; see `weigh`."""
+    s = by_reference(scratch)
+    order = listed(jobs, s.ideal, rule)
+    _follow(jobs, state, _twin(by_reference(state)), order, cluster, s, other, graph, net, rule, tried, depth, 0, value)
+
+
 @inner
 def _follow(
     jobs: Jobs, root: State, then: State, order: Listing, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,

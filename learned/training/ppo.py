@@ -53,19 +53,16 @@ class Decisions(NamedTuple):
     """What was decided, N times.
 
     Attributes:
-        rows: what the network was shown, (N, ...).
         mask: which actions were allowed, bool (N, actions), at least one each.
         action: the one taken, int64 (N,).
         log_probability: of that action when it was taken, (N,).
-        advantage, target: of it, (N,), see `advantages`.
+        advantage: of it, (N,).
     """
 
-    rows: Tensor
     mask: Tensor
     action: Tensor
     log_probability: Tensor
     advantage: Tensor
-    target: Tensor
 
 
 def clipped_loss(scores: Tensor, decisions: Decisions, *, entropy: float) -> tuple[Tensor, dict[str, float]]:
@@ -188,14 +185,14 @@ class Ppo(ActorCritic):
         advantage, target = (x.flatten() for x in found)
         spread = advantage - advantage.mean()
         normal = spread / (spread.square().mean().sqrt() + 1e-8)
-        taken = Decisions(*[*(x[:-1].flatten(0, 1) for x in known), normal, target])
+        rows, *taken = (x[:-1].flatten(0, 1) for x in known)
 
         def error(chosen: Tensor) -> Tensor:
-            return (self.critic(taken.rows[chosen]) - target[chosen]).square().mean()
+            return (self.critic(rows[chosen]) - target[chosen]).square().mean()
 
         def loss(chosen: Tensor) -> tuple[Tensor, dict[str, float]]:
-            part = Decisions(*(x[chosen] for x in taken))
-            return clipped_loss(self.network(part.rows), part, entropy=of.entropy)
+            part = Decisions(*(x[chosen] for x in (*taken, normal)))
+            return clipped_loss(self.network(rows[chosen]), part, entropy=of.entropy)
 
         return Lesson(len(target), error, len(target), loss, {"reward": float(reward.mean())})
 

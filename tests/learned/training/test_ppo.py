@@ -32,10 +32,7 @@ def test_loss() -> None:
     """The loss is the clipped surrogate and the entropy over allowed actions."""
     scores = torch.tensor([[0.3, 9.0, -0.2], [1.0, 0.0, 2.0]], requires_grad=True)
     mask = torch.tensor([[True, False, True], [True, True, True]])
-    taken = Decisions(
-        torch.zeros(2), mask, torch.tensor([2, 2]), torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, 1.5]),
-        torch.tensor([0.0, 1.0]),
-    )  # fmt: skip
+    taken = Decisions(mask, torch.tensor([2, 2]), torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, 1.5]))
     loss, shown = clipped_loss(scores, taken, entropy=0.1)
     p, q = (torch.softmax(x.detach(), 0) for x in (scores[0, [0, 2]], scores[1]))
     ratio = torch.stack([p[1] / np.exp(-1.0), q[2] / np.exp(-2.0)])
