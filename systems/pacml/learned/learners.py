@@ -17,13 +17,8 @@ from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
-<<<<<<< HEAD
-from .features import MOST, SUMS, Scratch, remember, scratch_of, turn_of, write_rows
-from .network import Network, Weights, forward
-=======
 from .features import MOST, SUMS, Scratch, remember, turn_of, write_rows
-from .network import Network
->>>>>>> pac
+from .network import Network, Weights, forward
 from .recipe import VALIDATION, PacmlSettings
 from .tables import Tables, Times, start_job
 from .teacher import Labels, Taught, corrected, taught

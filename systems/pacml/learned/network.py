@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gangplan.solvers.compiled.kernel import Singles, Singles2, inner
-=======
-from collections.abc import Sequence
-from typing import Any
-
-import torch
-from torch import Tensor, nn
-
 from gangplan.instances import OpGraph
-from gangplan.learned.policy.perceptron import Weights, weights_of
-from gangplan.learned.training.perceptron import Perceptron
->>>>>>> pac
+from gangplan.solvers.compiled.kernel import Singles, Singles2, inner
 
 from .features import CANDIDATE, CONTEXT, JOB, WIDTH
 from .recipe import Variant
@@ -53,24 +43,17 @@ class Weights(NamedTuple):
 class Network(nn.Module):
     """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves."""
 
-<<<<<<< HEAD
-    def __init__(self, width: int = 64, variant: Variant = "all") -> None:
+    def __init__(self, width: int = 64, variant: Variant = "all", graphs: Any = None) -> None:
         super().__init__()
-        self.width, self.variant = width, variant
-        self.rows = nn.Linear(WIDTH, width)
+        self.width, self.variant, self.graphs = width, variant, graphs
+        self.rows = nn.Linear(WIDTH + (NODE if variant == "op-graph" else 0), width)
         self.hidden = nn.Linear(width, width)
         self.out = nn.Linear(width, 1, bias=False)
-=======
-    def __init__(self, width: int = 64, variant: Variant = "all", graphs: Any = None) -> None:
-        reads = variant == "op-graph"
-        super().__init__(WIDTH + (NODE if reads else 0), width)
-        self.variant, self.graphs = variant, graphs
-        if reads:
+        if variant == "op-graph":
             from ..published.network import MeanPool
             from ..published.observe import NODE as OP
 
             self.rounds = nn.ModuleList([MeanPool(len(OP), NODE), MeanPool(NODE, NODE)])
->>>>>>> pac
         seen = torch.ones(WIDTH)
         if variant == "totals":
             seen[:-_TOTALS] = 0.0
@@ -79,37 +62,12 @@ class Network(nn.Module):
         self.register_buffer("seen", seen)
 
     def forward(self, rows: Tensor) -> Tensor:
-<<<<<<< HEAD
-        """Return a score a row, (A,), from features (A, WIDTH)."""
-        x = torch.relu(self.rows(rows * self.seen))
-        scores: Tensor = self.out(torch.relu(self.hidden(x)))[:, 0]
-        return scores
-
-    def compiled(self) -> Weights:
-        """Return the weights as arrays, those of what is not seen 0, see `forward`."""
-        first, hidden = (self.rows.weight * self.seen).T, self.hidden
-        parts = first, self.rows.bias, hidden.weight.T, hidden.bias, self.out.weight[0]
-        return Weights(*(np.array(x.detach().numpy(), dtype=np.float32, order="C") for x in parts))
-
-
-@inner
-def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
-    """Write the scores of the first k rows, features of a decision."""
-    zero = np.float32(0)
-    x = np.dot(rows[:k], weights.first)
-    for i in range(k):
-        for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.first_bias[j], zero)
-    y = np.dot(x, weights.hidden)
-    for i in range(k):
-        total = zero
-        for j in range(y.shape[1]):
-            total += max(y[i, j] + weights.hidden_bias[j], zero) * weights.last[j]
-        out[i] = total
-=======
         """Return a score a row, (A,): features, then the vector of the op graph, or which of `graphs` it is."""
         own, kind = rows[:, :WIDTH] * self.seen, rows[:, WIDTH:]
-        return super().forward(torch.cat([own, kind if self.graphs is None else kind @ self.encode(self.graphs)], 1))
+        told = kind if self.graphs is None else kind @ self.encode(self.graphs)
+        x = torch.relu(self.rows(torch.cat([own, told], 1)))
+        scores: Tensor = self.out(torch.relu(self.hidden(x)))[:, 0]
+        return scores
 
     @staticmethod
     def batch(graphs: Sequence[OpGraph]) -> Any:
@@ -129,5 +87,21 @@ def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
         """Return the weights as arrays, those of what is not seen 0; a row a graph follows those of the features."""
         own, kind = self.rows.weight[:, :WIDTH] * self.seen, self.rows.weight[:, WIDTH:]
         told = kind.T[:0] if self.graphs is None else self.encode(self.graphs) @ kind.T
-        return weights_of(self, torch.cat([own.T, told]))
->>>>>>> pac
+        parts = torch.cat([own.T, told]), self.rows.bias, self.hidden.weight.T, self.hidden.bias, self.out.weight[0]
+        return Weights(*(np.array(x.detach().numpy(), dtype=np.float32, order="C") for x in parts))
+
+
+@inner
+def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
+    """Write the scores of the first k rows, features of a decision."""
+    zero = np.float32(0)
+    x = np.dot(rows[:k], weights.first)
+    for i in range(k):
+        for j in range(x.shape[1]):
+            x[i, j] = max(x[i, j] + weights.first_bias[j], zero)
+    y = np.dot(x, weights.hidden)
+    for i in range(k):
+        total = zero
+        for j in range(y.shape[1]):
+            total += max(y[i, j] + weights.hidden_bias[j], zero) * weights.last[j]
+        out[i] = total
