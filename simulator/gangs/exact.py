@@ -16,11 +16,13 @@ from .step import advance, start, total_jct
 
 TICKS = 1 << 22
 """Maximum number of ticks in the horizon."""
+ROUGH = 1 << 10
+"""The same where a plan is wanted at once."""
 
 
 def best_end(
     jobs: Jobs, cluster: Cluster, state: State, end: State, seconds: float, *,
-    least: float = 0.0, workers: int = 1, seed: int = 0,
+    least: float = 0.0, workers: int = 1, seed: int = 0, rough: bool = False,
 ) -> tuple[State, float]:  # fmt: skip
     """Return the end of the best plan for the jobs that wait or come, and a bound on the sum of JCTs, seconds.
 
@@ -33,11 +35,12 @@ def best_end(
         end: of a plan, which the search begins with; it is returned if CP-SAT has no better one.
         seconds: time limit of CP-SAT.
         least: bound on the sum of JCTs of the jobs that wait or come, seconds.
+        rough: whether ticks are long; the plan counts in full, the bound suffers.
     """
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
         return end, total_jct(jobs, end.finish)
-    model = _Model(jobs, cluster, state, left)
+    model = _Model(jobs, cluster, state, left, rough)
     model.hint(end)
     plan, proved = model.solve(least, seconds, workers, seed)
     if plan is not None:
@@ -53,7 +56,7 @@ class _Model:
     The clock of the state is tick 0, and the GPUs of running jobs are taken until these end.
     """
 
-    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Ints) -> None:
+    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Ints, rough: bool) -> None:
         from ortools.sat.python import cp_model
 
         self.jobs, self.cluster, self.left, self.cp = jobs, cluster, left.tolist(), cp_model.CpModel()
@@ -65,7 +68,8 @@ class _Model:
         times = np.concatenate([release, ends, *([q for *_, q in menu] for menu in menus)])
         # a schedule in which no job waits while nothing runs is over by then
         horizon = float(max(release.max(), ends.max(initial=0.0))) + sum(max(q for *_, q in menu) for menu in menus)
-        self.tick = common(times, TICKS) or horizon / TICKS
+        self.rough = rough
+        self.tick = horizon / ROUGH if rough else common(times, TICKS) or horizon / TICKS
         cp, most, gpus = self.cp, self.down(horizon) + 1, jobs.gpus[left].tolist()
         self.c = [[cp.new_int_var(0, min(size, g), "") for size in self.size] for g in gpus]
         self.s = [cp.new_int_var(self.down(t), most, "") for t in release]
@@ -141,7 +145,11 @@ class _Model:
         from gangplan.solvers.cpsat_solver import solver_for
 
         solver: Any = solver_for(seconds, workers, seed)
-        solver.parameters.use_objective_lb_search = True  # on one thread the bound hardly moves without it
+        if self.rough:  # propagation alone proves sooner, and the same plan comes of the same seed at any load
+            solver.parameters.linearization_level, solver.parameters.cp_model_presolve = 0, False
+            solver.parameters.max_time_in_seconds, solver.parameters.max_deterministic_time = 10 * seconds, seconds
+        else:
+            solver.parameters.use_objective_lb_search = True  # on one thread the bound hardly moves without it
         # releases are rounded down too, and count as they are
         waited = len(self.left) * self.now - float(self.jobs.submit[self.left].sum())
         self.cp.add(sum(self.end) >= int((least - waited) / self.tick) - 2 * len(self.end))
