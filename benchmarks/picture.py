@@ -1,6 +1,6 @@
 """The picture of this library: one family of problems from toy to huge, and who answers how well in which time.
 
-Workloads have gangs of up to a quarter of the cluster, at most 64 GPUs, lengths as TopDRL draws them, and a load of 1.
+Workloads have gangs of up to a quarter of the cluster, at most 64 GPUs, lengths as TopDRL draws them.
 A decision is a job's start: seconds are the processor's, of all that a policy does, over the jobs. Where a policy
 takes too long to play all, only its time is measured, on a few decisions of the network's run. ``teachers`` are the
 two that label decisions, on validation seeds, as policies and by the regret of what they choose.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,16 @@ WIDEST, POOL = 64, 2000
 EXACT, SEARCH, CUT, NETWORK, TUNED, PATIENT, FIRST, ORACLE = (
     "exact", "search", "search in windows", "gnn", "gnn-iterated", "patient", "fcfs+head+closest", "oracle",
 )  # fmt: skip
-PLAYED = {ORACLE: 256, EXACT: 32, SEARCH: 256}
+LOAD = 1.3
+"""GPU seconds of jobs where they run fastest, over those of the cluster until the last arrives: a queue forms."""
+PLAYED = {ORACLE: 1024, EXACT: 32, SEARCH: 1024}
 """GPUs up to which these play whole workloads."""
+TIMED = {ORACLE: 1024, EXACT: 1024}
+"""GPUs up to which they are run at all."""
+SEEDS, FEW = 10, 5
+"""Test seeds, and those on more than 32 GPUs; of the exact teacher on more than 8."""
+SEARCHED = 10.0
+"""Seconds of the oracle."""
 POLICIES = (FIRST, PATIENT, NETWORK, TUNED, SEARCH, EXACT, ORACLE)
 TEACHERS = {"teachers, 16": (2, 2, 4), "teachers, 32": (2, 4, 4)}
 TAUGHT = (PATIENT, NETWORK, SEARCH, CUT, EXACT)
@@ -69,7 +78,7 @@ def world(case: str, seed: int) -> Episode:
     drawn = (
         fit(Mix(n, 0.1, gpus=widest).draw(s), fleet, near) for n, s in ((jobs, seed), (POOL, seed + 3 * VALIDATION))
     )
-    own, pool = (jobs_of(x, near) for x in drawn)
+    own, pool = (jobs_of(replace(x, submit=x.submit / LOAD), near) for x in drawn)
     return Episode(own, cluster_of(fleet, near), pool)
 
 
@@ -147,11 +156,13 @@ NOTES = ("regret_search", "regret_cut", "regret_exact", "error_search", "error_c
 def tasks(options: Options) -> Iterator[Task]:
     """Yield every size and teachers' case, seed and policy."""
     for case in options.chosen((*SIZES, *TEACHERS)):
-        for i in range(options.seeds or (24 if case in TEACHERS else 5)):
-            for policy in options.policies or (TAUGHT if case in TEACHERS else POLICIES):
+        taught, gpus = case in TEACHERS, _gpus(case)
+        for i in range(options.seeds or (24 if taught else SEEDS)):
+            for policy in options.policies or (TAUGHT if taught else POLICIES):
                 weights = _weights(policy, options)
-                if (policy != TUNED or weights) and (policy != ORACLE or _gpus(case) <= PLAYED[ORACLE]):
-                    yield Task(case, policy, i + VALIDATION * (case in TEACHERS), digest(weights))
+                few = not taught and i >= FEW and gpus > (8 if policy == EXACT else 32)
+                if (policy != TUNED or weights) and gpus <= TIMED.get(policy, gpus) and not few:
+                    yield Task(case, policy, i + VALIDATION * taught, digest(weights))
 
 
 def _gpus(case: str) -> int:
@@ -193,7 +204,7 @@ def _play(task: Task, given: Episode, options: Options, whole: bool) -> dict[str
 def _policy(task: Task, options: Options) -> Any:
     if task.policy in (NETWORK, TUNED):
         return GnnPolicy.load(_weights(task.policy, options) or FOLDER, guarded=False)
-    return Oracle() if task.policy == ORACLE else make_policy(task.policy)
+    return Oracle(seconds=SEARCHED) if task.policy == ORACLE else make_policy(task.policy)
 
 
 STUDY = Study("picture", ("mean_jct", "seconds", "decisions", *NOTES), tasks, measure)
