@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,31 +34,32 @@ from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.policies import make_policy
+from gangplan.systems.topdrl.rollout import Rollout
 from gangplan.systems.topdrl.suites import fit
 
-from .found import Found, number, percent, table
+from .picture_figure import TABLES, draw
 from .rows import Task, digest
-from .study import NOT_RUN, Options, Study, Tables
+from .study import Options, Study
 
 SIZES = {"8": ((2, 2, 2), 12), "32": ((2, 4, 4), 40), "256": ((4, 8, 8), 120), "1,024": ((8, 16, 8), 300),
          "10,240": ((16, 80, 8), 2000)}  # fmt: skip
 """Racks, nodes in each and GPUs in each, and jobs, by the number of GPUs."""
 WIDEST, POOL = 64, 2000
 """GPUs of a gang at most; jobs that futures are drawn from."""
-EXACT, SEARCH, CUT, NETWORK, TUNED, PATIENT, FIRST, ORACLE = (
-    "exact", "search", "search in windows", "gnn", "gnn-iterated", "patient", "fcfs+head+closest", "oracle",
+EXACT, SEARCH, CUT, ROLLOUT, NETWORK, TUNED, PATIENT, FIRST, ORACLE = (
+    "exact", "search", "search in windows", "rollout", "gnn", "gnn-iterated", "patient", "fcfs+head+closest", "oracle",
 )  # fmt: skip
 LOAD = 1.3
 """GPU seconds of jobs where they run fastest, over those of the cluster until the last arrives: a queue forms."""
-PLAYED = {ORACLE: 1024, EXACT: 32, SEARCH: 1024}
+PLAYED = {EXACT: 32, ROLLOUT: 256}
 """GPUs up to which these play whole workloads."""
-TIMED = {ORACLE: 1024, EXACT: 1024}
+TIMED = {ORACLE: 256, EXACT: 1024, ROLLOUT: 1024}
 """GPUs up to which they are run at all."""
-SEEDS, FEW = 10, 5
-"""Test seeds, and those on more than 32 GPUs; of the exact teacher on more than 8."""
+SEEDS, FEW, FEWEST = 10, 5, 3
+"""Test seeds; on more than 32 GPUs; and of those who are timed, or play only just."""
 SEARCHED = 10.0
 """Seconds of the oracle."""
-POLICIES = (FIRST, PATIENT, NETWORK, TUNED, SEARCH, EXACT, ORACLE)
+POLICIES = (FIRST, PATIENT, NETWORK, TUNED, ROLLOUT, EXACT, ORACLE)
 TEACHERS = {"teachers, 16": (2, 2, 4), "teachers, 32": (2, 4, 4)}
 TAUGHT = (PATIENT, NETWORK, SEARCH, CUT, EXACT)
 JOBS, TRIES, FUTURES, AHEAD = 30, 4, 6, 30
@@ -115,6 +117,11 @@ class Teacher:
         """Return the candidate that goes best."""
         self.decisions += 1
         begun = time.process_time()
+        if self.policy == ROLLOUT:  # only timed: it plays by itself
+            rollout = Rollout()
+            rollout.pick(rollout.values(*self.given[:2], state, np.random.default_rng(self.seed)))
+            self.seconds += time.process_time() - begun
+            return int(tried[0])
         value = self.values(self.policy, state, tried, 10_000 * self.seed + self.decisions)
         self.seconds += time.process_time() - begun
         return int(tried[np.argmin(value)])
@@ -160,8 +167,8 @@ def tasks(options: Options) -> Iterator[Task]:
         for i in range(options.seeds or (24 if taught else SEEDS)):
             for policy in options.policies or (TAUGHT if taught else POLICIES):
                 weights = _weights(policy, options)
-                few = not taught and i >= FEW and gpus > (8 if policy == EXACT else 32)
-                if (policy != TUNED or weights) and gpus <= TIMED.get(policy, gpus) and not few:
+                most = FEWEST if gpus >= PLAYED.get(policy, 1 << 60) else SEEDS if gpus <= 32 else FEW
+                if (policy != TUNED or weights) and gpus <= TIMED.get(policy, gpus) and (taught or i < most):
                     yield Task(case, policy, i + VALIDATION * taught, digest(weights))
 
 
@@ -177,22 +184,29 @@ def _weights(policy: str, options: Options) -> Path | None:
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
-    """Play a workload; a first one on the smallest cluster is there for what is compiled or loaded then."""
-    _play(task, world("8", 0), options, False)
-    return _play(task, world(task.case, task.seed), options, True)
+    """Play a workload, or time decisions of it."""
+    _warm(task._replace(case="8", seed=0), options)
+    return _play(task, options)
 
 
-def _play(task: Task, given: Episode, options: Options, whole: bool) -> dict[str, float | None]:
+@cache
+def _warm(task: Task, options: Options) -> None:
+    """Have everything compiled and loaded."""
+    _play(task, options, warm=True)
+
+
+def _play(task: Task, options: Options, *, warm: bool = False) -> dict[str, float | None]:
+    given = world(task.case, task.seed)
     jobs, cluster, _ = given
     state, n = begin(jobs, cluster), len(jobs.submit)
-    if task.policy in (EXACT, SEARCH, CUT):
+    whole = cluster.first[-1] <= PLAYED.get(task.policy, 1 << 60)
+    if task.policy in (EXACT, SEARCH, CUT) or not whole:
         teacher = Teacher(given, task.policy, task.seed, GnnPolicy.load(find("gnn")))
-        played = cluster.first[-1] <= PLAYED.get(task.policy, 1 << 60)
-        notes = whole and task.policy == EXACT and task.case in TEACHERS
-        teacher.play(state, probes=0 if played else PROBES, notes=notes)
-        seconds = teacher.seconds / (n if played else max(teacher.decisions, 1))
+        notes = not warm and task.policy == EXACT and task.case in TEACHERS
+        teacher.play(state, probes=1 if warm else 0 if whole else PROBES, notes=notes)
+        seconds = teacher.seconds / (n if whole else max(teacher.decisions, 1))
         means = dict(zip(NOTES, np.mean(teacher.notes, axis=0).tolist(), strict=True)) if teacher.notes else {}
-        mean = float((state.finish[:n] - jobs.submit).mean()) if played else None
+        mean = float((state.finish[:n] - jobs.submit).mean()) if whole else None
         return {"mean_jct": mean, "seconds": seconds, "decisions": float(teacher.decisions), **means}
     finish: Callable[..., None] = _policy(task, options).finish
     begun = time.process_time()
@@ -207,4 +221,11 @@ def _policy(task: Task, options: Options) -> Any:
     return Oracle(seconds=SEARCHED) if task.policy == ORACLE else make_policy(task.policy)
 
 
-STUDY = Study("picture", ("mean_jct", "seconds", "decisions", *NOTES), tasks, measure)
+def figure(_: Options) -> None:
+    """Draw."""
+    draw(STUDY.found())
+
+
+STUDY = Study(
+    "picture", ("mean_jct", "seconds", "decisions", *NOTES), tasks, measure, {"picture.md": TABLES}, {"figure": figure}
+)
