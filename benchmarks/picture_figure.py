@@ -93,7 +93,7 @@ def draw(found: Found, picture: Path = PICTURE) -> None:
     panels = [_panel(found, case, i) for i, case in enumerate(SIZES)]
     keys = [Key(words, (colour,), "D" if policy == "oracle" else "box") for policy, (words, colour) in SHOWN.items()]
     legend = Panel("keys", Axis(0, 1), Axis(0, 1), [], keys, height=0.01, below=0.0, bare=True)
-    words = "processor time for each job that starts; 95% intervals; dashed: 20 ms and 1 s; x: only timed; top: off the scale"
+    words = "processor time per job; 95% intervals; dashed: 20 ms and 1 s; x: only timed; top: off scale"
     Scene("Who answers how well in which time, from 8 to 10,240 GPUs", words, [[legend], panels]).save(picture)
     print(f"{picture} drawn")
 

@@ -15,11 +15,11 @@ from .rollouts import finish_by_rule, imagined, listed
 WINDOW = 8
 """Jobs that wait or arrive in a future; those that run come on top."""
 NODES = 16
-"""Maximum number of nodes of a cluster on which that pays: on more CP-SAT does not better the rule in its time."""
+"""Maximum number of nodes of a cluster on which decisions are labelled so: the models of CP-SAT grow with them."""
 ARRIVE = 3
 """Minimum number of these that arrive."""
 SECONDS = 0.1
-"""Time limit of CP-SAT, for a candidate in a future."""
+"""Time limit of CP-SAT for a candidate in a future, in its own deterministic time: at most half a second."""
 
 
 def weigh_exactly(

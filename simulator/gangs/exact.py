@@ -35,7 +35,7 @@ def best_end(
         end: of a plan, which the search begins with; it is returned if CP-SAT has no better one.
         seconds: time limit of CP-SAT.
         least: bound on the sum of JCTs of the jobs that wait or come, seconds.
-        rough: whether ticks are long; the plan counts in full, the bound suffers.
+        rough: whether ticks are long and `seconds` of deterministic time; the plan counts in full, the bound suffers.
     """
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
