@@ -51,9 +51,9 @@ EXACT, SEARCH, CUT, ROLLOUT, NETWORK, TUNED, PATIENT, FIRST, ORACLE = (
 )  # fmt: skip
 LOAD = 1.3
 """GPU seconds of jobs where they run fastest, over those of the cluster until the last arrives: a queue forms."""
-PLAYED = {EXACT: 32, ROLLOUT: 256}
+PLAYED = {EXACT: 8, ROLLOUT: 256}
 """GPUs up to which these play whole workloads."""
-TIMED = {ORACLE: 256, EXACT: 1024, ROLLOUT: 1024}
+TIMED = {ORACLE: 256, EXACT: 256, ROLLOUT: 1024}
 """GPUs up to which they are run at all."""
 SEEDS, FEW, FEWEST = 10, 5, 3
 """Test seeds; on more than 32 GPUs; and of those who are timed, or play only just."""
@@ -167,7 +167,7 @@ def tasks(options: Options) -> Iterator[Task]:
         for i in range(options.seeds or (24 if taught else SEEDS)):
             for policy in options.policies or (TAUGHT if taught else POLICIES):
                 weights = _weights(policy, options)
-                most = FEWEST if gpus >= PLAYED.get(policy, 1 << 60) else SEEDS if gpus <= 32 else FEW
+                most = FEWEST if gpus >= max(PLAYED.get(policy, 1 << 60), 32) else SEEDS if gpus <= 32 else FEW
                 if (policy != TUNED or weights) and gpus <= TIMED.get(policy, gpus) and (taught or i < most):
                     yield Task(case, policy, i + VALIDATION * taught, digest(weights))
 

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.plot.scene import Axis, Dots, Key, Lines, Panel, Scene, Words
 from gangplan.simulator.metrics import interval
 
-from .found import Found, percent, table
+from .found import Found, number, table
 from .rows import ROOT
 from .study import Tables
 
@@ -27,6 +27,7 @@ SHOWN = {
 SIZES = ("8", "32", "256", "1,024", "10,240")
 DEADLINES = (0.02, 1.0)
 """Seconds: of `Scheduler`, and of a patient user."""
+TAUGHT = "teachers, 16"
 FASTEST, SLOWEST = 1e-6, 20.0
 """Ends of the axis of time, seconds."""
 TOP = 1.2
@@ -57,32 +58,45 @@ def sizes(found: Found) -> str:
 
 def _told(seconds: float) -> str:
     unit, name = next((u, n) for u, n in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= u or n == "µs")
-    return f"{seconds / unit:.2g} {name}" if seconds / unit < 100 else f"{seconds / unit:.0f} {name}"
+    return f"{number(float(f'{seconds / unit:.2g}'))} {name}"
 
 
 def teachers(found: Found) -> str:
     """Return what teachers save as policies, and the regret of what they choose, by the exact teacher's decisions."""
-    lines, case = [], "teachers, 16"
-    names = {"gnn": "", "search": "search", "search in windows": "cut", "exact": "exact"}
+    lines, names = (
+        list[tuple[str, ...]](),
+        {"gnn": "", "search": "search", "search in windows": "cut", "exact": "exact"},
+    )
     for policy, note in names.items():
-        cells = [
-            percent(found.apart(case, policy, rival)) if policy != rival else "" for rival in ("patient", "search")
-        ]
-        for figure in ("regret", "error"):
-            values = list(found.of(case, "exact", f"{figure}_{note}").values()) if note else []
-            mean, margin = interval(np.array(values)) if values else (0.0, None)
-            cells.append(f"{mean:.3f} ± {margin or 0:.3f}" if values else "")
-        seconds = found.mean(case, policy, "seconds")
-        lines.append((policy, *cells, "" if seconds is None else _told(seconds)))
+        cells = [_less(found, policy, rival) for rival in ("patient", "search")]
+        for figure in ("regret", "error") if note else ():
+            cells.append(_spread(np.array(list(found.of(TAUGHT, "exact", f"{figure}_{note}").values()))))
+        seconds = found.mean(TAUGHT, policy, "seconds")
+        lines.append((policy, *cells, *([] if note else ["", ""]), "" if seconds is None else _told(seconds)))
     head = (
         "",
-        "mean JCT less `patient`",
-        "less search",
+        "mean JCT less `patient`'s",
+        "less search's",
         "regret of a choice",
         "error of a value",
         "time of a decision",
     )
     return table(head, lines)
+
+
+def _less(found: Found, policy: str, rival: str) -> str:
+    """Return how much less a mean JCT is, in the mean of the seeds: these are of very different lengths."""
+    mine, others = found.of(TAUGHT, policy), found.of(TAUGHT, rival)
+    shares = np.array([100 * (mine[seed] / others[seed] - 1) for seed in mine if seed in others])
+    if policy == rival or not len(shares):
+        return ""
+    mean, margin = interval(shares)
+    return f"{mean:+.1f}% ± {margin or 0:.1f}"
+
+
+def _spread(values: FloatArray) -> str:
+    mean, margin = interval(values) if len(values) else (0.0, None)
+    return f"{mean:.2f} ± {margin or 0:.2f}" if len(values) else ""
 
 
 TABLES: Tables = {"picture": sizes, "teachers": teachers}
