@@ -68,7 +68,7 @@ def teachers(found: Found) -> str:
         {"gnn": "", "search": "search", "search in windows": "cut", "exact": "exact"},
     )
     for policy, note in names.items():
-        cells = [_less(found, policy, rival) for rival in ("patient", "search")]
+        cells = [_less(found, policy, "patient"), _less(found, "exact", policy)]
         for figure in ("regret", "error") if note else ():
             cells.append(_spread(np.array(list(found.of(TAUGHT, "exact", f"{figure}_{note}").values()))))
         seconds = found.mean(TAUGHT, policy, "seconds")
