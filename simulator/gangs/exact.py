@@ -147,7 +147,7 @@ class _Model:
         solver: Any = solver_for(seconds, workers, seed)
         if self.rough:  # propagation alone proves sooner, and the same plan comes of the same seed at any load
             solver.parameters.linearization_level, solver.parameters.cp_model_presolve = 0, False
-            solver.parameters.max_time_in_seconds, solver.parameters.max_deterministic_time = 10 * seconds, seconds
+            solver.parameters.max_time_in_seconds, solver.parameters.max_deterministic_time = 100 * seconds, seconds
         else:
             solver.parameters.use_objective_lb_search = True  # on one thread the bound hardly moves without it
         # releases are rounded down too, and count as they are
