@@ -76,7 +76,7 @@ def teachers(found: Found) -> str:
     head = (
         "",
         "mean JCT less `patient`'s",
-        "less search's",
+        "`exact` less its",
         "regret of a choice",
         "error of a value",
         "time of a decision",
