@@ -21,6 +21,7 @@ STUDIES = {
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
+    "picture": "exact, network, search, rules by size; teachers: docs/picture.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",

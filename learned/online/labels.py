@@ -17,6 +17,7 @@ from gangplan.simulator.gangs.step import advance, start
 from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, Scratch, scratch_of
 from .episodes import NEVER, observe
+from .exact import NODES, weigh_exactly
 from .graph import graph_room
 from .guard import RULES
 from .recipe import GnnSettings
@@ -33,6 +34,8 @@ JOBS = 150
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
+SOLVED = 8
+"""Futures of a decision that is labelled exactly, at some 0.1 s for each candidate in each."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
 EPISODES = 100_000
@@ -95,15 +98,17 @@ def label_episode(
         if k > 1 and rng.random() < share:
             live = int(state.count[WAITING] + state.count[RUNNING])
             fewer = min(1.0, CROWD / live)
-            most = max(int(fewer * settings.tries), FEWEST)
+            exactly = settings.exact > 0 and len(cluster.rack) <= NODES and rng.random() < settings.exact
+            most = FEWEST if exactly else max(int(fewer * settings.tries), FEWEST)
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
             tried = np.unique(np.append(tried[rated[tried] > NEVER], best))
-            value = np.zeros((len(tried), max(int(fewer * (futures or settings.futures)), FEWEST)))
-            ahead = min(max(settings.ahead, live // 2), FARTHEST)
-            weigh(
-                jobs, cluster, state, pool, s, other, room, net, RULE, tried, ahead, depth,
-                int(rng.integers(1 << 31)), value,
-            )  # fmt: skip
+            played = SOLVED if exactly else max(int(fewer * (futures or settings.futures)), FEWEST)
+            value, ahead = np.zeros((len(tried), played)), min(max(settings.ahead, live // 2), FARTHEST)
+            at = jobs, cluster, state, pool, s
+            if exactly:
+                weigh_exactly(*at, RULE, tried, ahead, int(rng.integers(1 << 31)), value)
+            else:
+                weigh(*at, other, room, net, RULE, tried, ahead, depth, int(rng.integers(1 << 31)), value)
             mean = value.mean(axis=1)
             yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32))
             if rng.random() >= STUDENTS:

@@ -24,6 +24,7 @@ class GnnSettings(Limited):
         messages: whether it sends any.
         labels: decisions that the teacher labels.
         tries, futures, ahead: candidates of a decision that it tries, futures in which, and arrivals in each.
+        exact: share of the labels whose futures CP-SAT solves, see `gangplan.learned.online.exact`.
         updates, rate: of imitation.
         minibatch: decisions.
         temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
@@ -46,6 +47,7 @@ class GnnSettings(Limited):
     tries: int = limited(16, least=2)
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
+    exact: float = limited(0.0, least=0, most=1)
     updates: int = limited(1500, least=0)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)

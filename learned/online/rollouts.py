@@ -80,6 +80,16 @@ def imagine(jobs: Jobs, state: State, pool: Jobs, known: int, ahead: int) -> tup
     return ours, then
 
 
+@kernel
+def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: int, seed: int, future: int) -> tuple[Jobs, State]:
+    """Return one of the futures of `weigh`."""
+    sow(seed)
+    of, now, like = by_reference(jobs), by_reference(state), by_reference(pool)
+    for _ in range(future):
+        imagine(of, now, like, len(pool.submit), ahead)
+    return imagine(of, now, like, len(pool.submit), ahead)
+
+
 @inner
 def _twin(x: State) -> State:
     return State(

@@ -40,18 +40,19 @@ Draw = Callable[[int, int, int], Episode]
 """From a number, of jobs how many, and the first seed, to an episode."""
 
 
-def episode(number: int, jobs: int, first: int = TRAINING) -> Episode:
+def episode(number: int, jobs: int, first: int = TRAINING, shape: tuple[int, int, int] | None = None) -> Episode:
     """Return the episode of a number.
 
     Args:
         number: each draws kind, cluster and load anew.
         jobs: how many on a small cluster.
         first: `TRAINING`, `VALIDATION` or another seed to begin with.
+        shape: of the cluster, by default drawn.
     """
     kind, seed = KINDS[number % len(KINDS)], first + 2 * number
     rng = np.random.default_rng(seed)
-    shape = SHAPES[int(rng.choice(len(SHAPES), p=SHARES))]
-    fleet = Fleet.regular(*shape)
+    drawn = SHAPES[int(rng.choice(len(SHAPES), p=SHARES))]
+    fleet = Fleet.regular(*(shape or drawn))
     pace = float(rng.uniform(0.75, 1.2))
     proximity = Proximity(intensity={"": 4.0} if kind == "expensive" else {})
     jobs *= min(max(fleet.n_gpus // GROWTH, 1), MOST)

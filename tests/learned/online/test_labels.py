@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from joblib import parallel_config
 
 from gangplan.learned.graph.compiled import Network, score
+from gangplan.learned.online import labels
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.labels import Label, label_episode, make_labels
 from gangplan.learned.online.recipe import GnnSettings
@@ -54,6 +57,21 @@ def test_the_same_seed_has_the_same_labels(depth: int) -> None:
     first = labelled(0, 0, 0.3, depth=depth, futures=2)
     assert first and same(first, labelled(0, 0, 0.3, depth=depth, futures=2))
     assert not same(first, labelled(0, 1, 0.3, depth=depth, futures=2))
+
+
+def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few candidates, with the best at 0; the same again, and none of them is made on a large cluster."""
+    monkeypatch.setattr(labels, "SOLVED", 1)
+    settings, net = replace(SETTINGS, exact=1.0), drawn(0, 0.0).net
+
+    def first() -> list[Label]:
+        return [*islice(label_episode(short(0, 150), settings, net, 0), 3)]
+
+    made = first()
+    assert same(made, first()) and not same(made, labelled(0, 0)[:3])
+    assert all(x.regret.min() == 0 and len(x.tried) <= labels.FEWEST + 1 for x in made)
+    monkeypatch.setattr(labels, "NODES", 0)
+    assert same(first(), labelled(0, 0)[:3])
 
 
 def test_arrays_of_another_process_may_be_read_only() -> None:
