@@ -36,7 +36,7 @@ from .found import Difference, Found, table
 from .rows import Task, digest
 from .study import Options, Study
 
-PROBLEMS, FEW, FEWEST = 40, 10, 5
+PROBLEMS, FEW = 40, 10
 """Ten test seeds of each of the four families; those on which CP-SAT runs, and all of a hundred times the size."""
 SIZES = {"throughput": 100, "step": 100, "placement": 16, "schedule": 20}
 """Ops, nodes or jobs of what is learned from first."""
@@ -53,8 +53,11 @@ CLASSIC: dict[str, tuple[str, ...]] = {
     "schedule": ("lists", "dual"),
 }
 """Heuristics that build a plan in one go; priority lists are tried at all prices."""
-FASTEST = ("first_fit", "best_fit", "least_interference", "topology")
-"""Those for gangs that end on thousands of nodes."""
+FASTEST = CLASSIC | {
+    "throughput": ("pipedream",),
+    "placement": ("first_fit", "best_fit", "least_interference", "topology"),
+}
+"""Those that end in seconds on thousands of ops or nodes."""
 NETWORKS = tuple(
     f"{name}{many}" for name in ("network", "random", "fixed", "no messages", "no imitation") for many in ("", " of 16")
 )
@@ -73,7 +76,7 @@ def tasks(options: Options) -> Iterator[Task]:
         objective, times = _of(case)
         some, others = (NETWORKS, (BEST,)) if times == 1 else (NETWORKS[:4], (HINT, SEARCH, AUTO))
         policies = options.policies or (*some, RULE, HEURISTIC, *others)
-        for seed in range(min(FEWEST if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
+        for seed in range(min(FEW if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
             for policy in policies:
                 weights = _weights(policy, objective, options)
                 fits = weights is None or weights.is_file()
@@ -197,7 +200,7 @@ def _ruled(objective: str, problem: Any, prepared: Any) -> Mapping[str, float | 
 def _classic(objective: str, ops: int, index: int) -> tuple[float, float | None, Any]:
     """Return processor seconds, objective and plan of the best classic heuristic, that of the decoder included."""
     problem, prepared, _ = _prepared(objective, ops, index)
-    names = FASTEST if objective == "placement" and ops == TIMES[-1] * SIZES[objective] else CLASSIC[objective]
+    names = (FASTEST if ops == TIMES[-1] * SIZES[objective] else CLASSIC)[objective]
     best = Run(problem, time_limit=3600)
     began, decoder = time.process_time(), task_of(objective).decoder(prepared)
     if decoder is not None and (plan := decoder.decode(0)) is not None:

@@ -51,7 +51,7 @@ class Decoder(Protocol):
         """Return what some plans have in common, `None` if there is no such thing."""
 
     def plan(self, candidate: Candidate) -> Any:
-        """Return it as the verifier takes it."""
+        """Return it as the verifier takes it, `None` if shares of GPUs do not fit."""
 
 
 class ScoreDecoder(Decoder, Protocol):
@@ -126,5 +126,7 @@ def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any, int], S
             return
         for candidate in candidates(decoder, choice or choose(prepared, run.seed), stopped=lambda: run.stopped):
             if candidate.value < best * (1 - 1e-12) and not (run.stopped and run.plan is not None):
-                run.offer(decoder.plan(candidate), "gnn")
+                plan = decoder.plan(candidate)
+                if plan is not None:
+                    run.offer(plan, "gnn")
             best = min(best, candidate.value)
