@@ -168,7 +168,7 @@ def test_without_torch() -> None:
         "for name in ('throughput', 'step', 'schedule', 'placement'):\n"
         "    run = Run(problem_of(name, 'train', 1, 40), time_limit=60)\n"
         "    own(name)['gnn'].run(run, suite(name).prepare(run))\n"
-        "    assert run.objective is not None and run.trace[0].by == 'gnn'\n"
+        "    assert any(x.by == 'gnn' for x in run.trace)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
