@@ -1,9 +1,11 @@
-"""The network of `solve(method="gnn")` against its rule, random scores, no messages, and search as long.
+"""The network of `solve(method="gnn")` against classic heuristics, random scores, search as long, and CP-SAT.
 
 A seed is a problem: four families by turns, test seeds that no training has seen, of step time every third one with
-contention. All run in this process by one thread; seconds are the processor's, without what all methods share. `random`
-tries the rules in any order, `fixed` in that in which they are good together. Weights without messages are
-`offline-OBJECTIVE-alone` in the folder `--out`.
+contention, of small schedules goals by turns. All run in this process by one thread; seconds are the processor's,
+without what all methods share, but those of CP-SAT, which are a clock's. `random` tries rules in any order, or scores
+drawn around 0, `fixed` the rules in that in which they are good together. `classic` is the best of all heuristics in
+hindsight; CP-SAT has its plan as a hint, and local search begins with it, its own time not counted. Weights without
+messages or imitation are `offline-OBJECTIVE-alone` and `-free` in the folder `--out`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import product
 from math import log
 from pathlib import Path
 from typing import Any
@@ -28,37 +29,72 @@ from gangplan.learned.offline.recipe import OfflinePolicy
 from gangplan.learned.offline.task import SAMPLES, candidates
 from gangplan.learned.policy.weights import FOLDER
 from gangplan.solvers.method import suite
+from gangplan.solvers.placement.methods import BATCH_POLICIES
 from gangplan.solvers.run import Run
 
 from .found import Difference, Found, table
 from .rows import Task, digest
 from .study import Options, Study
 
-PROBLEMS = 40
-"""Ten test seeds of each of the four families."""
-SMALL, LARGE = 100, 1000
-"""Ops of what is trained on, and ten times as many."""
+PROBLEMS, FEW = 40, 10
+"""Ten test seeds of each of the four families; those on which CP-SAT runs, and all of a hundred times the size."""
+SIZES = {"throughput": 100, "step": 100, "placement": 16, "schedule": 20}
+"""Ops, nodes or jobs of what is learned from first."""
+TIMES = (1, 10, 100)
+"""How much larger problems are."""
 EXACT = 1.0
 """Seconds of the exact methods, which have what the network has found to beat too."""
+HINTED, PLANNED = 10.0, 1.0
+"""Seconds of CP-SAT; and after which a network begins no other of its 16 plans."""
+CLASSIC: dict[str, tuple[str, ...]] = {
+    "throughput": ("pipedream", "spectral"),
+    "step": ("heft",),
+    "placement": tuple(BATCH_POLICIES),
+    "schedule": ("lists", "dual"),
+}
+"""Heuristics that build a plan in one go; priority lists are tried at all prices."""
+FASTEST = CLASSIC | {
+    "throughput": ("pipedream",),
+    "placement": ("first_fit", "best_fit", "least_interference", "topology"),
+}
+"""Those that end in seconds on thousands of ops or nodes."""
+NETWORKS = tuple(
+    f"{name}{many}" for name in ("network", "random", "fixed", "no messages", "no imitation") for many in ("", " of 16")
+)
+BEST, RULE, HEURISTIC, HINT, SEARCH, AUTO = "best known", "rule", "classic", "CP-SAT", "classic and search", "auto"
+CASES = tuple(f"{objective}, {times * size}" for times in TIMES for objective, size in SIZES.items())
 RULES = {"throughput": "pipedream", "step": "heft"}
-NETWORKS = tuple(f"{name}{many}" for name in ("network", "random", "fixed", "no messages") for many in ("", " of 16"))
-BEST, RULE, SEARCH, AUTO = "best known", "rule", "rule and search", "auto"
-CASES = tuple(f"{objective}, {ops}" for objective, ops in product(RULES, (SMALL, LARGE)))
+"""What is corrected, where that is a method."""
+CLOCK = time.perf_counter
+TRAINED = {"no messages": "alone", "no imitation": "free"}
+"""What is left out, by the end of the name of the weights."""
 
 
 def tasks(options: Options) -> Iterator[Task]:
     """Yield each case by seed and method."""
     for case in options.chosen(CASES):
-        objective, ops = case.split(", ")
-        some, others = (NETWORKS, (BEST,)) if ops == str(SMALL) else (NETWORKS[:6], (SEARCH, AUTO))
-        for seed in range(options.seeds or PROBLEMS):
-            for policy in options.policies or (*some, RULE, *others):
-                yield Task(case, policy, seed, digest(_weights(policy, objective, options)))
+        objective, times = _of(case)
+        some, others = (NETWORKS, (BEST,)) if times == 1 else (NETWORKS[:4], (HINT, SEARCH, AUTO))
+        policies = options.policies or (*some, RULE, HEURISTIC, *others)
+        for seed in range(min(FEW if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
+            for policy in policies:
+                weights = _weights(policy, objective, options)
+                fits = weights is None or weights.is_file()
+                if policy.startswith("fixed"):
+                    fits = bool(task_of(objective).rules)
+                if fits and not (policy == HINT and seed >= FEW):
+                    yield Task(case, policy, seed, digest(weights))
+
+
+def _of(case: str) -> tuple[str, int]:
+    objective, size = case.split(", ")
+    return objective, int(size) // SIZES[objective]
 
 
 def _weights(policy: str, objective: str, options: Options) -> Path | None:
-    if policy.startswith("no messages"):
-        return options.out / f"offline-{objective}-alone.safetensors"
+    left_out = TRAINED.get(policy.removesuffix(" of 16"))
+    if left_out:
+        return options.out / f"offline-{objective}-{left_out}.safetensors"
     return options.weights / f"offline-{objective}.safetensors" if policy.startswith("network") else None
 
 
@@ -77,15 +113,14 @@ def _measured(task: Task, options: Options) -> Mapping[str, float | None]:
         if not known.values:
             raise InstanceError("problem", "has no plan that anybody finds")
         return {"seconds": EXACT, "value": known.values[0], "bound": known.bound}
-    if task.policy in (SEARCH, AUTO):
+    if task.policy == HEURISTIC:
+        return dict(zip(("seconds", "value"), _classic(objective, int(ops), task.seed)[:2], strict=True))
+    if task.policy in (SEARCH, AUTO, HINT):
         weights = _weights("network", objective, options)
-        limit = _planned(objective, int(ops), task.seed, weights, SAMPLES)[0]
+        limit = HINTED if task.policy == HINT else _planned(objective, int(ops), task.seed, weights, SAMPLES)[0]
         return _searched(task, problem, prepared, limit, shared)
     if task.policy == RULE:
-        run = Run(problem, time_limit=60)
-        began = time.process_time()
-        suite(objective).methods[RULES[objective]].run(run, prepared)
-        return {"seconds": time.process_time() - began, "value": run.objective}
+        return _ruled(objective, problem, prepared)
     samples = SAMPLES if task.policy.endswith("of 16") else 0
     weights, drawn = _weights(task.policy, objective, options), task.policy.startswith("random")
     seconds, value = _planned(objective, int(ops), task.seed, weights, samples, drawn)
@@ -109,8 +144,9 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
 def _warm(objective: str) -> None:
     """Compile and import everything, by one problem of the training seeds."""
     gangplan.warm_up(objective, workers=False)
-    suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, SMALL), 1.0))
-    own(objective)["gnn"].run(*_run(problem_of(objective, "train", 1, SMALL), 60.0))
+    size = SIZES[objective]
+    suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, size), 1.0))
+    own(objective)["gnn"].run(*_run(problem_of(objective, "train", 1, size), 60.0))
 
 
 def _run(problem: Any, limit: float) -> tuple[Run, Any]:
@@ -127,22 +163,55 @@ def _planned(
     Without weights rules come in the order in which they are good together, or as they are drawn.
     """
     problem, prepared, _ = _prepared(objective, ops, index)
-    task, best, seconds = task_of(objective), None, 0.0
+    task = task_of(objective)
     policy = OfflinePolicy.load(task, weights or FOLDER / f"{task.name}.safetensors")
-    rules = policy.settings.rules
+    rules, rng = policy.settings.rules, np.random.default_rng(index)
     began = time.process_time()
     decoder = task.decoder(prepared)
     assert decoder is not None
     if weights is not None:
-        chosen = policy.choose(task.split(prepared))
+        chosen = policy.choose(prepared)
+    elif not task.rules:
+        chosen = [policy.settings.noise * rng.standard_normal((len(problem.jobs), 2)) for _ in range(SAMPLES)]
     else:
-        chosen = list(np.random.default_rng(index).permutation(rules)) if drawn else list(rules[1:])
-    made = list(candidates(decoder, chosen, max(samples, 1)))
-    if samples and 0 not in chosen[:samples] and (classic := decoder.decode(0)) is not None:
+        chosen = list(rng.permutation(rules)) if drawn else list(rules[1:])
+    late = lambda: time.process_time() - began > PLANNED  # noqa: E731, of this call
+    made = list(candidates(decoder, chosen, max(samples, 1), late))
+    if samples and not any(np.array_equal(x, 0) for x in chosen[:samples]) and (classic := decoder.decode(0)):
         made.append(classic)
     best = min(made, key=lambda x: x.value, default=None)
     seconds = time.process_time() - began
     return seconds, None if best is None else verify(problem, decoder.plan(best)).objective
+
+
+def _ruled(objective: str, problem: Any, prepared: Any) -> Mapping[str, float | None]:
+    """Return what the classic rule comes to which the scores of the network correct."""
+    run = Run(problem, time_limit=60)
+    began = time.process_time()
+    if objective in RULES:
+        suite(objective).methods[RULES[objective]].run(run, prepared)
+        return {"seconds": time.process_time() - began, "value": run.objective}
+    decoder = task_of(objective).decoder(prepared)
+    plan = None if decoder is None else decoder.decode(0)
+    return {"seconds": time.process_time() - began, "value": None if plan is None else plan.value}
+
+
+@lru_cache(maxsize=4)
+def _classic(objective: str, ops: int, index: int) -> tuple[float, float | None, Any]:
+    """Return processor seconds, objective and plan of the best classic heuristic, that of the decoder included."""
+    problem, prepared, _ = _prepared(objective, ops, index)
+    names = (FASTEST if ops == TIMES[-1] * SIZES[objective] else CLASSIC)[objective]
+    best = Run(problem, time_limit=3600)
+    began, decoder = time.process_time(), task_of(objective).decoder(prepared)
+    if decoder is not None and (plan := decoder.decode(0)) is not None:
+        best.offer(decoder.plan(plan), RULE)
+    for name in names:
+        method, run = suite(objective).methods[name], Run(problem, time_limit=3600)
+        if method.suits(prepared):
+            method.run(run, prepared)
+        if run.plan is not None and (best.objective is None or run.objective < best.objective):
+            best.offer(run.plan, name)
+    return time.process_time() - began, best.objective, best.plan
 
 
 def _searched(task: Task, problem: Any, prepared: Any, limit: float, shared: float) -> Mapping[str, float | None]:
@@ -153,13 +222,19 @@ def _searched(task: Task, problem: Any, prepared: Any, limit: float, shared: flo
         portfolio.guarded = guarded  # type: ignore[attr-defined]
         done = gangplan.solve(problem, time_limit=limit + shared, workers=1)
         return {"seconds": done.wall_seconds - shared, "value": done.objective}
-    run, methods = Run(problem, time_limit=limit), suite(objective).methods
+    plan, clock = _classic(objective, int(task.case.split(", ")[1]), task.seed)[2], time.perf_counter
+    method = suite(objective).methods["cpsat" if task.policy == HINT else "local_search"]
+    if task.policy == HINT:
+        time.perf_counter = CLOCK
+    run = Run(problem, time_limit=limit, workers=1)
+    run.offer(plan, HEURISTIC)
     try:
-        methods[RULES[objective]].run(run, prepared)
-        methods["local_search"].run(run, prepared)
+        if method.suits(prepared):
+            method.run(run, prepared)
     except TimeoutError:
         pass
-    return {"seconds": run.seconds(), "value": run.objective}
+    seconds, time.perf_counter = run.seconds(), clock
+    return {"seconds": seconds, "value": run.objective}
 
 
 def _more(found: Found, case: str, policy: str, other: str) -> Difference | None:
@@ -173,19 +248,18 @@ def _more(found: Found, case: str, policy: str, other: str) -> Difference | None
 
 def compared(found: Found) -> str:
     """Return how far each is above the best known, small, and what rivals cost more than the network's best of 16."""
-    lines = []
-    for policy in (*NETWORKS, RULE, SEARCH, AUTO):
-        cells = []
-        for case in CASES:
-            small = case.endswith(f" {SMALL}")
-            apart = _more(found, case, policy, BEST if small else NETWORKS[1])
-            seconds = found.mean(case, policy, "seconds")
-            cells.append("" if apart is None or seconds is None else f"{_text(apart)}, {1e3 * seconds:.2g} ms")
-        lines.append((policy, *cells))
-    return table(
-        ("percent above", *(f"{x}: {'best known' if x.endswith(f' {SMALL}') else 'network of 16'}" for x in CASES)),
-        lines,
-    )
+    tables = []
+    for times in TIMES:
+        cases, lines, base = [x for x in CASES if _of(x)[1] == times], [], BEST if times == 1 else NETWORKS[1]
+        for policy in (*NETWORKS, RULE, HEURISTIC, HINT, SEARCH, AUTO):
+            cells = []
+            for case in cases:
+                apart, seconds = _more(found, case, policy, base), found.mean(case, policy, "seconds")
+                cells.append("" if apart is None or seconds is None else f"{_text(apart)}, {1e3 * seconds:.2g} ms")
+            if any(cells) and policy != base:
+                lines.append((policy, *cells))
+        tables.append(table((f"percent above {'best known' if times == 1 else 'network of 16'}", *cases), lines))
+    return "\n\n".join(tables)
 
 
 def _text(x: Difference) -> str:

@@ -1,1 +1,1 @@
-"""Plans of op graphs by a graph network: it corrects the scores by which a classic rule builds a plan."""
+"""Plans of whole problems by a graph network: it chooses among rules, or corrects the order of a classic one."""

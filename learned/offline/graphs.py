@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ _LEAST = 0.1
 """What an edge without bytes counts, in mean edges."""
 _MOST = 4.0
 """Ratios are cut off here."""
+_APART = (1, 2, 4)
+"""Places between two items of a chain that hear of each other."""
 
 
 def schema(outputs: int) -> Schema:
@@ -119,44 +122,63 @@ def graph(split: Split) -> Graph:
         np.log(np.clip((slow * part[:, None]).sum(axis=0), 1.0, 1e6)), part @ able,
     )  # fmt: skip
     here, next_one = _ring(s.joined)
-    made = room(schema(1), n + types + 1, 2 * len(s.source) + 2 * len(here) + types * n + types + 2 * n)
-    made.kind[:] = 0, n, n + types, n + types + 1
-    made.x[:n, : len(_OP)] = np.stack(rows, axis=1)
     fill = np.where(limited, s.memory.sum() / np.where(limited, s.room * s.devices.sum(), 1.0), 0.0)
-    made.x[n : n + types, : len(_DEVICE)] = np.stack(
-        [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.devices) / 5, _cut(fill)], axis=1
-    )
-    made.x[n + types, : len(_WHOLE)] = (
+    kinds = [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.devices) / 5, _cut(fill)]
+    whole = (
         np.log1p(n) / 10, np.log1p(s.devices.sum()) / 5, np.log1p(longest / even),
         np.log1p(float(s.sent.sum()) / max(float(best.sum()), 1e-300)), _cut(held),
         np.log1p(len(s.source) / n), *s.more,
     )  # fmt: skip
     weight = s.sent + max(_LEAST * _unit(s.sent), 1e-300)
-    kinds, ops = np.repeat(np.arange(types), n), np.tile(np.arange(n), types)
+    type_of, ops = np.repeat(np.arange(types), n), np.tile(np.arange(n), types)
     runs = (part[:, None] * np.where(able, 1 / np.maximum(slow, 1.0), 0.0)).ravel()
-    every, whole = np.arange(n), np.full(n, n + types)
+    every, only = np.arange(n), np.zeros(n, np.int64)
     parts = (
         (s.source, s.target, weight / np.bincount(s.target, weight, n)[s.target]),
         (s.target, s.source, weight / np.bincount(s.source, weight, n)[s.source]),
         (np.concatenate([here, next_one]), np.concatenate([next_one, here]), np.full(2 * len(here), 0.5)),
-        (n + kinds, ops, runs),
-        (n + np.arange(types), whole[:1].repeat(types), part),
-        (every, whole, np.full(n, 1 / n)),
-        (whole, every, np.ones(n)),
+        (type_of, ops, runs),
+        (np.arange(types), np.zeros(types, np.int64), part),
+        (every, only, np.full(n, 1 / n)),
+        (only, every, np.ones(n)),
     )  # fmt: skip
-    at = 0
-    for r, (source, target, weights) in enumerate(parts):
-        made.relation[r], upto = at, at + len(source)
-        made.source[at:upto], made.target[at:upto], made.weight[at:upto] = source, target, weights
+    return assemble(schema(1), (np.stack(rows, axis=1), np.stack(kinds, axis=1), np.array([whole])), parts)
+
+
+def assemble(of: Schema, rows: Sequence[FloatArray], along: Sequence[tuple[Index, Index, FloatArray | None]]) -> Graph:
+    """Return a graph of figures of each kind's nodes and of edges of each relation, by numbers among their kind.
+
+    The weights of a relation without any are even, with the sum 1 for each target.
+    """
+    first = np.cumsum([0, *map(len, rows)])
+    made, at = room(of, int(first[-1]), sum(len(source) for source, *_ in along)), 0
+    made.kind[:] = first
+    for k, x in enumerate(rows):
+        made.x[first[k] : first[k + 1], : x.shape[1]] = x
+    for r, (source, target, weight) in enumerate(along):
+        made.relation[r], upto, (a, b) = at, at + len(source), first[of.ends[r]]
+        made.source[at:upto], made.target[at:upto] = a + source, b + target
+        made.weight[at:upto] = 1 / np.bincount(target)[target] if weight is None else weight
         at = upto
     made.relation[-1] = at
     return made
 
 
+def chain(keys: FloatArray) -> tuple[Index, Index]:
+    """Return pairs of items that are up to four places apart by their keys, the lesser first."""
+    order = np.argsort(keys, kind="stable")
+    return np.concatenate([order[:-k] for k in _APART]), np.concatenate([order[k:] for k in _APART])
+
+
+def standard(values: FloatArray) -> FloatArray:
+    """Return values of mean 0 and deviation 1 along the first axis."""
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-6))
+
+
 def along(of: Graph) -> FloatArray:
     """Return figures of the ops that alike ones share, float64 (n, figures), of mean 0."""
     rows = np.asarray(of.x[: of.kind[1]][:, [_OP.index(name) for name in ALONG]], np.float64)
-    return np.asarray((rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6) / len(ALONG) ** 0.5)
+    return np.asarray(standard(rows) / len(ALONG) ** 0.5)
 
 
 def _cut(ratio: FloatArray | float) -> FloatArray:

@@ -11,17 +11,23 @@ import numpy as np
 
 from gangplan.instances import StepProblem
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.generators.families import make, seed_of
+from gangplan.instances.generators.families import FAMILIES, LARGE, make, make_large, seed_of
+from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.solvers.kernels import compile_kernel
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
 from ..graph.compiled import Graph
-from .graphs import graph
-from .recipe import FAMILIES, OfflinePolicy, OfflineSettings
+from .recipe import OfflinePolicy, OfflineSettings
 from .task import SAMPLES, Task
 
-_HOUR = 3600.0
+HOUR = 3600.0
+"""Seconds, more than any problem takes here."""
+_LARGE = 64
+"""Jobs or nodes from which on there is another generator."""
+GOALS = ("weighted_completion", "mean_jct", "makespan")
+"""Of small schedules; of large ones they are drawn."""
 NEAR, MOST = 1.01, 20
 """How much longer than the best a plan may be, and how many plans of a problem are kept."""
 
@@ -40,9 +46,17 @@ class Label(NamedTuple):
 
 
 def problem_of(objective: str, split: str, index: int, ops: int) -> Any:
-    """Return a problem by its number; of step time, every third one has contention."""
-    family, seed = FAMILIES[index % len(FAMILIES)], seed_of(split, index // len(FAMILIES))
+    """Return a problem by its number, of so many ops, jobs or nodes.
+
+    Of step time every third one has contention; of schedules goals take turns.
+    """
+    names = FAMILIES[objective]
+    family, seed = names[index % len(names)], seed_of(split, index // len(names))
+    if len(names) == 1 and ops >= _LARGE:
+        return make_large(objective, LARGE[objective][0], seed, ops)
     made = make(objective, family, seed, ops)
+    if isinstance(made, ScheduleProblem):
+        return replace(made, goal=GOALS[index % len(GOALS)])
     return replace(made, contention=True) if isinstance(made, StepProblem) and index % 3 == 2 else made
 
 
@@ -63,10 +77,7 @@ def label_of(problem: Any, seconds: float) -> Label:
 
     def keep(run: Run) -> None:
         if run.plan is not None and run.objective is not None:
-            _, form = np.unique(run.plan.device, return_inverse=True)
-            first = np.unique(form, return_index=True)[1]
-            place = np.argsort(np.argsort(first))  # devices by the first op on each
-            found.setdefault(place[form].astype(np.int16).tobytes(), (run.objective, run.plan))
+            found.setdefault(_form(run.plan), (run.objective, run.plan))
 
     tools, teachers = suite(problem.objective), task_of(problem.objective).teachers
     for name, _ in teachers:
@@ -86,6 +97,18 @@ def label_of(problem: Any, seconds: float) -> Label:
     best = sorted(found.values(), key=lambda x: x[0])[:MOST]
     near = [x for x in best if x[0] <= best[0][0] * NEAR]
     return Label(tuple(x[1] for x in near), tuple(x[0] for x in near), run.bound or 0.0)
+
+
+def _form(plan: Any) -> bytes:
+    """Return what two plans share that differ only in the names of devices or nodes."""
+    if isinstance(plan, SchedulePlan):
+        return plan.degree.tobytes() + plan.start.tobytes()
+    gangs = isinstance(plan, PlacementPlan)
+    _, form = np.unique(plan.node if gangs else plan.device, return_inverse=True)
+    first = np.unique(form, return_index=True)[1]
+    place = np.argsort(np.argsort(first))  # devices by the first op on each
+    more = plan.job.tobytes() + plan.workers.tobytes() if gangs else b""
+    return place[form].astype(np.int16).tobytes() + more
 
 
 def _load(method: Method) -> None:
@@ -111,31 +134,43 @@ class Example(NamedTuple):
 def example_of(problem: Any, known: Label, rules: Sequence[int]) -> Example | None:
     """Return a problem with the plans of rules, held against the best of a label."""
     task = task_of(problem.objective)
-    prepared = suite(task.objective).prepare(Run(problem, time_limit=_HOUR))
-    decoder = task.decoder(prepared) if known.values else None
+    prepared = suite(task.objective).prepare(Run(problem, time_limit=HOUR))
+    decoder = task.decoder(prepared)
     if decoder is None:
         return None
     made = [decoder.decode(rule) for rule in rules]
     values = np.array([np.inf if x is None else x.value for x in made])
-    best = min(values.min(), known.values[0])
-    return Example(graph(task.split(prepared)), values / best - 1) if np.isfinite(values).any() else None
+    best = min(values.min(), *known.values[:1], np.inf)
+    return Example(task.graph(prepared), values / best - 1) if np.isfinite(values).any() else None
 
 
 def example(
     objective: str, split: str, index: int, ops: int, seconds: float, rules: Sequence[int], cache: str
 ) -> Example | None:
     """Return a problem by its number with the plans of rules; joblib makes it anew where this function has changed."""
-    known = _kept(cache, label)(objective, split, index, ops, seconds)
+    known = _kept(cache, label)(objective, split, index, ops, seconds) if seconds else Label((), (), 0.0)
     return example_of(problem_of(objective, split, index, ops), known, rules)
 
 
-def examples(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Example]:
-    """Return the first problems of a split that have plans, from the cache where they are there."""
+def examples(objective: str, settings: OfflineSettings, split: str, count: int, times: int = 1) -> list[Example]:
+    """Return the first problems of a split that have plans, from the cache where they are there.
+
+    Those that are so many times as large as what is learned from first are held against the best rule.
+    """
     import joblib
 
     s, one = settings, joblib.delayed(_kept(settings.cache, example))
-    todo = (one(objective, split, i, s.ops, s.label_seconds, s.rules, s.cache) for i in range(count))
+    seconds = s.label_seconds if times == 1 else 0.0
+    todo = (one(objective, split, i, times * s.ops, seconds, s.rules, s.cache) for i in range(count))
     return [x for x in joblib.Parallel(s.processes)(todo) if x is not None]
+
+
+def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Label]:
+    """Return the labels of the first problems of a split, from the cache where they are there."""
+    import joblib
+
+    s, one = settings, joblib.delayed(_kept(settings.cache, label))
+    return list(joblib.Parallel(s.processes)(one(objective, split, i, s.ops, s.label_seconds) for i in range(count)))
 
 
 def _kept(cache: str, function: Any) -> Any:
@@ -157,12 +192,13 @@ def good_together(values: FloatArray, count: int, cap: float = 0.5) -> list[int]
 def judged(policy: OfflinePolicy, seeds: Sequence[int], ops: int = 100, seconds: float = 1.0) -> list[dict[str, Any]]:
     """Return what plans of a policy are above the best known, in percent, by family and test seed."""
     rows, objective = list[dict[str, Any]](), policy.task.objective
-    for index in (seed * len(FAMILIES) + i for seed in seeds for i in range(len(FAMILIES))):
+    names = FAMILIES[objective]
+    for index in (seed * len(names) + i for seed in seeds for i in range(len(names))):
         problem = problem_of(objective, "test", index, ops)
-        prepared = suite(objective).prepare(Run(problem, time_limit=_HOUR))
-        chosen = policy.choose(policy.task.split(prepared))[:SAMPLES]
+        prepared = suite(objective).prepare(Run(problem, time_limit=HOUR))
+        chosen = policy.choose(prepared)[:SAMPLES]
         found = example_of(problem, label_of(problem, seconds), [0, *chosen])
-        about = {"case": FAMILIES[index % len(FAMILIES)], "seed": index // len(FAMILIES)}
+        about = {"case": names[index % len(names)], "seed": index // len(names)}
         if found is not None:
             for name, value in (
                 ("rule", found.values[0]),

@@ -1,4 +1,4 @@
-"""How policies for op graphs may be configured, are trained, loaded and judged."""
+"""How policies for whole problems may be configured, are trained, loaded and judged."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from ..policy.recipe import Recipe
 from ..policy.settings import RecipeSettings, build, limited
 from ..policy.weights import FOLDER, load_arrays, match
 from ..training.trainer import Step, staged
-from .task import Task, ranked, solve_by
+from .task import Task, drawn, ranked, solve_by
 
 if TYPE_CHECKING:
     from gangplan.solvers.run import Run
 
     from ..graph.compiled import Network
 
-_COMPILED, _GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs")
-FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
+_COMPILED, GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,10 @@ class OfflineSettings(RecipeSettings):
     Attributes:
         rules: among which the network chooses, the classic one, 0, the first; see `lessons.good_together`.
         width, rounds, messages: of the network, see `GraphNetwork`.
-        ops: at most so many in a problem that is learned from.
+        ops: at most so many, or jobs, or nodes, in a problem that is learned from.
         lessons, validation: problems with labels to learn from and to validate on, by turns of each family.
+        larger: problems of ten times the size for the policy gradient, an eighth as many for validation; by default it
+            has the same as imitation.
         label_seconds: of the exact methods for a label.
         cache: folder of labels and of what rules come to, made once; none by default.
         processes: that make them.
@@ -47,6 +48,7 @@ class OfflineSettings(RecipeSettings):
             one that is worse by the temperature is e times less likely.
         rl_updates, rl_rate, cap: of the policy gradient on the objective, plans more than `cap` above the best counting
             as that.
+        noise, draws: deviation of the scores that are drawn, and how many pairs of them for a gradient.
         validate_every: updates from one validation to the next.
     """
 
@@ -57,6 +59,7 @@ class OfflineSettings(RecipeSettings):
     ops: int = limited(100, least=4)
     lessons: int = limited(2000, least=1)
     validation: int = limited(240, least=1)
+    larger: int = limited(0, least=0)
     label_seconds: float = limited(0.3, above=0)
     cache: str = ""
     processes: int = limited(1, least=1)
@@ -67,7 +70,13 @@ class OfflineSettings(RecipeSettings):
     rl_updates: int = limited(200, least=0)
     rl_rate: float = limited(1e-3, above=0)
     cap: float = limited(0.5, above=0)
+    noise: float = limited(0.3, above=0)
+    draws: int = limited(8, least=1)
     validate_every: int = limited(100, least=1)
+
+    def outputs(self, task: Task) -> int:
+        """Return how many scores the network gives each item."""
+        return len(self.rules) if task.rules else 2
 
     def __post_init__(self) -> None:
         RecipeSettings.__post_init__(self)
@@ -79,7 +88,7 @@ class OfflineSettings(RecipeSettings):
 
 @dataclass(frozen=True, slots=True)
 class OfflinePolicy:
-    """A network that chooses rules for op graphs, as compiled code; `about` is what its card says."""
+    """A network that chooses rules for a problem, as compiled code; `about` is what its card says."""
 
     task: Task
     network: Network
@@ -100,16 +109,19 @@ class OfflinePolicy:
             settings = build(OfflineSettings, card.settings)
         except InstanceError as error:
             raise error.within("settings").of(str(path)) from None
-        if not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
+        if task.rules and not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
             raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
-        schema = _GRAPHS.schema(len(settings.rules))
+        schema = task.schema(settings.outputs(task))
         match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
         return cls(task, _COMPILED.network_of(schema, tensors), settings, card.about)
 
-    def choose(self, split: Any) -> list[int]:
-        """Return the rules, the best first, by what the network says; as they are if it says what is no number."""
-        scores = np.asarray(_COMPILED.score(_GRAPHS.graph(split), self.network), np.float64)
-        return ranked(scores if np.isfinite(scores).all() else np.zeros_like(scores), self.settings.rules)
+    def choose(self, prepared: Any, seed: int = 0) -> Sequence[Any]:
+        """Return rules or scores, the best first, by what the network says; as if untrained if that is no number."""
+        scores = np.asarray(_COMPILED.score(self.task.graph(prepared), self.network), np.float64)
+        scores = scores if np.isfinite(scores).all() else np.zeros_like(scores)
+        if not self.task.rules:
+            return drawn(scores, self.settings.noise, seed)
+        return ranked(scores, self.settings.rules)
 
 
 @lru_cache(maxsize=8)
@@ -130,7 +142,7 @@ def solve_with(task: Task, run: Run, prepared: Any) -> None:
 def kernels_of(objective: str, name: str) -> tuple[Any, ...]:
     """Return what a policy calls of compiled code, its decoder as the method of that name."""
     decoding = suite(objective).methods[name].kernels
-    return (*(decoding() if decoding else ()), _COMPILED.score.find(), _GRAPHS.paths.find())
+    return (*(decoding() if decoding else ()), _COMPILED.score.find(), GRAPHS.paths.find())
 
 
 class OfflineRecipe(Recipe):
@@ -156,7 +168,7 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         about=about,
         config=OfflineSettings,
         stages=staged(
-            f"gangplan.learned.offline.training:{task.objective}",
+            f"gangplan.learned.offline.{'training' if task.rules else 'sampled'}:{task.objective}",
             lambda of: [
                 Step("imitation", of.imitation_updates, of.validate_every),
                 Step("rl", of.rl_updates, of.validate_every),
@@ -164,6 +176,6 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         ),
         load=partial(OfflinePolicy.load, task),
         judge=_judge,
-        data="random op graphs of gangplan.instances.generators.families, plans of gangplan's exact methods",
+        data="random problems of gangplan.instances.generators.families, plans of gangplan's exact methods",
         seeds={split: f"from {SPLITS[split]}" for split in ("train", "validation")},
     )

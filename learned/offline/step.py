@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import verify
 
-from .recipe import kernels_of, recipe_of, solve_with
+from .recipe import GRAPHS, kernels_of, recipe_of, solve_with
 from .task import Candidate, Task
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ RULES = 256
 class Lists:
     """List schedules, see `gangplan.learned.offline.task.Decoder`."""
 
-    def __init__(self, p: Prepared) -> None:
+    def __init__(self, p: Prepared, _: Any = None) -> None:
         from gangplan.solvers.partition.step.arrays import workroom
         from gangplan.solvers.partition.step.list_schedule import alone
 
@@ -94,7 +94,8 @@ TASK = Task(
     "offline-step",
     "step",
     RULES,
-    split,
+    GRAPHS.schema,
+    lambda given: GRAPHS.graph(split(given)),
     Lists,
     (("list_schedule", 0.3), ("local_search", 0.3), ("cpsat", 1.0)),
 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import Run, never
+
+if TYPE_CHECKING:
+    from ..graph.compiled import Graph
+    from ..graph.schema import Schema
 
 SAMPLES = 16
 """Rules that are tried, the likeliest first."""
@@ -22,17 +27,38 @@ class Candidate(NamedTuple):
     made: Any
 
 
+class Lesson(NamedTuple):
+    """What a near-optimal plan says of scores, all (n,): the place of each item, and its place without a score.
+
+    Attributes:
+        rank, keys: of an item, the least first; its score is added to its key.
+        low, high: between which its second score is.
+    """
+
+    rank: NDArray[Any]
+    keys: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
 class Decoder(Protocol):
     """Builds plans of one problem."""
 
-    def decode(self, rule: int) -> Candidate | None:
-        """Return the plan of a rule, the classic one being 0; `None` if memory leads into a dead end."""
+    def decode(self, choice: Any) -> Candidate | None:
+        """Return the plan of a rule or of scores, the classic one being 0; `None` if this leads into a dead end."""
 
     def join(self, candidates: list[Candidate]) -> Candidate | None:
         """Return what some plans have in common, `None` if there is no such thing."""
 
     def plan(self, candidate: Candidate) -> Any:
-        """Return it as the verifier takes it."""
+        """Return it as the verifier takes it, `None` if shares of GPUs do not fit."""
+
+
+class ScoreDecoder(Decoder, Protocol):
+    """Builds plans of one problem by scores of its items."""
+
+    def lesson(self, plan: Any) -> Lesson:
+        """Return what a plan says of scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +68,42 @@ class Task:
     Attributes:
         name: of the recipe and its weights.
         objective: of the problem.
-        rules: how many there are.
-        split: from what the suite has prepared to what graphs are made of.
-        decoder: from the same to its decoder, `None` if there plainly is no plan.
+        rules: how many there are; none if items are scored, (n, 2), and scores are drawn around what a network says.
+        schema: from the number of scores of each item to what graphs are made of.
+        graph: from what the suite has prepared to the graph of a problem.
+        decoder: from the same, and what tells to stop, to its decoder, `None` if there plainly is no plan.
         teachers: methods, the searches first, with the share of the time left for each.
     """
 
     name: str
     objective: str
     rules: int
-    split: Callable[[Any], Any]
-    decoder: Callable[[Any], Decoder | None]
+    schema: Callable[[int], Schema]
+    graph: Callable[[Any], Graph]
+    decoder: Callable[..., Decoder | None]
     teachers: tuple[tuple[str, float], ...]
 
 
+def drawn(scores: FloatArray, noise: float, seed: int) -> list[FloatArray]:
+    """Return scores, and others drawn around them."""
+    rng = np.random.default_rng(seed)
+    return [scores, *(scores + noise * rng.standard_normal((SAMPLES - 1, *scores.shape)))]
+
+
 def ranked(scores: FloatArray, rules: Sequence[int]) -> list[int]:
-    """Return rules by falling mean of their scores over all ops, float64 (n, rules); of equal ones the first."""
+    """Return rules by falling mean of their scores over all items, float64 (n, rules); of equal ones the first."""
     return [rules[i] for i in np.argsort(-scores.mean(axis=0), kind="stable")]
 
 
 def candidates(
-    decoder: Decoder, rules: Sequence[int], samples: int = SAMPLES, stopped: Callable[[], bool] = never
+    decoder: Decoder, choices: Sequence[Any], samples: int = SAMPLES, stopped: Callable[[], bool] = never
 ) -> Iterator[Candidate]:
-    """Yield the plans of the first rules, and what all of these come to together."""
+    """Yield the plans of the first choices, and what all of these come to together."""
     found = list[Candidate]()
-    for i, rule in enumerate(rules[:samples]):
+    for i, choice in enumerate(choices[:samples]):
         if i and stopped():
             return
-        candidate = decoder.decode(rule)
+        candidate = decoder.decode(choice)
         if candidate is not None:
             found.append(candidate)
             yield candidate
@@ -77,20 +111,22 @@ def candidates(
         yield joined
 
 
-def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any], Sequence[int]]) -> None:
+def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any, int], Sequence[Any]]) -> None:
     """Offer the plans of the classic rule, then of those that are chosen, until the run has stopped.
 
     Args:
-        choose: from what graphs are made of to rules, the best first.
+        choose: from what the suite has prepared and the seed to rules or scores, the best first.
     """
-    decoder = None if run.stopped else task.decoder(prepared)
+    decoder = None if run.stopped else task.decoder(prepared, lambda: run.stopped)
     best = np.inf
     if decoder is None:
         return
     for choice in ((0,), None):
         if run.stopped:
             return
-        for candidate in candidates(decoder, choice or choose(task.split(prepared)), stopped=lambda: run.stopped):
+        for candidate in candidates(decoder, choice or choose(prepared, run.seed), stopped=lambda: run.stopped):
             if candidate.value < best * (1 - 1e-12) and not (run.stopped and run.plan is not None):
-                run.offer(decoder.plan(candidate), "gnn")
+                plan = decoder.plan(candidate)
+                if plan is not None:
+                    run.offer(plan, "gnn")
             best = min(best, candidate.value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .recipe import kernels_of, recipe_of, solve_with
+from .recipe import GRAPHS, kernels_of, recipe_of, solve_with
 from .task import Candidate, Task
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _candidate(pipeline: Pipeline | None) -> Candidate | None:
     return None if pipeline is None else Candidate(pipeline.load, pipeline)
 
 
-def _decoder(reduced: Reduced) -> Orders | None:
+def _decoder(reduced: Reduced, _: Any = None) -> Orders | None:
     return None if reduced.decoder is None else Orders(reduced, reduced.decoder)
 
 
@@ -96,7 +96,8 @@ TASK = Task(
     "offline-throughput",
     "throughput",
     RULES,
-    split,
+    GRAPHS.schema,
+    lambda given: GRAPHS.graph(split(given)),
     _decoder,
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,16 +11,19 @@ from torch import Tensor
 
 from ..graph.compiled import score
 from ..graph.network import GraphNetwork, Packed
+from ..graph.schema import Schema
 from ..training.imitation import Imitation
 from ..training.ragged import segment_sum, soft_cross_entropy
 from ..training.trainer import Trainer
-from .graphs import schema
-from .lessons import examples
+from .graphs import Index
+from .lessons import Example, examples, task_of
 from .recipe import OfflineSettings
 from .task import SAMPLES, ranked
 
 DRAWS = (1, 4)
 """Plans of which the best counts, with the same weight."""
+TIMES = 10
+"""How much larger problems of the policy gradient are."""
 
 
 def cross_entropy(scores: Tensor, values: Tensor, temperature: float) -> Tensor:
@@ -43,7 +46,38 @@ def expected_best(scores: Tensor, values: Tensor, cap: float, draws: Sequence[in
     return torch.stack(least).mean()
 
 
-class Training(Trainer[OfflineSettings]):
+class Learning(Trainer[OfflineSettings]):
+    """What learns which plans are good: its network, and learners by a loss.
+
+    Attributes:
+        schema: of the graphs.
+    """
+
+    schema: Schema
+
+    def network(self) -> GraphNetwork:
+        """Return a network whose scores are 0."""
+        s = self.settings
+        return GraphNetwork(self.schema, s.width, s.rounds, messages=s.messages)
+
+    def _packed(self, known: list[Example]) -> tuple[Packed, Tensor]:
+        graphs, values = [x.graph for x in known], np.array([x.values for x in known], np.float32)
+        return Packed(self.schema, graphs), torch.from_numpy(values)
+
+    def learner_of(
+        self, network: GraphNetwork, packed: Packed, loss: Callable[..., Tensor], rate: float, updates: int
+    ) -> Imitation:
+        """Return what learns by a loss of (scores, problem of each, numbers of the problems)."""
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            chosen = rng.integers(packed.count, size=self.settings.minibatch)
+            batch = packed.batch(chosen)
+            return loss(network(batch), batch[self.schema.scored].batch, chosen)
+
+        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)
+
+
+class Training(Learning):
     """The examples of one problem's policy, and its stages.
 
     The values of all rules are known for each example, so that the gradient of the expected objective is exact: nothing
@@ -52,16 +86,12 @@ class Training(Trainer[OfflineSettings]):
 
     def __init__(self, objective: str, settings: OfflineSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        self.schema = schema(len(settings.rules))
+        self.schema = task_of(objective).schema(len(settings.rules))
         self.validation = examples(objective, settings, "validation", settings.validation)
+        self.validation += examples(objective, settings, "validation", settings.larger // 8, TIMES)
         known = examples(objective, settings, "train", settings.lessons)
-        self.packed = Packed(self.schema, [x.graph for x in known])
-        self.values = torch.from_numpy(np.array([x.values for x in known], np.float32))
-
-    def network(self) -> GraphNetwork:
-        """Return a network whose scores are 0."""
-        s = self.settings
-        return GraphNetwork(self.schema, s.width, s.rounds, messages=s.messages)
+        larger = examples(objective, settings, "train", settings.larger, TIMES) or known
+        self.known, self.larger = self._packed(known), self._packed(larger)
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
         """Return what plans are above the best known: of the first rule, the best of many, and of the classic one."""
@@ -75,27 +105,25 @@ class Training(Trainer[OfflineSettings]):
     def imitation(self, network: GraphNetwork) -> Imitation:
         """Return what learns which rules come near the best known plan."""
         s = self.settings
-        return self._stage(
-            network, partial(cross_entropy, temperature=s.temperature), s.imitation_rate, s.imitation_updates
-        )
+        loss = partial(cross_entropy, temperature=s.temperature)
+        return self._stage(network, self.known, loss, s.imitation_rate, s.imitation_updates)
 
     def rl(self, network: GraphNetwork) -> Imitation:
         """Return what follows the gradient of the expected objective, of one plan and of the best of some."""
         s = self.settings
-        return self._stage(network, partial(expected_best, cap=s.cap), s.rl_rate, s.rl_updates)
+        return self._stage(network, self.larger, partial(expected_best, cap=s.cap), s.rl_rate, s.rl_updates)
 
-    def _stage(self, network: GraphNetwork, loss: partial[Tensor], rate: float, updates: int) -> Imitation:
-        draw = partial(self._loss, network, loss)
-        return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)
+    def _stage(
+        self, network: GraphNetwork, known: tuple[Packed, Tensor], loss: partial[Tensor], rate: float, updates: int
+    ) -> Imitation:
+        packed, values = known
 
-    def _loss(self, network: GraphNetwork, loss: partial[Tensor], rng: np.random.Generator) -> Tensor:
-        chosen = rng.integers(self.packed.count, size=self.settings.minibatch)
-        batch = self.packed.batch(chosen)
-        scores, of = network(batch), batch["op"].batch
-        count = len(chosen)
-        mean = torch.stack([segment_sum(x, of, count) for x in scores.T], dim=1)
-        mean = mean / torch.bincount(of, minlength=count)[:, None]
-        return loss(mean, self.values[torch.from_numpy(chosen)])
+        def ranks(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
+            count = len(chosen)
+            mean = torch.stack([segment_sum(x, of, count) for x in scores.T], dim=1)
+            return loss(mean / torch.bincount(of, minlength=count)[:, None], values[torch.from_numpy(chosen)])
+
+        return self.learner_of(network, packed, ranks, rate, updates)
 
 
 throughput = partial(Training, "throughput")

@@ -135,7 +135,7 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
     It is decoded again in the order of its own starts for as long as that helps.
     """
     p = decoder.p
-    unit = _unit(p)
+    costs = unit(p)
     best = np.inf, "", _FIRST[0], np.arange(p.n, dtype=float)
     names = [
         n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
@@ -146,7 +146,7 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
         if not stopped():
             # seconds count as they do for a mean job
             keys = keys_of(p, name, p.seconds * (1 + price * p.gpus / p.total))
-            cost = decoder.decode(np.argsort(keys, kind="stable"), penalty=price * unit, stopped=stopped)
+            cost = decoder.decode(np.argsort(keys, kind="stable"), penalty=price * costs, stopped=stopped)
             if cost < best[0]:
                 best = cost, name, price, keys
 
@@ -157,7 +157,7 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
         if price not in _FIRST:
             attempt(best[1] or "fifo", price)
     _, name, price, rank = best
-    penalty, made = price * unit, decoder.made
+    penalty, made = price * costs, decoder.made
     cost = decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty)
     for _ in range(_AGAIN):
         later = _ranks(np.where(made.option < 0, np.inf, made.start))
@@ -241,9 +241,9 @@ def _waiting(p: Prepared) -> Iterator[Listed]:
     keys, cheapest = keys_of(p, "smith_now", work), np.full(p.n, CHEAPEST)
     yield "smith_now, least work", keys, p.first_least(work, LEFT_OUT), work
     for price in PRICES[:_DEAREST:-1]:
-        yield f"smith_now, price {price:g}", keys, cheapest, price * _unit(p)
+        yield f"smith_now, price {price:g}", keys, cheapest, price * unit(p)
 
 
-def _unit(p: Prepared) -> FloatArray:
+def unit(p: Prepared) -> FloatArray:
     """Return what the GPU-seconds of each option cost at the price 1, (o,)."""
     return np.asarray((float(p.slope.mean()) or 1.0 / max(p.total, 1)) / p.total * p.gpus * p.seconds)

@@ -41,7 +41,7 @@ class Decoder:
         self._data, self._room = data_of(p), room_of(p, len(self.busy.node))
         self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
         self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
-        self._used = 0
+        self.used = 0
 
     def decode(self, order: Any, wish: Any = None, penalty: Any = None, stopped: Callable[[], bool] = never) -> float:
         """Return the goal of a list, see `serial`; inf if a job that must run has no time, or once `stopped` says so.
@@ -61,12 +61,12 @@ class Decoder:
             )
             if so_far[0] == np.inf or (begin + few < p.n and stopped()):
                 return np.inf
-        cost, last, self._used = so_far
+        cost, last, self.used = so_far
         return p.constant + float(cost + last if p.makespan else cost)
 
     def plan(self) -> Any:
         """Return the plan of the schedule built last."""
-        return self.p.plan(self.made.option, self.made.start, self.made.rows[:, : self._used])
+        return self.p.plan(self.made.option, self.made.start, self.made.rows[:, : self.used])
 
     def offer(self, run: Run, by: str, order: Any, wish: Any = None, penalty: Any = None) -> float:
         """Offer the schedule of a list unless the run has stopped, and return its goal."""

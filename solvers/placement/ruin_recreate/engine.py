@@ -35,13 +35,13 @@ class RuinRecreate:
 
     def __init__(self, batch: Batch, until: Callable[[], bool] = lambda: False) -> None:
         self.batch, self.until = batch, until
-        self._given = given_of(batch)
+        self.given = given_of(batch)
         self.failed: int | None = None
         self._step = max(1, min(CHUNK, _LARGE // batch.n_nodes))
 
     def holds(self, rows: Sequence[Rows]) -> bool:
         """Return whether no gang is on more nodes than there are rows for."""
-        return bool(max(map(len, rows), default=0) <= self._given.standing.shape[1])
+        return bool(max(map(len, rows), default=0) <= self.given.standing.shape[1])
 
     def insert(self, rows: Sequence[Rows], queue: Sequence[int], seed: int = 0) -> tuple[list[Rows], float]:
         """Put jobs of `queue` one after the other where the batch then costs least; return the placement and its cost.
@@ -50,13 +50,13 @@ class RuinRecreate:
         """
         self.failed = None
         best, count = self._arrays(rows)
-        now, waiting = empty(self._given), np.array(queue, dtype=np.int64)
+        now, waiting = empty(self.given), np.array(queue, dtype=np.int64)
         cost = np.inf
         for first in range(0, max(1, len(queue)), self._step):
             if self.until():
                 return list(rows), np.inf
             last = min(first + self._step, len(queue))
-            cost = search(self._given, now, best, count, waiting, first, last, len(queue), seed + first)
+            cost = search(self.given, now, best, count, waiting, first, last, len(queue), seed + first)
             if cost < 0:
                 self.failed = int(now.changed[0])
                 return list(rows), np.inf
@@ -65,17 +65,17 @@ class RuinRecreate:
     def improve(self, rows: Sequence[Rows], rounds: int, seed: int = 0) -> tuple[list[Rows], float]:
         """Improve a placement in so many rounds, or leave it; return it and its cost, which 0 rounds only compute."""
         best, count = self._arrays(rows)
-        now, none = empty(self._given), np.zeros(0, dtype=np.int64)
+        now, none = empty(self.given), np.zeros(0, dtype=np.int64)
         cost = np.inf
         for first in range(0, max(1, rounds), self._step):
             if first and self.until():
                 break
             last = min(first + self._step, rounds)
-            cost = search(self._given, now, best, count, none, first, last, max(1, rounds), seed + first)
+            cost = search(self.given, now, best, count, none, first, last, max(1, rounds), seed + first)
         return _rows(best, count), cost
 
     def _arrays(self, rows: Sequence[Rows]) -> tuple[Indices, Indices]:
-        shape = self._given.standing.shape
+        shape = self.given.standing.shape
         best, count = np.zeros(shape, np.int64), np.zeros(shape[0], np.int64)
         for job, row in enumerate(rows):
             if row:

@@ -11,11 +11,8 @@ import torch
 
 from gangplan.learned.graph.network import GraphNetwork
 from gangplan.learned.offline import recipe
-from gangplan.learned.offline.graphs import schema
 from gangplan.learned.offline.lessons import task_of
 from gangplan.learned.policy.weights import Card, save
-
-OBJECTIVES = ("throughput", "step")
 
 
 @pytest.fixture
@@ -26,7 +23,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, f
     def write(objective: str, last: float) -> Path:
         task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2, rules=tuple(range(12)))
         torch.manual_seed(0)
-        network = GraphNetwork(schema(len(settings.rules)), settings.width, settings.rounds)
+        network = GraphNetwork(task.schema(settings.outputs(task)), settings.width, settings.rounds)
         torch.nn.init.normal_(network.last.weight, std=last) if last else None
         path = tmp_path / f"{task.name}.safetensors"
         save(path, network.state_dict(), Card(task.name, task.name, settings=asdict(settings)))

@@ -29,6 +29,6 @@ def test_a_plan_with_a_gang_on_too_many_nodes_is_left_alone(monkeypatch: pytest.
     run = Run(gangs(24, 2, 6, gpus=8, load=0.8, seed=1), time_limit=60.0)
     batch = SUITE.prepare(run)
     quick(run, batch)
-    assert max(len(row) for row in engine.RuinRecreate(batch)._given.standing) == 1
+    assert max(len(row) for row in engine.RuinRecreate(batch).given.standing) == 1
     METHODS["local_search"].run(run, batch)
     assert [found.by for found in run.trace] == [FIRST_FIT]
