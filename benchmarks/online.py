@@ -58,6 +58,8 @@ OURS, PARTS = (
     },
 )
 """The network alone, and what it is without one of its parts: weights in the folder that the command line names."""
+PART_SEEDS = 40
+"""Test seeds on which they are compared, in compiled episodes."""
 SYNTHETIC = ("small", "expensive", "mixed", "loaded", "uncertain", "rush")
 
 
@@ -122,10 +124,11 @@ def tasks(options: Options) -> Iterator[Task]:
             for policy in options.policies or POLICIES:
                 if small or policy != ORACLE:
                     yield Task(case, policy, seed, weights if "gnn" in policy else "")
-            for policy in (OURS, *PARTS) if case in SYNTHETIC and not options.policies else ():
-                path = weights_of(policy, None, options.weights)
-                if path is not None:
-                    yield Task(case, policy, seed, digest(path))
+        for policy in (OURS, *PARTS) if case in SYNTHETIC and not options.policies else ():
+            path = weights_of(policy, None, options.weights)
+            first = 10 if policy in POLICIES else 0
+            for seed in range(first, options.seeds or PART_SEEDS) if path or policy in POLICIES else ():
+                yield Task(case, policy, seed, digest(path) if path else "")
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
