@@ -30,6 +30,8 @@ WIDTH = 80
 """Columns of what is printed."""
 _ENDS = 256
 """Ends of running jobs that are played to see when a job starts."""
+_TRIED = 8
+"""Running jobs that are ended in thought, one at a time, where room alone is not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class WaitingJob:
         """Return it as lines to be read."""
         degrees = " or ".join(map(str, self.workers))
         where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
-        remedies = self.remedies or ("no single change is enough",) * (self.earliest != self.now)
+        remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
         earliest = f"not within the next {_ENDS} ends of jobs"
         if self.earliest is not None:
@@ -276,8 +278,12 @@ def _remedies(
         yield "submit it with together=False, so that its workers may spread over nodes"
     if down and starts(repaired):
         yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"
-    if (leave := least_ends(state, request)) and leave[0] and starts(ended(leave[0])):
-        ends, eviction = leave
+    ends, eviction = least_ends(state, request) or ([], None)
+    if eviction and not ends:  # there is room, but not where it would go
+        least_left = sorted(state.running.values(), key=lambda x: x.left(state.now) * x.gpus)
+        if one := next((x for x in least_left[:_TRIED] if starts(ended([x.name]))), None):
+            yield f"end or stop {one.name} ({one.gpus} GPUs, {_work(one.left(state.now) * one.gpus)} left)"
+    elif eviction and starts(ended(ends)):
         more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
         gpus, work = sum(state.running[n].gpus for n in ends), _work(eviction.cost)
         less = "nothing cheaper" if eviction.proved else f"nothing below {_work(eviction.bound)}"

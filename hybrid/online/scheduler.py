@@ -440,7 +440,8 @@ class Scheduler:
         Of a decision, one of the last 64: candidates, scores, which tier decided, the bound, why not the others. Of a
         job, by its name and whether or not a decision has been made since it came: what it needs and what is free, who
         is before it, when it starts if nobody else comes, and what would let it start now. A policy of the user's own
-        is not asked for that. Of a running job: where it runs, since when, how long still, and if it may be stopped.
+        or a network is not asked for that: the rule decides in its place. Of a running job: where it runs, since when,
+        how long still, and if it may be stopped.
 
         Raises:
             InstanceError: if it is no such decision, or no job that waits or runs.

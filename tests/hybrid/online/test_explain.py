@@ -11,7 +11,7 @@ import pytest
 from gangplan import InstanceError
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.runs import RunsNow
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
 
@@ -37,13 +37,25 @@ def test_job_that_has_just_come() -> None:
     assert told.remedies == ("submit it with 4 workers", least)
     scheduler.submit(GangJob("whole", "m", (1,), worker=Demand(8.0)), 9000.0)
     behind = scheduler.explain("whole")
-    assert behind.earliest == 1700.0 and "to start now  no single change is enough" in str(behind)
+    assert behind.earliest == 1700.0 and "to start now  nothing that was tried is enough" in str(behind)
     scheduler.withdraw("whole")
     before = json.dumps(scheduler.snapshot())
     assert json.dumps(scheduler.snapshot()) == before
     scheduler.decide(5.0)
     scheduler.finish("short", now=1200.0)
     assert [start.job for start in scheduler.decide(5.0).starts] == ["new"]
+
+
+def test_job_that_waits_for_closer_gpus() -> None:
+    """There is a GPU on each node, and it waits for two on one: without `a`, which has the least left, it starts."""
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), "patient", speeds=Proximity())
+    scheduler.submit(GangJob("a", "vgg", (3,)), 100.0)
+    scheduler.submit(GangJob("b", "vgg", (3,)), 1000.0)
+    scheduler.decide(5.0)
+    told = scheduler.whatif(GangJob("new", "vgg", (2,)), 500.0)
+    assert told.why == "it waits for closer GPUs"
+    a = next(words for words in told.remedies if words.startswith("end or stop"))
+    assert a.startswith("end or stop a (3 GPUs, ")
 
 
 def test_what_if_a_job_came() -> None:
