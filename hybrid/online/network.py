@@ -190,7 +190,7 @@ class NetworkTier:
 
     @property
     def use(self) -> NetworkUse:
-        """What it did so far."""
+        """Return what it did so far."""
         return NetworkUse(self.leader, self._choices, self._corrected)
 
     def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:

@@ -270,7 +270,7 @@ class Scheduler:
 
     @property
     def network(self) -> NetworkUse | None:
-        """What the network did since this scheduler was made, `None` without one."""
+        """Return what the network did since this scheduler was made, `None` without one."""
         return None if self._network is None else self._network.use
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:

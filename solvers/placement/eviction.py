@@ -96,7 +96,7 @@ def cheapest_eviction(
         occupancy: who is where.
         need: of a worker, of each resource, int64 (r,).
         workers: of the gang, at least 1.
-        time_limit: seconds for CP-SAT; a greedy set is there before.
+        time_limit: seconds for CP-SAT; a set is there before.
     """
     began = time.perf_counter()
     nodes = _groups(occupancy.domain)
@@ -162,6 +162,9 @@ class _Domain:
             of.used[:, mine][:, goes], blocks[goes], np.where(stays, 0.0, cost),
         )  # fmt: skip
         self._need, self._workers, self._movable = need, workers, np.flatnonzero(~stays)
+        self._on: list[list[int]] = [[] for _ in most]  # the parts on each node
+        for i, at in enumerate(self._of.node.tolist()):
+            self._on[at].append(i)
         self.able = bool(self._of.workers(need, self._movable).sum() >= workers)
         self.bound, self.first = self._by_node() if self.able else (np.inf, [])
         self.parts = len(self._of.node)
@@ -178,14 +181,11 @@ class _Domain:
             return 0.0, []
         held = np.bincount(of.job, of.used[0], len(of.cost))
         share = of.cost[of.job] * of.used[0] / np.maximum(held[of.job], 1)
-        parts: list[list[int]] = [[] for _ in of.most]
-        for i, node in enumerate(of.node.tolist()):
-            parts[node].append(i)
         least = np.full(self._workers + 1, np.inf)  # of so many workers on the nodes so far
         least[0] = 0.0
         chosen, of_node = [], []
         for node, most in enumerate(np.minimum(of.most, self._workers).tolist()):
-            cost, sets = self._on_node(parts[node], share, int(of.free[0, node]), most)
+            cost, sets = self._on_node(self._on[node], share, int(of.free[0, node]), most)
             options = np.full((len(cost), len(least)), np.inf)
             for y, price in enumerate(cost):
                 options[y, y:] = least[: len(least) - y] + price
@@ -254,19 +254,16 @@ class _Domain:
         of, model = self._of, cp_model.CpModel()
         leave = {int(j): model.new_bool_var("") for j in self._movable}
         scale = SUM / max(float(of.cost[self._movable].sum()), 1e-300)
-        parts: list[list[int]] = [[] for _ in of.most]
-        for i, node in enumerate(of.node.tolist()):
-            parts[node].append(i)
         job, rows = of.job.tolist(), np.flatnonzero(self._need > 0).tolist()
         seats = []
         for node, most in enumerate(of.most.tolist()):
             if most <= 0:
                 continue
             seats.append(y := model.new_int_var(0, most, ""))
-            for j in {job[i] for i in parts[node] if of.blocks[i]}:
+            for j in {job[i] for i in self._on[node] if of.blocks[i]}:
                 model.add(y <= most * leave[j])
             for r in rows:
-                freed = sum(int(of.used[r, i]) * leave[job[i]] for i in parts[node])
+                freed = sum(int(of.used[r, i]) * leave[job[i]] for i in self._on[node])
                 model.add(int(self._need[r]) * y <= int(of.free[r, node]) + freed)
         model.add(sum(seats) >= self._workers)
         price = {j: int(of.cost[j] * scale) for j in leave}  # rounded down, so that the bound holds
