@@ -26,6 +26,10 @@ class Workload:
         share: of each of its GPUs that the job holds, above 0 and at most 1, float64 (n,).
         cpu: cores, float64 (n,), 0 where they are not known.
         memory: bytes of host memory, float64 (n,), 0 where they are not known.
+        user: who submitted each job, ``""`` where it is not known.
+        title: what its user calls it, likewise.
+        priority: its class, the higher the sooner, int32 (n,).
+        limit: seconds after which it is ended, as its user asked, float64 (n,), infinite where there is none.
     """
 
     names: tuple[str, ...] = field(metadata={"unique": True})
@@ -37,11 +41,17 @@ class Workload:
     share: FloatArray | None = field(default=None, metadata=array("names", holds=(*POSITIVE, *SHARE), usual=1.0))
     cpu: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
     memory: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
+    user: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    title: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    priority: IntArray | None = field(default=None, metadata=array("names", usual=0))
+    limit: FloatArray | None = field(
+        default=None, metadata=array("names", holds=POSITIVE, usual=np.inf, null="infinite")
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
         n = len(self.names)
-        for name in ("queue", "model"):
+        for name in ("queue", "model", "user", "title"):
             words = getattr(self, name) or ("",) * n
             object.__setattr__(self, name, words)
             if len(words) != n:

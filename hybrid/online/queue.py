@@ -18,6 +18,8 @@ from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
+from .terms import Terms
+
 Seconds = float | Sequence[float] | Mapping[int, float] | None
 """An estimate: one number for a rigid job, one for each number of workers, or by number of workers."""
 USUAL = 3600.0
@@ -43,6 +45,7 @@ class Request:
         done: GPU seconds for which it got on until then.
         again: whether it runs again when it starts, and pays its price.
         due: from when on it goes before others; later by the seconds that it ran before it was stopped.
+        terms: on whose behalf it waits, and how it may be treated.
     """
 
     job: GangJob
@@ -56,6 +59,7 @@ class Request:
     done: float = 0.0
     again: bool = False
     due: float = float_info.max
+    terms: Terms = Terms()
 
     @property
     def name(self) -> str:

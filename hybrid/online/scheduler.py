@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from sys import float_info
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
@@ -24,6 +24,7 @@ from .snapshot import load, save
 from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
+from .terms import TermFields, Terms
 
 if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
@@ -171,6 +172,7 @@ class Scheduler:
         now: float | None = None,
         together: bool | None = None,
         price: float | None = None,
+        **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
 
@@ -180,6 +182,7 @@ class Scheduler:
                 took.
             now: seconds, no less than before; by default as before.
             together, price: instead of the scheduler's.
+            terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``.
 
         Raises:
             InstanceError: naming the field; nothing has changed then.
@@ -201,6 +204,7 @@ class Scheduler:
             state.serial,
             settings.price if price is None else float(price),
             due=min(at + settings.patience * max(lasts), float_info.max),
+            terms=Terms.of(terms),
         )
         state.check(request)
         state.now, state.serial = at, state.serial + 1
@@ -414,18 +418,24 @@ class Scheduler:
         return self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
 
     def whatif(
-        self, job: GangJob, seconds: Seconds = None, *, together: bool | None = None, price: float | None = None
+        self,
+        job: GangJob,
+        seconds: Seconds = None,
+        *,
+        together: bool | None = None,
+        price: float | None = None,
+        **terms: Unpack[TermFields],
     ) -> WaitingJob:
         """Return what `explain` would say of a job were it submitted now; it is not, and nothing changes.
 
         Args:
-            job, seconds, together, price: as of `submit`.
+            job, seconds, together, price, terms: as of `submit`.
 
         Raises:
             InstanceError: as `submit` does.
         """
         twin = self._twin(self._own, self.snapshot())
-        twin.submit(job, seconds, together=together, price=price)
+        twin.submit(job, seconds, together=together, price=price, **terms)
         told = twin.explain(job.name)
         assert isinstance(told, WaitingJob)
         return told

@@ -14,10 +14,11 @@ from gangplan.instances.placement import Demand, GangJob
 from .queue import Request
 from .running import RunningJob
 from .state import ClusterState, SchedulerSettings
+from .terms import Terms
 
-VERSION = 4
-_READ = (3, VERSION)
-"""Versions that can be read; 3 did not say when jobs are due."""
+VERSION = 5
+_READ = (3, 4, VERSION)
+"""Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
 
 
 def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
@@ -32,10 +33,10 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "serial": state.serial,
         "decisions": count,
         "down": [node for node, up in enumerate(state.up) if not up],
-        "waiting": [asdict(request) for request in state.waiting.values()],
+        "waiting": [_saved(request) for request in state.waiting.values()],
         "running": [
             {
-                "request": asdict(job.request),
+                "request": _saved(job.request),
                 "degree": job.degree,
                 "since": job.since,
                 "end": job.end,
@@ -51,6 +52,10 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
+
+
+def _saved(request: Request) -> dict[str, Any]:
+    return asdict(request) | {"terms": request.terms.save()}
 
 
 def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
@@ -82,7 +87,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
-    promises = document["promises"] if document["version"] == VERSION else {}
+    promises = document["promises"] if document["version"] > 3 else {}
     for name, time in promises.items():
         require_number(time, f"promises.{name}")
         if name not in state.waiting:
@@ -173,4 +178,5 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
     due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
     require_number(row.get("due", due), "due")
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
+    rest["terms"] = Terms.of(row.get("terms", {}))
     return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

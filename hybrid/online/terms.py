@@ -1,0 +1,66 @@
+"""What is said of a job beside its gang: on whose behalf it waits, and how it may be treated."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, TypedDict
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number, require_text
+
+
+class TermFields(TypedDict, total=False):
+    """The fields of `Terms` as keywords of `Scheduler.submit`."""
+
+    queue: str
+    user: str
+    priority: int
+    limit: float | None
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Say on whose behalf a job waits, and how it may be treated.
+
+    Attributes:
+        queue: a leaf of the tree of queues, by its dotted path.
+        user: who submitted it.
+        priority: its class, the higher the sooner.
+        limit: seconds after which it is ended by whoever runs it, `None` if never; far too long for an estimate.
+        title: what its user calls it; jobs with like titles take alike.
+    """
+
+    queue: str = ""
+    user: str = ""
+    priority: int = 0
+    limit: float | None = field(default=None, metadata={"positive": True})
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("queue", "user", "title"):
+            if getattr(self, name):
+                require_text(getattr(self, name), name)
+        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
+            raise InstanceError("priority", f"{self.priority!r} is not a whole number")
+        require_number(self.limit, "limit", optional=True, positive=True)
+
+    @classmethod
+    def of(cls, given: TermFields) -> Terms:
+        """Return the terms that keywords state.
+
+        Raises:
+            InstanceError: naming the keyword that is unknown or wrong.
+        """
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in names:
+                close = get_close_matches(name, names, 1)
+                raise InstanceError(name, "is no argument" + (f"; did you mean {close[0]}?" if close else ""))
+        return cls(**given)
+
+    def save(self) -> dict[str, Any]:
+        """Return those fields that are not as usual, for JSON."""
+        usual = asdict(Terms())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
