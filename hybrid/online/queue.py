@@ -18,7 +18,7 @@ from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
-from .terms import Terms
+from .terms import USUAL_TERMS, Terms
 
 Seconds = float | Sequence[float] | Mapping[int, float] | None
 """An estimate: one number for a rigid job, one for each number of workers, or by number of workers."""
@@ -59,7 +59,7 @@ class Request:
     done: float = 0.0
     again: bool = False
     due: float = float_info.max
-    terms: Terms = Terms()
+    terms: Terms = USUAL_TERMS
 
     @property
     def name(self) -> str:

@@ -62,5 +62,9 @@ class Terms:
 
     def save(self) -> dict[str, Any]:
         """Return those fields that are not as usual, for JSON."""
-        usual = asdict(Terms())
+        usual = asdict(USUAL_TERMS)
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+
+USUAL_TERMS = Terms()
+"""Those of a job of which nothing is said."""
