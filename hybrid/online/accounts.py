@@ -20,7 +20,7 @@ Amounts = tuple[int, ...]
 ROOT = 0
 """The number of the account of the whole cluster."""
 _LN2 = 0.6931471805599453
-_NO_PLACE: tuple[int, tuple[tuple[int, float, int], ...]] = -1, ()
+_NO_PLACE: tuple[int, Rank] = -1, ()
 
 
 class Group(NamedTuple):
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 ALIKE = Group()
 """That of all jobs where queues, users and classes make no difference."""
-Rank = tuple[tuple[int, float, int], ...]
+Rank = tuple[tuple[int, float, str], ...]
 """The place of an account among others: the least of siblings is first, from the root down."""
 
 
@@ -166,12 +166,12 @@ class Accounts:
             self._places[leaf] = self.version, place
         return place
 
-    def _among(self, number: int) -> tuple[int, float, int]:
+    def _among(self, number: int) -> tuple[int, float, str]:
         account = self.all[number]
         level, quota = self._level(account), account.quota
         if level < quota.share - ROUNDING:
-            return 0, level / quota.share, number
-        return 1, (level - quota.share) / quota.weight, number
+            return 0, level / quota.share, account.name
+        return 1, (level - quota.share) / quota.weight, account.name
 
     def borrows(self, leaf: int, amounts: Sequence[int]) -> bool:
         """Return whether so much more takes a queue and all above it over their guarantees."""
@@ -204,19 +204,25 @@ class Accounts:
         leaf = self.leaf(terms)
         for number in self.all[leaf].above:
             account = self.all[number]
-            if self.share(number, amounts) > account.quota.most + ROUNDING:
+            if account.quota.most < 1.0 and self.share(number, amounts) > account.quota.most + ROUNDING:
                 has, most = f"{self.share(number):.1%}", f"{account.quota.most:.1%}"
                 return f"queue {account.name} has {has} of the cluster, at most {most}"
-        if self._keep and self.borrows(leaf, amounts) and not self._lent(amounts):
+        if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
             return "what is free is kept for queues that do not lend it"
         return None
 
-    def _lent(self, amounts: Sequence[int]) -> bool:
-        """Return whether, with so much less free, what queues do not lend is still there for them."""
-        kept = [0.0, 0.0, 0.0]
-        for account in self.all:
+    def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int]) -> str | None:
+        """Return which limit keeps a job from starting on so many nodes even if nobody else runs, in words."""
+        alone = Accounts(self.sharing)
+        alone.capacity(total)
+        return alone.refuses(terms, amounts)
+
+    def _lent(self, leaf: int, amounts: Sequence[int]) -> bool:
+        """Return whether, with so much less free, other queues still have what they do not lend."""
+        kept, own = [0.0, 0.0, 0.0], self.all[leaf].above[0]
+        for number, account in enumerate(self.all):
             quota = account.quota
-            if len(account.above) == 1 and quota.share and quota.lends < 1.0:
+            if len(account.above) == 1 and number != own and quota.share and quota.lends < 1.0:
                 for i, total in enumerate(self._total):
                     kept[i] += max(0.0, quota.share * (1 - quota.lends) * total - account.used[i])
         used = self.all[ROOT].used
@@ -232,7 +238,7 @@ class Accounts:
         """Return what is remembered of the past, for JSON; what is held now follows from who runs."""
         if self.sharing.halflife is None:
             return []
-        return [[x.name, x.average, x.at] for x in self.all if x.name and x.average]
+        return sorted([x.name, x.average, x.at] for x in self.all if x.name and x.average)
 
     def load(self, saved: Sequence[Sequence[Any]]) -> None:
         """Take over what `save` returned.

@@ -356,14 +356,17 @@ class Scheduler:
         if state.sharing.preempt and not state.alike:
             starts.clear = preemption.clear
         state.age()
-        for _ in Stages(state):
+        stages = Stages(state, preemption.stops)
+        for _ in stages:
+            if stages.again:
+                starts.clear = None
             if state.waiting:
                 starts.due()
             if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
                 left = began + deadline - time.perf_counter()
                 scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
             settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
-            if state.waiting and state.running.stoppable:
+            if state.waiting and state.running.stoppable and not stages.again:
                 before = len(stops.stops)
                 stops.run()
                 if len(stops.stops) > before:

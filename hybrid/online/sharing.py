@@ -74,8 +74,8 @@ class Sharing:
             share while its own holds less.
         least_run: seconds that a job runs at least before it is stopped.
         most_run: seconds after which it gives way to others of its class, `None` if never.
-        aging: seconds past its due time after which a waiting job counts as one of the next class, up to the highest
-            there is; `None` if never.
+        aging: seconds past its due time after which a waiting job counts as one of the next class, and so on; `None`
+            if never.
     """
 
     queues: Mapping[str, Quota] = field(default_factory=dict)

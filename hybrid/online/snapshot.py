@@ -99,7 +99,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
     state.now, state.serial = float(document["now"]), document["serial"]
-    state.accounts.load(document.get("shares", []))
+    state.accounts.load(document["shares"] if document["version"] == VERSION else [])
     state.accounts.clock(state.now)
     _learned(document, state)
     for tier, count in document["faults"].items():

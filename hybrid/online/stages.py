@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import NamedTuple
 
 from .queue import Shape
@@ -26,15 +26,25 @@ class Stages:
 
     Args:
         state: whose queues show the lines of one stage at a time.
+        stops: those of jobs that others may have stopped; it grows.
+
+    Attributes:
+        again: whether all are shown for the second time: nobody need stop any more.
     """
 
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, state: ClusterState, stops: Sized) -> None:
+        self._state, self._stops, self.again = state, stops, False
         self._lines: dict[Stage, dict[Shape, None]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
-        """Open one stage after the other; all lines are open again afterwards."""
+        """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
+        yield from self._once()
+        if self._stops:  # those that stopped may go on elsewhere
+            self.again = True
+            yield from self._once()
+
+    def _once(self) -> Iterator[Stage]:
         state = self._state
         queues = state.queue, state.due
         borrows = bool(state.accounts.sharing.queues)

@@ -273,6 +273,12 @@ class ClusterState:
         if not self.bundle(request, job.workers[0]):
             words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
             raise InstanceError("job", f"{job.name!r} {words}")
+        if self.accounts.bounded:
+            whole = self.placer.whole[:3, self.fleet.usable].sum(axis=1).tolist()
+            asks = self.asks(request, job.workers[0])
+            self.forget(request)  # another job may be called like it if it is refused
+            if limit := self.accounts.never(request.terms, asks, whole):
+                raise InstanceError("job", f"{job.name!r} never may start: {limit}")
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""
@@ -301,13 +307,14 @@ class ClusterState:
 
     def _level(self, request: Request) -> int:
         """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
-        level, aging = request.terms.priority, self.sharing.aging
+        level, aging, gained = request.terms.priority, self.sharing.aging, 0
         if aging is None:
             return level
-        gained = max(0, int((self.now - request.due) // aging))
+        if len(self.levels) > 1:
+            gained = max(0, int((self.now - request.due) // aging))
         if (then := request.due + (gained + 1) * aging) < float_info.max:
             heappush(self._aging, (then, request.serial, request.name))
-        return max(level, min(level + gained, max(self.levels)))
+        return level + gained
 
     def forget(self, request: Request) -> None:
         """Forget what was kept of a job."""
