@@ -369,8 +369,7 @@ class ClusterState:
         self.leave(job.name)
         used = self.placer.uses(job.name)[1]
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
-        if self.accounts.kept:
-            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist())
+        self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
@@ -383,8 +382,7 @@ class ClusterState:
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
-        if self.accounts.kept:
-            self.accounts.hold(job.request.terms, self.placer.uses(name)[1][:3].sum(axis=1).tolist(), -1)
+        self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
             for gpu in gpus:
@@ -398,6 +396,12 @@ class ClusterState:
         self.closed.clear()
         self.changes += 1
         return job
+
+    def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
+        """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
+        if self.accounts.kept:
+            self.accounts.clock(self.now)
+            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
 
     def turn(self, node: int, up: bool) -> None:
         """Have a node, on which nobody is, be up or down."""

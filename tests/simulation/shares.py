@@ -160,7 +160,7 @@ class Shares:
             starts = [self.wants(x) for x in new if there in self.way(x.queue)]
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
             hold(has > self.owed(there) - ROUNDING, "reclaim", f"{words}: {there} has {has} of {self.owed(there)}")
-            within = self.share(here, self.wants(other)) <= self.owed(here) + ROUNDING
+            within = self.share(here, self.wants(other), gone) <= self.owed(here) + ROUNDING
             hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
 
     def settled(self) -> None:
