@@ -7,6 +7,7 @@ from .explain import Candidate, Explanation, WaitingJob
 from .policy import Proposes, Ranks, View
 from .runs import RunsNow
 from .scheduler import Scheduler
+from .sharing import Limit, Quota, Sharing
 from .starts import Start
 from .stops import Stop
 
@@ -14,11 +15,14 @@ __all__ = [
     "Candidate",
     "Decision",
     "Explanation",
+    "Limit",
     "Patient",
     "Proposes",
+    "Quota",
     "Ranks",
     "RunsNow",
     "Scheduler",
+    "Sharing",
     "Start",
     "Stop",
     "View",

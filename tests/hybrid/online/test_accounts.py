@@ -38,17 +38,18 @@ def _lexicographic(
     least = {x: min(want[x], quotas[x].share) for x in names}
     fixed: dict[str, float] = {}
     while len(fixed) < len(names):
-        open_ = [x for x in names if x not in fixed]
+        open_, left = [x for x in names if x not in fixed], whole - sum(fixed.values()) + EXACT
 
         # variables: the excess t, then the share of each open queue: x >= least + t * weight unless it wants less
-        def solve(fair: float | None, more: str | None = None, open_: list[str] = open_) -> np.ndarray:
+        def solve(
+            fair: float | None, more: str | None = None, open_: list[str] = open_, left: float = left
+        ) -> np.ndarray:
             n = len(open_)
             cost = np.zeros(n + 1)
             cost[0 if more is None else 1 + open_.index(more)] = -1.0
             rows = [np.concatenate([[quotas[x].weight], -np.eye(n)[i]]) for i, x in enumerate(open_)]
             total = np.concatenate([[0.0], np.ones(n)])
             bounds = [(0.0 if fair is None else fair, fair), *((least[x], max(want[x], least[x])) for x in open_)]
-            left = whole - sum(fixed.values()) + EXACT
             limits = [*(-least[x] for x in open_), left]
             found = linprog(cost, A_ub=np.array([*rows, total]), b_ub=np.array(limits), bounds=bounds)
             assert found.status == 0, found.message
