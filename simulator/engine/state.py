@@ -38,6 +38,7 @@ class ClusterState:
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
         gangs, nodes: the same for compiled code.
+        told: seconds that policies are told each job takes, float64 (n,), and `excess` what that is more; or `None`.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class ClusterState:
         consolidate: bool,
         cost: float,
         interval: float,
+        told: FloatArray | None = None,
     ) -> None:
         n = workload.n_jobs
+        self.told, self.excess = told, None if told is None else told - workload.duration
         self.workload, self.fleet, self.options, self.speeds = workload, fleet, options, speeds
         self.shared, self.consolidate, self.cost, self.interval = shared, consolidate, cost, interval
         self.now, self.changes = 0.0, 0
@@ -81,7 +84,7 @@ class ClusterState:
         self.safe, self.attained = workload.duration.copy(), np.zeros(n)
         self.started, self.finish = np.full(n, np.inf), np.full(n, np.inf)
         self.broken = np.zeros(n, dtype=np.int64)
-        self.key, self.span = np.zeros(n), workload.duration.copy()
+        self.key, self.span = np.zeros(n), workload.duration.copy() if told is None else told.copy()
         self.queue, self.running, self.log = Queue(self.key, self.rank), Running(n), Log(n)
         self._ends: list[tuple[float, int]] = []
         self._stopped: dict[int, tuple[Any, ...]] = {}
@@ -191,6 +194,11 @@ class ClusterState:
                 self.started[job] = np.inf  # it ran for no time at all
         self._stopped.clear()
         self.now = now
+
+    @property
+    def expected(self) -> FloatArray:
+        """When running jobs are expected to be done by who knows no more than what is told, float64 (n,)."""
+        return self.end if self.excess is None else self.end + self.excess
 
     def next_end(self) -> float:
         """Return when the next job is done, infinite if none runs."""
