@@ -50,13 +50,19 @@ def cases_of(
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
             own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
-            for discipline in own[:1] if scheduler else own:
+            many = len(policies) * len(disciplines) > 1
+            if many and own[0] in RESERVES and not scheduler and not _reserves(maker, engine):
+                words = f"holds reservations, which {label} does not go with: give it one more, like {own[0]},overtake"
+                raise InstanceError("discipline", f"{own[0]!r} {words}")
+            if many and scheduler:
+                own = [own[0] if own[0] not in RESERVES else "head"]
+            for discipline in own:
                 how = {"cluster": cluster, "discipline": discipline}
                 about: dict[str, Any] = {"policy": label, **how, "consolidate": engine["consolidate"]}
                 if not scheduler:
                     rows.append(Case(maker, about, how))
                     continue
-                about |= {"discipline": "its own"} if len(disciplines) > 1 else {}
+                about |= {"discipline": "its own"} if discipline not in disciplines or len(disciplines) > 1 else {}
                 told = {} if engine["estimates"] == "known" else {"told": False}
                 rows += [Case(made(maker, **told, price=price), about | {"price": price}, how) for price in prices]
                 rows += [] if prices else [Case(made(maker, **told), about, how)]
