@@ -87,7 +87,7 @@ def told(found: Found, setting: Setting, many: bool) -> list[tuple[str, str]]:
         head.append(("seeds", ", ".join(map(str, found.seeds))))
     if found.interrupted:
         head.append(("interrupted", "what was done until then"))
-    if len(found.figures) > 1 and not many:
+    if any(cell.startswith("*") for _, rows, _ in tables(found, many) for row in rows for cell in row):
         head.append(("*", "the best of its column"))
     return head
 

@@ -98,7 +98,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: flo
         panels = [replace(first, heading=_heading(policy, outcome)), queue_panel(outcome, span)]
         panels += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
         rows += [_with_scale(panel) for panel in stacked(panels)]
-        if epoch is not None and span.last - span.first > DAY:
+        if epoch is not None and span.last - span.first > 2 * DAY:
             rows.append(week_panels(outcome, *period(outcome), epoch))
     keys = list(dict.fromkeys(key for row in rows[1:] for key in row[0].keys))  # one legend will do for all
     rows[1:] = [[replace(row[0], keys=() if i else keys), *row[1:]] for i, row in enumerate(rows[1:])]
