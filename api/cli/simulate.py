@@ -115,7 +115,7 @@ def simulate(
     """
     failures = _failures(engine["mtbf"], engine["mttr"])
     check_files(trace, out, plot, panel, shows["html"])
-    length, epoch = leases["rounds"], _epoch(shows["epoch"])
+    length, epoch = leases["rounds"], _epoch(shows["epoch"], plot is not None or shows["html"] is not None)
     require_number(shows["gpu_hour_price"], "gpu_hour_price", optional=True)
     policies = policies_of(_several(policy, "policy") or ["fifo"], length is not None)
     clusters, by = _several(cluster, "cluster"), _several(shows["by"], "by")
@@ -182,10 +182,12 @@ def _prices(text: str | None, policies: Mapping[str, Any]) -> list[float]:
     return found
 
 
-def _epoch(text: str | None) -> float | None:
+def _epoch(text: str | None, drawn: bool) -> float | None:
     """Return the seconds from 1970 to what the clock on the wall shows, in whatever zone."""
     if text is None:
         return None
+    if not drawn:
+        raise InstanceError("epoch", "is of pictures: give --plot or --html")
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -50,13 +50,13 @@ def cases_of(
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
             own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
-            many = len(policies) * len(disciplines) > 1
-            if many and own[0] in RESERVES and not scheduler and not _reserves(maker, engine):
-                words = f"holds reservations, which {label} does not go with: give it one more, like {own[0]},overtake"
-                raise InstanceError("discipline", f"{own[0]!r} {words}")
-            if many and scheduler:
-                own = [own[0] if own[0] not in RESERVES else "head"]
-            for discipline in own:
+            if len(policies) * len(disciplines) > 1 and own[0] in RESERVES:
+                if scheduler:
+                    own = ["head"]
+                elif not _reserves(maker, engine):
+                    goes = f"which {label} does not go with: give one more, like {own[0]},overtake"
+                    raise InstanceError("discipline", f"{own[0]!r} holds reservations, {goes}")
+            for discipline in own[:1] if scheduler else own:
                 how = {"cluster": cluster, "discipline": discipline}
                 about: dict[str, Any] = {"policy": label, **how, "consolidate": engine["consolidate"]}
                 if not scheduler:

@@ -34,8 +34,8 @@ def report(found: Found, setting: Setting, name: str, epoch: float | None, many:
         parts.append(f"<details open><summary>{escape(title)}</summary>{_table(head, rows, 1)}</details>")
     seed = f" of seed {found.seeds[0]}" if many else ""
     parts += [f"<h2>Schedules{seed}</h2>", f'<div class="wide">{embed(scene)}</div>']
-    head = f'<meta charset="utf-8"><title>{escape(name)}: gangplan simulate</title>{STYLE}'
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{"".join(parts)}</body></html>\n'.encode()
+    top = f'<meta charset="utf-8"><title>{escape(name)}: gangplan simulate</title>{STYLE}'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{top}</head>\n<body>{"".join(parts)}</body></html>\n'.encode()
 
 
 def _facts(rows: Sequence[tuple[str, str]]) -> str:

@@ -61,7 +61,7 @@ def by_hour(values: FloatArray, first: float, epoch: float) -> FloatArray:
     total = np.bincount(hour, weights=values, minlength=HOURS * DAYS)
     count = np.bincount(hour, minlength=HOURS * DAYS)
     mean = np.divide(total, count, out=np.full(HOURS * DAYS, np.nan), where=count > 0)
-    return mean.reshape(DAYS, HOURS)
+    return np.asarray(mean.reshape(DAYS, HOURS))
 
 
 def week_panels(outcome: Outcome, first: float, last: float, epoch: float) -> list[Panel]:

@@ -280,8 +280,8 @@ def classify(workload: Workload) -> Classes:
         pairs = [(queue or "no queue", FEW[i]) for i, queue in enumerate(named)] + others
         names, shades = zip(*pairs, strict=True)
         return Classes(names, shades, np.array([number.get(queue, len(number)) for queue in workload.queue]))
-    names, of = members(workload, "size")
-    return Classes(tuple(names), tuple(SPECTRUM[SIZE_NAMES.index(name)] for name in names), of)
+    sizes, of = members(workload, "size")
+    return Classes(tuple(sizes), tuple(SPECTRUM[SIZE_NAMES.index(name)] for name in sizes), of)
 
 
 def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances.arrays import IntArray, require_choice
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.workload import Workload
 
 from ..outcome import Outcome
@@ -83,12 +84,12 @@ def groups(outcome: Outcome, by: str, gpu_hour_price: float | None = None) -> li
     return result if by == "size" else sorted(result, key=lambda group: (-group.gpu_hours, group.name))
 
 
-def members(workload: Workload, by: str) -> tuple[list[str], IntArray]:
-    """Return the names of groups that have jobs, and the group of each job, int32 (n,)."""
+def members(workload: Workload, by: str) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names of groups that have jobs, and the group of each job, int64 (n,)."""
     require_choice(by, "by", GROUPINGS)
     if by == "size":
         kind, index = np.unique(np.searchsorted([top for top, _ in SIZES], workload.gpus), return_inverse=True)
-        return [SIZE_NAMES[i] for i in kind.tolist()], np.asarray(index, dtype=np.int32)
+        return [SIZE_NAMES[i] for i in kind.tolist()], np.asarray(index, dtype=np.int64)
     words: tuple[str, ...] = getattr(workload, by)
     number = {name: i for i, name in enumerate(dict.fromkeys(words))}
-    return list(number), np.array([number[name] for name in words], dtype=np.int32)
+    return list(number), np.array([number[name] for name in words], dtype=np.int64)
