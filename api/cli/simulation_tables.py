@@ -33,19 +33,19 @@ WITH_SEEDS: tuple[dict[str, str], ...] = (
 """Tables of figures, and what people are told they are."""
 _TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")
 _SHARES = ("utilisation", "regret")
-_HIGH = ("utilisation",)
-"""The more, the better."""
-_UNJUDGED = ("gpu_hours",)
+_UNJUDGED = ("utilisation", "gpu_hours")
+"""Of which less may be better or worse: GPUs are busy with what was lost too."""
 
 
 def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
     if not many:
-        return [
-            {**found.about[label], **runs[0]}
-            | ({"by": by} if (by := _groups_as_data(found.groups.get(label, {}))) else {})
-            for label, runs in found.figures.items()
-        ]
+        groups = {
+            label: {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
+            for label in found.figures
+        }
+        by = {label: {"by": parts} if parts else {} for label, parts in groups.items()}
+        return [{**found.about[label], **runs[0], **by[label]} for label, runs in found.figures.items()]
     rows = []
     for label, runs in found.figures.items():
         known: dict[str, Any] = {}
@@ -60,10 +60,6 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
     return rows
-
-
-def _groups_as_data(groups: dict[str, list[Group]]) -> dict[str, list[dict[str, Any]]]:
-    return {by: [asdict(group) for group in each] for by, each in groups.items()}
 
 
 def as_blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
@@ -143,7 +139,7 @@ class _Column:
         self.head = f"{words}, {unit}" if unit else words
         values = [runs[0][name] for runs in found.figures.values() if runs[0].get(name) is not None]
         judged = len(set(values)) > 1 and name not in _UNJUDGED
-        self.best = (max if name in _HIGH else min)(values) if judged else None
+        self.best = min(values) if judged else None
 
     def marked(self, runs: Sequence[dict[str, Any]], mark: bool) -> str:
         """Return the cell of a row, with a star if no other row has a better one."""

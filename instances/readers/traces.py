@@ -27,7 +27,8 @@ class Trace:
         workload: the jobs, in the order of the file.
         skipped: what was wrong and is left out, ``line 7: num_gpu: '0' ...``; empty unless that was asked for.
         left_out: how many rows make no job though they are right, by reason.
-        epoch: seconds from 1970, as the trace's own clock shows them, of the time 0; None if it has no dates.
+        epoch: seconds from 1970 of the time 0, by the trace's own clock, or UTC where its times name zones; None if it
+            has no dates.
     """
 
     workload: Workload
