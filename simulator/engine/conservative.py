@@ -18,8 +18,8 @@ class Reservations:
     """When and where each waiting job is to start (Feitelson and Weil, IPPS 1998).
 
     Reservations are made in the order of the queue, at the earliest time at which the job fits, and stand: until the
-    job starts, one that goes before it arrives, nodes fail or come up, or rates change. Where jobs end before they
-    are expected to, all are made anew at every event.
+    job starts, one that goes before it arrives, nodes fail or come up, or rates change. When a job ends before it
+    was expected to, all are made anew.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -39,7 +39,7 @@ class Reservations:
     def decide(self) -> None:
         """Make reservations for those that have none, and start the jobs that are due."""
         s = self.s
-        if s.rates is not None or s.excess is not None or s.changes != self._seen:
+        if s.rates is not None or s.changes != self._seen:
             self._keep(np.zeros(len(self._jobs), dtype=bool))
             self._seen = s.changes
         jobs = s.queue.jobs
