@@ -61,6 +61,16 @@ class DegreeOptions:
             raise InstanceError("degree", f"{degree!r} is not one of {', '.join(map(str, degrees))}")
         return int(self.first[job]) + at
 
+    def told(self, own: FloatArray, seconds: FloatArray) -> DegreeOptions:
+        """Return the options of jobs that are told to take `seconds` where they take `own`, float64 (n,) each.
+
+        At other degrees they take as much longer or shorter as they do in truth; a job of no time takes that at all.
+        """
+        count = np.diff(self.first)
+        true, told = np.repeat(own, count), np.repeat(seconds, count)
+        ratio = np.divide(self.duration, true, out=np.ones(len(true)), where=true > 0)
+        return DegreeOptions(self.first, self.gpus, told * ratio)
+
     @classmethod
     def rigid(cls, workload: Workload) -> DegreeOptions:
         """Return the options of a trace: each job with the GPUs it asked for."""

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
+from gangplan.instances.arrays import require_choice, require_number
 from gangplan.instances.errors import InstanceError, extra
-from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.quantities import scale
 from gangplan.simulator.engine.policies import POLICIES
-from gangplan.simulator.metrics import columns, to_csv, to_parquet
+from gangplan.simulator.metrics import columns, groups, to_csv, to_parquet
+from gangplan.simulator.metrics.groups import GROUPINGS
 from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
-from ..units import plus_minus
 from . import options
 from .options import check_output, check_picture, option
-from .output import Bar, emit_either, facts, table
-from .simulation_runs import ONLINE, Found, Setting, check_effects, in_rounds, on_trace, play, policies_of
+from .output import Bar, emit_either
+from .simulation_cases import ONLINE, Case, cases_of, check_effects, policies_of
+from .simulation_runs import Setting, check_groups, in_rounds, on_trace, play, sizes_of
+from .simulation_tables import as_blocks, as_data
 
-_POLICY = f"{', '.join((*POLICIES, *ONLINE))}; or FILE.py:Class; may be repeated  [default: fifo]"
+_POLICY = f"{', '.join((*POLICIES, *ONLINE))}; or FILE.py:Class; several: a,b  [default: fifo]"
 _TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
-_DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
-_CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first, gangs apart are slower; in rounds 8xV100+8xK80"
+_SHOWN = "What is shown"
+_DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill); several: head,easy"
+_CLUSTER = (
+    "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first, gangs apart are slower; several: 20x8,24x8; in rounds 8xV100+8xK80"
+)
+_PRICE = "of a stop, as gangplan.Scheduler expects it; several: 600,1800  [default: it stops no job]"
+_ESTIMATES = "of durations, told to policies: known, limits (what users asked for) or none"
+_PRIORITIES = "jobs of a higher priority first, then the order of the policy"
+_BY = "also a table of what each user, queue or size class got; several: user,size"
+_EPOCH = "when the clock of the trace is 0, like 2026-01-05T00:00  [default: the trace's own dates]"
+_HTML = "one page with all tables and pictures over calendar time"
 _SEEDS = "so many from --seed on, or these: 1,5,9. Means, and intervals of 95%"
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
 _LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
@@ -48,7 +58,10 @@ _PER_QUEUE = "a cluster of that shape for each virtual cluster of the trace"
 _DEGREES = "numbers of GPUs on offer to every job, for optimus: 1,2,4,8"
 _OVERHEAD = "c, if d GPUs take (1 + c (d - 1)) / d times as long as one"
 ENGINE = {
-    "discipline": option(str, _DISCIPLINE, "head", panel=_ENGINE),
+    "discipline": option(list[str], f"{_DISCIPLINE}  [default: head]", panel=_ENGINE),
+    "price": option(str, _PRICE, panel=_ENGINE, metavar="SECONDS"),
+    "estimates": option(str, _ESTIMATES, "known", panel=_ENGINE),
+    "priorities": option(bool, _PRIORITIES, False, "--priorities", panel=_ENGINE),
     "consolidate": option(bool, _CONSOLIDATE, False, "--consolidate/--counted", panel=_ENGINE),
     "per_queue": option(bool, _PER_QUEUE, False, "--per-queue", panel=_ENGINE),
     "preemptive": option(bool, _PREEMPT, None, "--preempt/--no-preempt", panel=_ENGINE),
@@ -69,15 +82,25 @@ ROUNDS = {
 }
 
 
-@options.with_tables(reading=TRACE, engine=ENGINE, leases=ROUNDS)
+SHOWS = {
+    "by": option(list[str], _BY, panel=_SHOWN, metavar="user|queue|size"),
+    "gpu_hour_price": option(float, "in any currency: what was held and what was idle cost", panel=_SHOWN, metavar="X"),
+    "epoch": option(str, _EPOCH, panel=_SHOWN, metavar="TIME"),
+    "html": option(str, _HTML, panel=_SHOWN, metavar="FILE"),
+}
+"""What is shown of what was simulated."""
+
+
+@options.with_tables(reading=TRACE, engine=ENGINE, leases=ROUNDS, shows=SHOWS)
 def simulate(
     trace: Annotated[
         str, typer.Argument(metavar="TRACE", help="CSV with job_id, num_gpu, submit_time, duration; or as published")
     ],
-    cluster: Annotated[str, typer.Option(help=_CLUSTER, metavar="NxM")],
+    cluster: Annotated[list[str], typer.Option(help=_CLUSTER, metavar="NxM")],
     reading: dict[str, Any],
     engine: dict[str, Any],
     leases: dict[str, Any],
+    shows: dict[str, Any],
     policy: Annotated[list[str] | None, typer.Option(help=_POLICY)] = None,
     seed: options.Seed = 0,
     seeds: Annotated[str | None, typer.Option(help=_SEEDS, metavar="N|N,N")] = None,
@@ -91,117 +114,84 @@ def simulate(
     With Ctrl-C it shows what has been simulated so far.
     """
     failures = _failures(engine["mtbf"], engine["mttr"])
-    check_files(trace, out, plot, panel)
-    length = leases["rounds"]
-    policies = policies_of(policy or ["fifo"], length is not None)
+    check_files(trace, out, plot, panel, shows["html"])
+    length, epoch = leases["rounds"], _epoch(shows["epoch"], plot is not None or shows["html"] is not None)
+    require_number(shows["gpu_hour_price"], "gpu_hour_price", optional=True)
+    policies = policies_of(_several(policy, "policy") or ["fifo"], length is not None)
+    clusters, by = _several(cluster, "cluster"), _several(shows["by"], "by")
+    for name in by:
+        require_choice(name, "by", GROUPINGS)
     if length is not None:
         known = {**ENGINE, "like": TRACE["like"]}
         alien = [name for name, value in {**engine, "like": reading["like"]}.items() if value != known[name].default]
         if alien:
             raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
-        setting = in_rounds(trace, cluster, leases, {n: x for n, x in reading.items() if n != "like"})
-        asked = {"round": length}
+        if len(clusters) > 1:
+            raise InstanceError("cluster", "is one in rounds")
+        setting = in_rounds(trace, clusters[0], leases, {n: x for n, x in reading.items() if n != "like"})
+        cases = {label: Case(maker, {"policy": label, "round": length}, {}) for label, maker in policies.items()}
     else:
         for name in ("speeds", "throughputs"):
             if leases[name] is not None:
                 raise InstanceError(name, "mean something in --rounds only")
-        check_effects(engine, policies, failures is not None)
-        given = {name: x for name, x in engine.items() if x is not None and name not in ("mtbf", "mttr")}
-        near = cluster.count("x") == 2
-        form = ("racks x nodes x GPUs", "4x8x8") if near else ("nodes x GPUs", "20x8")
-        setting = on_trace(trace, cluster_sizes(cluster, *form, 10**7), given, failures, **reading)
-        asked = {name: engine[name] for name in ("discipline", "consolidate")}
-    chosen = _seeds(seeds, seed, setting)
+        disciplines = _several(engine["discipline"], "discipline") or ["head"]
+        prices = _prices(engine["price"], policies)
+        check_effects(engine, policies, disciplines, failures is not None)
+        own = ("mtbf", "mttr", "discipline", "price")
+        given = {name: x for name, x in engine.items() if x is not None and name not in own}
+        setting = on_trace(trace, sizes_of(clusters), given, failures, disciplines, **reading)
+        cases = cases_of(policies, engine, clusters, disciplines, prices)
+    chosen, many = _seeds(seeds, seed, setting), seeds is not None
+    check_groups(by, setting, many)
     with Bar("simulating", hidden=as_json) as bar:
-        found = play(setting, policies, chosen, bar)
-    if out is not None or plot is not None:
-        write_files(found.outcomes, trace, out, plot, panel)
-    many = seeds is not None
-    emit_either(as_json, _data(found, asked | setting.about, many), *_blocks(found, setting, many))
+        found = play(setting, cases, chosen, bar, shows["gpu_hour_price"])
+    for label, outcome in found.outcomes.items():
+        found.about[label] |= setting.about
+        found.groups[label] = {name: groups(outcome, name, shows["gpu_hour_price"]) for name in by}
+    dates = setting.epoch if epoch is None else epoch
+    pages: dict[str, bytes] = {}
+    if shows["html"] is not None:
+        from .simulation_report import report
+
+        pages[shows["html"]] = report(found, setting, Path(trace).name, dates, many)
+    write_files(found.outcomes, trace, out, plot, panel, epoch=dates, more=pages)
+    emit_either(as_json, as_data(found, many), *as_blocks(found, setting, many))
     return INTERRUPTED if found.interrupted else 0
 
 
-def _data(found: Found, asked: dict[str, Any], many: bool) -> list[dict[str, Any]]:
-    """Return an object for each policy: its figures, or with seeds their means, margins and values."""
-    if not many:
-        return [{"policy": label, **asked, **runs[0]} for label, runs in found.figures.items()]
-    rows = []
-    for label, runs in found.figures.items():
-        known: dict[str, Any] = {}
-        for name in runs[0]:
-            values = [run[name] for run in runs]
-            if None in values:
-                continue
-            mean, margin = _interval(values)
-            apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = _interval(apart)
-            known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
-            known[name]["values"] = values
-        rows.append({"policy": label, **asked, "seeds": found.seeds, "figures": known})
-    return rows
+def _several(given: Sequence[str] | None, field: str) -> list[str]:
+    """Return the words that an option was given, once or more often, joined by commas."""
+    words = [word.strip() for one in given or () for word in one.split(",")]
+    for word in words:
+        if words.count(word) > 1:
+            raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
+    return words
 
 
-def _blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
-    """Return what people are shown, within 80 columns."""
-    head = list(setting.facts)
-    if many:
-        head.append(("seeds", ", ".join(map(str, found.seeds))))
-    if found.interrupted:
-        head.append(("interrupted", "what was done until then"))
-    blocks: list[Any] = [facts(head)]
-    known = next(iter(found.figures.values()))[0]
-    for shown in _WITH_SEEDS if many else _ALONE:
-        columns = [_Column(name, words, found) for name, words in shown.items() if known.get(name) is not None]
-        rows = [(label, *(column.cell(runs) for column in columns)) for label, runs in found.figures.items()]
-        blocks.append(table(("policy", *(column.head for column in columns)), rows))
-    if many and len(found.figures) > 1:
-        first, *others = found.figures
-        columns = [_Column(name, words, found) for name, words in _WITH_SEEDS[0].items()]
-        rows = [(x, *(column.cell(found.figures[x], found.figures[first]) for column in columns)) for x in others]
-        blocks.append(table((f"against {first}", *(column.head for column in columns)), rows))
-    return blocks
+def _prices(text: str | None, policies: Mapping[str, Any]) -> list[float]:
+    if text is None:
+        return []
+    if not any(maker in ONLINE for maker in policies.values() if isinstance(maker, str)):
+        raise InstanceError("price", f"changes nothing without a policy of {', '.join(ONLINE)}")
+    prices = options.numbers(text)
+    found = list(prices) if isinstance(prices, tuple) else [prices]
+    for price in found:
+        require_number(price, "price")
+    if len(set(found)) < len(found):
+        raise InstanceError("price", f"{text!r} has one twice")
+    return found
 
 
-class _Column:
-    """A figure in a table: times of all policies in one unit, shares in percent."""
-
-    def __init__(self, name: str, words: str, found: Found) -> None:
-        self.name, self.factor, unit = name, 1.0, ""
-        if name in _TIMES:
-            self.factor, unit = scale(max(fmean(run[name] for run in runs) for runs in found.figures.values()), "s")
-        elif name in _SHARES:
-            self.factor, unit = 0.01, "%"
-        self.head = f"{words}, {unit}" if unit else words
-
-    def cell(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] | None = None) -> str:
-        """Return the mean of a policy, or of its differences from another seed by seed, and the margin of 95%."""
-        if any(run[self.name] is None for run in runs):
-            return ""
-        less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
-        mean, margin = _interval([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
-        return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
-
-
-_ALONE: tuple[dict[str, str], ...] = (
-    {"mean_jct": "mean JCT", "median_jct": "median", "p95_jct": "p95", "p99_jct": "p99", "mean_wait": "mean wait"},
-    {"makespan": "makespan", "utilisation": "busy", "mean_slowdown": "slowdown"}
-    | {"interruptions": "stops/job", "worst_rho": "worst rho", "regret": "regret"},
-)
-_WITH_SEEDS: tuple[dict[str, str], ...] = (
-    {"mean_jct": "mean JCT", "p99_jct": "p99 JCT", "makespan": "makespan"},
-    {"utilisation": "busy", "mean_slowdown": "slowdown", "interruptions": "stops/job", "regret": "regret"},
-)
-"""Tables of figures, and what people are told they are."""
-_TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")
-_SHARES = ("utilisation", "regret")
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    import numpy as np
-
-    from gangplan.simulator.metrics import interval
-
-    return interval(np.array(values, dtype=float))
+def _epoch(text: str | None, drawn: bool) -> float | None:
+    """Return the seconds from 1970 to what the clock on the wall shows, in whatever zone."""
+    if text is None:
+        return None
+    if not drawn:
+        raise InstanceError("epoch", "is of pictures: give --plot or --html")
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise InstanceError("epoch", f"{text!r} is no time like 2026-01-05T00:00") from None
 
 
 def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
@@ -230,7 +220,9 @@ def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | N
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 
 
-def check_files(trace: str, out: str | None, plot: str | None, panel: str | None = None) -> None:
+def check_files(
+    trace: str, out: str | None, plot: str | None, panel: str | None = None, html: str | None = None
+) -> None:
     """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
 
     Args:
@@ -238,7 +230,14 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
         out: for rows of jobs, .csv or .parquet.
         plot: for a picture, .png, .svg or .html.
         panel: of the picture, only this one.
+        html: for a report, .html.
     """
+    if html is not None:
+        if Path(html).suffix.lower() != ".html":
+            raise InstanceError("html", f"{Path(html).suffix!r} is not .html", html)
+        if html in (out, plot):
+            raise InstanceError("html", "is the file of another option too", html)
+        check_picture(html, None, None, trace)
     if out is not None:
         check_output(out, trace)
         suffix = Path(out).suffix.lower()
@@ -252,14 +251,21 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
 
 
 def write_files(
-    outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None, panel: str | None = None
+    outcomes: Mapping[str, Outcome],
+    trace: str,
+    out: str | None,
+    plot: str | None,
+    panel: str | None = None,
+    *,
+    epoch: float | None = None,
+    more: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write the files that were asked for, whole or not at all."""
-    files: dict[str, bytes] = {}
+    """Write the files that were asked for, and others by their path, whole or not at all."""
+    files: dict[str, bytes] = dict(more or {})
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
     if plot is not None:
         from ..plot import render
 
-        files[plot] = render(plot, outcomes, None, name=Path(trace).name, panel=panel)
+        files[plot] = render(plot, outcomes, None, name=Path(trace).name, panel=panel, epoch=epoch)
     write_whole(files)

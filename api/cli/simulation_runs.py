@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,91 +14,111 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.generators.fitted import fit_workload
+from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
-from gangplan.instances.torch_model.load import OURS, find_object
+from gangplan.instances.torch_model.load import OURS
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES
+from gangplan.simulator.metrics import Group
+from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
+from .simulation_cases import VARIES, Case, Maker
 
-Maker = str | Callable[..., Any]
-"""The name of a policy, or what makes one."""
 Step = Callable[[float], None]
-ONLINE: dict[str, dict[str, Any]] = {"online": {}, "patient": {"policy": "patient"}, "gnn": {"policy": "gnn"}}
-"""Names by which `gangplan.Scheduler` decides, with its arguments."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Jobs and a cluster: `run` simulates a policy with a seed, which changes nothing unless `random`."""
+    """Jobs and clusters.
 
-    run: Callable[[Maker, int, Step], Outcome]
+    Attributes:
+        run: simulates a policy with a seed, which changes nothing unless `random`; called with these, with what shows
+            progress, and except in rounds with the cluster and the discipline of a row.
+        facts, about: of the trace and the clusters, for people and for machines.
+        epoch: seconds from 1970 of the trace's time 0, `None` if it has no dates.
+        jobs: of the trace, `None` if there are others for each seed, or in rounds.
+    """
+
+    run: Callable[..., Outcome]
     facts: list[tuple[str, str]]
     about: dict[str, Any]
     random: bool
+    epoch: float | None = None
+    jobs: Workload | None = None
 
 
 def on_trace(
     trace: str,
-    sizes: Sequence[int],
+    clusters: Mapping[str, Sequence[int]],
     engine: dict[str, Any],
     failures: tuple[float, float] | None,
+    disciplines: Sequence[str],
     *,
     like: bool,
     **reading: Any,
 ) -> Setting:
-    """Read a trace for a cluster of equal nodes: so many of so many GPUs, or so many racks of these."""
+    """Read a trace for clusters of equal nodes: so many of so many GPUs, or so many racks of these.
+
+    Jobs that one of the clusters is too small for are left out of all, so that rows can be compared.
+    """
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
-    *racks, per_rack, gpus = sizes
-    nodes = per_rack * (racks[0] if racks else 1)
-    read = _read(trace, engine, reading)
+    read = _read(trace, engine, reading, like)
     limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
-    left_out = _leave_out(read, fitting(read.workload, nodes, gpus, consolidate=engine["consolidate"], **limits))
+    fits = np.ones(read.workload.n_jobs, dtype=bool)
+    for *racks, nodes, gpus in clusters.values():
+        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, consolidate=engine["consolidate"], **limits)
+    left_out = _leave_out(read, fits, "the cluster is" if len(clusters) == 1 else "one of the clusters is")
     workload = read.workload
     model = fit_workload(workload) if like else None
     each = " for each queue" if engine["per_queue"] else ""
-    how = "consolidated" if engine["consolidate"] else "counted only"
-    how = f"{racks[0]} {'rack' if racks[0] == 1 else 'racks'}, close GPUs are faster" if racks else how
-    facts = [
-        (
-            "cluster",
-            f"{nodes} nodes of {gpus} GPUs{each}, {f'{racks[0]} racks, close GPUs are faster' if racks else how}",
-        ),
-        ("discipline", engine["discipline"]),
-        *left_out,
-    ]
+    facts = []
+    for *racks, nodes, gpus in clusters.values():
+        how = "consolidated" if engine["consolidate"] else "counted only"
+        how = f"{racks[0]} {'rack' if racks[0] == 1 else 'racks'}, close GPUs are faster" if racks else how
+        facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
+    facts.append(("discipline", ", ".join(disciplines)))
+    facts += [("estimates", _ESTIMATES[engine["estimates"]])] if engine["estimates"] in _ESTIMATES else []
+    facts += [("priorities", "jobs of a higher priority first")] if engine["priorities"] else []
 
-    def run(policy: Maker, seed: int, progress: Step) -> Outcome:
+    def run(policy: Maker, seed: int, progress: Step, cluster: str, discipline: str) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
         outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
-        near = racks[0] if racks else None
-        return simulate_named(jobs, per_rack, gpus, policy, **engine, racks=near, outages=outages, progress=progress)
+        *racks, nodes, gpus = clusters[cluster]
+        how: dict[str, Any] = engine | {"discipline": discipline, "racks": racks[0] if racks else None}
+        return simulate_named(jobs, nodes, gpus, policy, **how, outages=outages, progress=progress)
 
-    return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
+    about, random = {"left_out": read.left_out}, like or bool(failures)
+    setting = _setting(run, trace, workload, [*facts, *left_out], read.skipped, about, random)
+    return replace(setting, epoch=read.epoch, jobs=None if like else workload)
 
 
-def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any]) -> Trace:
+_ESTIMATES = {"limits": "policies are told limits", "none": "policies are told no durations"}
+
+
+def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any], like: bool = False) -> Trace:
     """Read a trace as the options of `TRACE` say; an option of the engine about what it has not is refused."""
     seconds = by_name(reading["lasts"] or "", "lasts")
     columns = by_name(reading["columns"] or "", "columns", str)
     read = read_trace(trace, skip_bad=reading["skip_bad"], seconds=seconds, columns=columns)
     if reading["queue"] is not None:
         read.workload = read.workload.only(reading["queue"])
-    check_wanted(read.workload, engine, seconds)
+    check_wanted(read.workload, engine, seconds, like)
+    if not engine.get("priorities"):
+        read.workload = replace(read.workload, priority=None)  # no policy of the table knows more than others
     return read
 
 
-def _leave_out(read: Trace, fits: BoolArray) -> list[tuple[str, str]]:
+def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> list[tuple[str, str]]:
     """Leave out the jobs that never fit, unless none does: then the run says why; return all that was left out."""
     told = [("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()]
     if not fits.all() and fits.any():
         i, count = int(fits.argmin()), int((~fits).sum())
         first = f"{read.workload.names[i]} with {read.workload.gpus[i]} GPUs"
-        told.append(("left out", f"{count} jobs that the cluster is too small for, the first {first}"))
+        told.append(("left out", f"{count} jobs that {small} too small for, the first {first}"))
         read.left_out["that the cluster is too small for"] = count
         read.workload = read.workload.take(fits.nonzero()[0])
     return told
@@ -161,28 +180,38 @@ def _setting(
 
 @dataclass
 class Found:
-    """Hold what was simulated: figures by policy of each seed, outcomes of the first."""
+    """Hold what was simulated: figures by row of each seed, outcomes and what groups of jobs got of the first."""
 
+    about: dict[str, dict[str, Any]]
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[Group]]] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     interrupted: bool = False
 
+    @property
+    def varies(self) -> list[str]:
+        """In what the rows differ; they always name their policy."""
+        told = {name: {about.get(name) for about in self.about.values()} for name in VARIES}
+        return [name for name in VARIES if name == "policy" or len(told[name]) > 1]
 
-def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], progress: Step) -> Found:
-    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is."""
-    found, done, total = Found(), 0, len(policies) * len(seeds)
+
+def play(
+    setting: Setting, cases: Mapping[str, Case], seeds: Sequence[int], progress: Step, price: float | None = None
+) -> Found:
+    """Simulate every row with every seed; with Ctrl-C return what is done, if anything is. `price`: of a GPU-hour."""
+    found, done, total = Found({label: case.about for label, case in cases.items()}), 0, len(cases) * len(seeds)
     row: dict[str, dict[str, Any]] = {}
     try:
         for seed in seeds:
             row = {}
-            for label, policy in policies.items():
+            for label, case in cases.items():
 
                 def step(share: float, before: int = done) -> None:
                     progress((before + share) / total)
 
-                outcome = _run(setting, label, policy, seed, step)
-                row[label] = figures(outcome)
+                outcome = _run(setting, case, seed, step)
+                row[label] = figures(outcome, price)
                 if seed == seeds[0]:
                     found.outcomes[label] = outcome
                 done += 1
@@ -199,9 +228,10 @@ def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], pro
     return found
 
 
-def _run(setting: Setting, label: str, policy: Maker, seed: int, progress: Step) -> Outcome:
+def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
+    policy = case.policy
     try:
-        return setting.run(policy, seed, progress)
+        return setting.run(policy, seed, progress, **case.how)
     except InstanceError:
         raise
     except Exception as error:
@@ -211,15 +241,19 @@ def _run(setting: Setting, label: str, policy: Maker, seed: int, progress: Step)
         file = str(getattr(module, "__file__", ""))
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         where = f"{file}, line {lines[-1]}" if lines else file
-        raise InstanceError("policy", f"{label}: {type(error).__name__}: {error} ({where})") from error
+        raise InstanceError("policy", f"{case.about['policy']}: {type(error).__name__}: {error} ({where})") from error
 
 
-def figures(outcome: Outcome) -> dict[str, Any]:
-    """Return the figures of a simulation; of rounds, also how many there were."""
+def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
+    """Return the figures of a simulation; of rounds, also how many there were; with the price of a GPU-hour, costs."""
     from gangplan.simulator.metrics import regret, summary
     from gangplan.simulator.rounds import RoundOutcome
 
     known = asdict(summary(outcome))
+    if price is not None:
+        hours = float(outcome.held.sum()) / HOUR
+        idle = hours / known["utilisation"] - hours if known["utilisation"] else 0.0
+        known |= {"gpu_hours": hours, "cost": hours * price, "idle_cost": max(0.0, idle) * price}
     if isinstance(outcome, RoundOutcome):
         return known | {
             "rounds": len(outcome.begins),
@@ -229,98 +263,23 @@ def figures(outcome: Outcome) -> dict[str, Any]:
     return known | {"regret": regret(outcome)}
 
 
-def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
-    """Return policies by their labels, in order: of files what makes them."""
-    found: dict[str, Maker] = {}
-    for name in names:
-        if names.count(name) > 1:
-            raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
-        if ":" in name:
-            found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
-        else:
-            found[name] = name if rounds else _named(name)
-    return found
+def sizes_of(clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the sizes of each cluster by its name, which is what was typed."""
+    forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
+    return {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in clusters}
 
 
-def _named(name: str) -> Maker:
-    from gangplan.simulator.engine import POLICIES
-
-    if name in ONLINE:
-        from gangplan.hybrid.online.engine_policy import SchedulerPolicy
-
-        return partial(SchedulerPolicy, **ONLINE[name])
-    if name not in POLICIES:
-        names = ", ".join((*POLICIES, *ONLINE))
-        raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
-    return name
+def check_groups(by: Sequence[str], setting: Setting, many: bool) -> None:
+    """Refuse a table of groups that the jobs do not have, or that is of several seeds."""
+    if by and many:
+        raise InstanceError("by", "is of one seed: leave --seeds out")
+    for name in by:
+        if name != "size" and not (setting.jobs and any(getattr(setting.jobs, name))):
+            raise InstanceError("by", f"{name!r}: the trace says of no job what {name} it is of")
 
 
-def from_file(text: str, rounds: bool) -> Callable[..., Any]:
-    """Return what makes the policy of ``FILE.py:Class``, which is made once to see whether it can decide."""
-    name = text.rpartition(":")[2]
-    try:
-        maker: Callable[..., Any] = find_object(text)
-        part = None if rounds else maker()
-    except InstanceError as error:
-        raise InstanceError("policy", error.problem) from None
-    except Exception as error:
-        raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
-    if hasattr(part, "act"):
-        from gangplan.simulator.picking import EnginePick
-
-        return lambda: EnginePick(maker())
-    if not rounds:
-        _check_methods(part, name)
-    return maker
-
-
-def _check_methods(part: Any, name: str) -> None:
-    """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
-    from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
-
-    found = [decision for decision in DECISIONS if hasattr(part, decision)]
-    if not found:
-        raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
-    for decision in found:
-        wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
-        try:
-            signature = inspect.signature(getattr(part, decision))
-            signature.bind(*wanted)
-        except (TypeError, ValueError) as error:
-            raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
-
-
-def check_effects(engine: Mapping[str, Any], policies: Mapping[str, Any], failures: bool) -> None:
-    """Refuse an option of the engine that changes nothing for any of the policies.
-
-    Args:
-        engine: the options by name, None or their defaults where they are not given.
-        policies: names, or what makes a policy, by label.
-        failures: whether nodes fail.
-    """
-    parts = [(POLICIES[maker] if isinstance(maker, str) else maker)() for maker in policies.values()]
-    stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
-    own = "is decided by the policy itself"
-    if engine["preemptive"] and all(hasattr(part, "preempt") for part in parts):
-        raise InstanceError("preempt", own)
-    if set(policies) == {"online"}:
-        for name in ("discipline", "consolidate"):
-            if engine[name] not in ("head", "easy", "conservative", False):
-                raise InstanceError(name, own)
-    degrees = engine["degrees"]
-    if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
-        raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
-    for name, given, needs, wanted in (
-        ("overhead", engine["overhead"] != 0.1, degrees, "--degrees"),
-        ("checkpoint_interval", engine["checkpoint_interval"] is not None, failures, "--mtbf and --mttr"),
-        ("preempt_cost", engine["preempt_cost"] > 0, failures or any(stops), "a policy that stops jobs, or --mtbf"),
-    ):
-        if given and not needs:
-            raise InstanceError(name, f"changes nothing without {wanted}")
-
-
-def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float]) -> None:
-    """Refuse an option about something that the trace does not have."""
+def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float], like: bool) -> None:
+    """Refuse an option about something that the trace, or one drawn like it, does not have."""
     for name in lasts:
         if name not in workload.model:
             raise InstanceError("lasts", f"{name!r} is no application of the trace")
@@ -329,3 +288,10 @@ def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[s
             raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
     if engine.get("per_queue") and len(set(workload.queue)) == 1:
         raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")
+    limits = engine.get("estimates") == "limits"
+    if engine.get("priorities") and len(set(np.asarray(workload.priority).tolist())) == 1:
+        raise InstanceError("priorities", "change nothing: the trace gives all jobs the same one, or none")
+    if limits and not np.isfinite(np.asarray(workload.limit)).any():
+        raise InstanceError("estimates", "'limits' are told, but no job of the trace has a limit")
+    if like and (limits or engine.get("priorities")):
+        raise InstanceError("like", "draws jobs that have neither priorities nor limits")

@@ -37,7 +37,7 @@ PANELS: dict[type, tuple[str, ...]] = {
     GraphProblem: ("gantt",),
     PlacementProblem: ("cluster", "jobs"),
     ScheduleProblem: ("jobs", "load", "queue"),
-    Outcome: ("jct", "jobs", "load", "queue", "nodes"),
+    Outcome: ("jct", "jobs", "load", "queue", "nodes", "week"),
 }
 """The panels that a picture of each may have."""
 
@@ -51,6 +51,7 @@ def picture(
     panel: str | None = None,
     status: str | None = None,
     bound: float | None = None,
+    epoch: float | None = None,
 ) -> Scene:
     """Return a picture, which a notebook shows and ``save`` writes.
 
@@ -67,6 +68,7 @@ def picture(
         panel: of several panels only those of this name.
         status: of the result, for the title.
         bound: no plan is better than this.
+        epoch: of outcomes, what the calendar shows at time 0, seconds from 1970.
 
     Raises:
         InstanceError: if the plan is for another problem, there is no such panel, the ending of `path` is none that can
@@ -79,17 +81,17 @@ def picture(
         plan, status, bound = plan.plan, status or str(plan.status), plan.bound if bound is None else bound
         if plan is None:
             raise InstanceError("plan", f"there is none: the result is {status}")
-    scene = _scene(of, plan, name, status, bound).only(panel)
+    scene = _scene(of, plan, name, status, bound, epoch).only(panel)
     if path is not None:
         scene.save(fspath(path))
     return scene
 
 
-def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None) -> Scene:
+def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None, epoch: float | None = None) -> Scene:
     if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
         from .simulation import simulation_scene
 
-        return simulation_scene({"": of} if isinstance(of, Outcome) else of, name)
+        return simulation_scene({"": of} if isinstance(of, Outcome) else of, name, epoch)
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
         return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)
     if isinstance(of, Fleet):

@@ -30,6 +30,16 @@ STYLE = (
 
 def draw(scene: Scene) -> bytes:
     """Return the bytes of the page."""
+    page = _written(scene, whole=True)
+    return page.replace("<head>", f"<head><title>{escape(scene.title)}</title>{STYLE}", 1).encode()
+
+
+def embed(scene: Scene) -> str:
+    """Return the picture as a part of a page, with all that it needs."""
+    return STYLE.replace("body{margin:0;", ".plotly-graph-div{", 1) + _written(scene, whole=False)
+
+
+def _written(scene: Scene, whole: bool) -> str:
     figure = go.Figure()
     for at, size, text in ((0.30, 17, f"<b>{safe(scene.title)}</b>"), (0.60, 14, safe(scene.subtitle))):
         _say(figure, scene, 0.25, at, text, size)
@@ -49,8 +59,8 @@ def draw(scene: Scene) -> bytes:
         dragmode="zoom",
     )
     config = {"displaylogo": False, "responsive": True, "scrollZoom": any(panel.square for panel in scene.panels)}
-    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config=config)
-    return page.replace("<head>", f"<head><title>{escape(scene.title)}</title>{STYLE}", 1).encode()
+    page: str = figure.to_html(include_plotlyjs=True, full_html=whole, config=config)
+    return page
 
 
 def _say(figure: Any, scene: Scene, left: float, top: float, text: str, size: float, align: str = "left") -> None:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
+from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
 from ..units import counted
+from .calendar import DAY, calendar_ticks, date, week_panels
 from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
@@ -31,7 +33,6 @@ ACROSS = RIGHT - 1.8
 """Inches of the axis of time."""
 LANE, HEAT_ROW = 0.09, 0.1
 """Inches of a GPU's lane and of a row of a heat map."""
-SIZES = ((1, "1 GPU"), (2, "2 GPUs"), (4, "3-4 GPUs"), (8, "5-8 GPUs"), (16, "9-16 GPUs"), (32, "17-32 GPUs"))
 SPECTRUM = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#cc79a7", "#7a5c9e")
 """Of sizes, the small ones first; after Okabe and Ito (2008) as `FEW`."""
 MOST_QUEUES = 20
@@ -62,10 +63,13 @@ class Span:
     axis: Axis
 
     @classmethod
-    def of(cls, first: float, last: float, label: str) -> Span:
-        """Return the axis from `first` to `last`, seconds; `label` is followed by the unit."""
+    def of(cls, first: float, last: float, label: str, epoch: float | None = None) -> Span:
+        """Return the axis from `first` to `last`, seconds; `label` is followed by the unit, or `epoch` is at 0."""
         last = last if last > first else first + 1.0
         factor, name = scale(last - first, "s")
+        if epoch is not None:
+            ticks = [((at - first) / factor, words) for at, words in calendar_ticks(first, last, epoch)]
+            return cls(first, last, factor, Axis(0, (last - first) / factor, "", ticks, grid=True, link="time"))
         return cls(first, last, factor, Axis(0, (last - first) / factor, f"{label}, {name}", grid=True, link="time"))
 
     @property
@@ -78,14 +82,15 @@ class Span:
         return (np.clip(seconds, self.first, self.last) - self.first) / self.factor
 
 
-def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "") -> Scene:
+def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: float | None = None) -> Scene:
     """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
-    Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``.
+    Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``. If the
+    clock shows `epoch` at 0, seconds from 1970, the axis of time is the calendar's, and there is ``week``, for each.
     """
     one = next(iter(outcomes.values()))
     periods = [period(outcome) for outcome in outcomes.values()]
-    span = Span.of(min(p[0] for p in periods), max(p[1] for p in periods), "time since the first submission")
+    span = Span.of(min(p[0] for p in periods), max(p[1] for p in periods), "time since the first submission", epoch)
     classes = classify(one.workload)
     rows = [[_curves(outcomes)]]
     for policy, outcome in outcomes.items():
@@ -93,15 +98,20 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "") -> Scene:
         panels = [replace(first, heading=_heading(policy, outcome)), queue_panel(outcome, span)]
         panels += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
         rows += [_with_scale(panel) for panel in stacked(panels)]
+        if epoch is not None and span.last - span.first > 2 * DAY:
+            rows.append(week_panels(outcome, *period(outcome), epoch))
     keys = list(dict.fromkeys(key for row in rows[1:] for key in row[0].keys))  # one legend will do for all
     rows[1:] = [[replace(row[0], keys=() if i else keys), *row[1:]] for i, row in enumerate(rows[1:])]
     room = one.room.tolist()
+    several = len({tuple(outcome.room.tolist()) for outcome in outcomes.values()})
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
     cluster = alike if len(set(room)) == 1 else f"{len(room):,} nodes, {one.n_gpus:,} GPUs"
+    cluster = cluster if several == 1 else f"{several} clusters"
+    began = "" if epoch is None else f" · from {date(span.first + epoch):%A %d %B %Y %H:%M}"
     only = " · GPUs only counted" if (one.row_node < 0).any() else ""
     return Scene(
         f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
-        f"{words(span.last - span.first)} from the first submission to the last finish{only}",
+        f"{words(span.last - span.first)} from the first submission to the last finish{began}{only}",
         rows,
     )
 
@@ -270,11 +280,8 @@ def classify(workload: Workload) -> Classes:
         pairs = [(queue or "no queue", FEW[i]) for i, queue in enumerate(named)] + others
         names, shades = zip(*pairs, strict=True)
         return Classes(names, shades, np.array([number.get(queue, len(number)) for queue in workload.queue]))
-    bounds = [top for top, _ in SIZES]
-    kind = np.searchsorted(bounds, workload.gpus)
-    at, of = np.unique(kind, return_inverse=True)
-    labels = [*(name for _, name in SIZES), "more than 32 GPUs"]
-    return Classes(tuple(labels[i] for i in at.tolist()), tuple(SPECTRUM[i] for i in at.tolist()), of)
+    sizes, of = members(workload, "size")
+    return Classes(tuple(sizes), tuple(SPECTRUM[SIZE_NAMES.index(name)] for name in sizes), of)
 
 
 def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:

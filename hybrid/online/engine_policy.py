@@ -45,6 +45,8 @@ class SchedulerPolicy:
 
     steady = False
     preemptive = True
+    classes = True
+    """Whether it knows of priorities by itself."""
 
     def __init__(self, told: bool | FloatArray = True, **options: Any) -> None:
         self._told, self._options = told, options
@@ -122,4 +124,14 @@ class SchedulerPolicy:
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None
-        self.scheduler.submit(gang, told[job] if isinstance(told, np.ndarray) else told, now=view.now)
+        limit = float(work.limit[job])  # type: ignore[index]
+        self.scheduler.submit(
+            gang,
+            told[job] if isinstance(told, np.ndarray) else told,
+            now=view.now,
+            queue=work.queue[job],
+            user=work.user[job],
+            title=work.title[job],
+            priority=int(work.priority[job]),  # type: ignore[index]
+            limit=limit if limit < np.inf else None,
+        )

@@ -49,7 +49,10 @@ def _job(row: dict[str, Any], line: int) -> Job | str:
     if not all(isinstance(gpus, list) for gpus in held):
         raise InstanceError("attempts[0].detail", "has a server whose gpus are not a list")
     gpus = sum(len(gpus) for gpus in held if gpus)
-    return Job(text(words, "jobid"), moment(words, "submitted_time"), gpus, seconds, words["vc"]) if gpus else NO_GPU
+    if not gpus:
+        return NO_GPU
+    submit, user = moment(words, "submitted_time"), str(record.get("user") or "")
+    return Job(text(words, "jobid"), submit, gpus, seconds, words["vc"], user=user)
 
 
 def _row(row: Row, line: int) -> Job:

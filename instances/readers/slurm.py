@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import inf
 
 from ..errors import InstanceError
 from ..intake import as_float
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, blank, by_name, moment, number, text, together, whole
+from .trace_rows import (
+    NEVER_RAN,
+    NO_GPU,
+    Format,
+    Job,
+    Row,
+    blank,
+    by_name,
+    moment,
+    number,
+    priority,
+    text,
+    text_or,
+    together,
+    whole,
+)
 
 STEP, ATTEMPT = "of a step of a job", "of an attempt that was not the last"
 """Why rows make no job."""
@@ -19,6 +35,9 @@ _GPU = re.compile(r"(?:^|,)(gres/)?gpu(?::([^=:,(]*[^=:,(\d][^=:,(]*))?(?:[=:](\
 _MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)", re.ASCII)
 _CPU = re.compile(r"(?:^|,)cpu=(\d+)", re.ASCII)
 _UNITS = "KMGTP"
+_MINUTE = 60.0
+_NO_LIMIT = frozenset(("UNLIMITED", "PARTITION_LIMIT", "INVALID"))
+"""What stands in place of a limit that nobody asked for."""
 
 
 def _gpus(words: str) -> int:
@@ -43,7 +62,7 @@ def _row(row: Row, line: int) -> Job | str:
             raise InstanceError("ReqGRES", f"{row[key]!r} is of each node, and NNodes is missing")
         gpus *= whole(row, nodes, least=0) or 1
     state = row.get("State", "").split(" ")[0].upper()
-    duration = number(row, "ElapsedRaw") if not blank(row, "ElapsedRaw") else _elapsed(row)
+    duration = number(row, "ElapsedRaw") if not blank(row, "ElapsedRaw") else _seconds(row, "Elapsed")
     tres = next((row[key] for key in ("AllocTRES", "ReqTRES") if row.get(key)), "")
     cpu, memory = _CPU.search(tres), _MEMORY.search(tres)
     whole_name, _, part = name.partition("+")
@@ -55,18 +74,31 @@ def _row(row: Row, line: int) -> Job | str:
         row.get("Partition", ""),
         cpu=as_float(cpu[1], "cpu") if cpu else 0.0,
         memory=as_float(memory[1], "mem") * 1024 ** (_UNITS.find(memory[2] or "M") + 1) if memory else 0.0,
+        user=text_or(row, "User"),
+        title=text_or(row, "JobName"),
+        priority=priority(row, "Priority"),
+        limit=_limit(row),
         part=part,
         ended=state not in _WAITS and (state != "CANCELLED" or duration > 0),
     )
 
 
-def _elapsed(row: Row) -> float:
+def _limit(row: Row) -> float:
+    """Return the seconds of a limit, infinite where there is none; ``TimelimitRaw`` is in minutes."""
+    asked = (key for key in ("TimelimitRaw", "Timelimit") if not blank(row, key))
+    key = next((key for key in asked if row[key].strip().upper() not in _NO_LIMIT), None)
+    if key is None:
+        return inf
+    return (number(row, key) * _MINUTE if key.endswith("Raw") else _seconds(row, key)) or inf
+
+
+def _seconds(row: Row, key: str) -> float:
     """Return the seconds of [days-][hours:]minutes:seconds."""
-    if "Elapsed" not in row:
-        raise InstanceError("Elapsed", "is missing, and so is ElapsedRaw")
-    match = _ELAPSED.fullmatch(row["Elapsed"].strip())
+    if key not in row:
+        raise InstanceError(key, f"is missing, and so is {key}Raw")
+    match = _ELAPSED.fullmatch(row[key].strip())
     if match is None:
-        raise InstanceError("Elapsed", f"{row['Elapsed']!r} is no time like 1-02:03:04")
+        raise InstanceError(key, f"{row[key]!r} is no time like 1-02:03:04")
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
@@ -89,7 +121,7 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
 SACCT = Format(
     "Slurm's (sacct --parsable2)",
     "JobID|JobIDRaw Submit AllocTRES|ReqTRES|AllocGRES|ReqGRES",
-    "Partition State Elapsed ElapsedRaw NNodes AllocNodes",
+    "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw",
     _row,
     calendar=True,
     join=_jobs,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf, isfinite
 
 from ..errors import InstanceError
@@ -15,6 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 PART = "of a part of a job that has a row for the whole"
 """Why a row makes no job."""
+_START = re.compile(r"^\s*[;#]\s*UnixStartTime:\s*(\d{1,12})\b", re.MULTILINE | re.IGNORECASE)
 _PARTIAL, _CANCELLED = (2, 3, 4), 5
 """Status: of one execution of several; of a job that was cancelled, before it ran or while it did."""
 
@@ -59,10 +62,13 @@ def _row(row: Row, line: int) -> Job | str:
     run, status = _signed(row, "run"), _signed(row, "status")
     if run < 0 or (status == _CANCELLED and not run):
         return NEVER_RAN
-    queue = "" if _number(row["queue"]) < 0 else row["queue"]
+    queue, user, title = ("" if _number(row[key]) < 0 else row[key] for key in ("queue", "user", "executable"))
+    limit = _signed(row, "requested_time")
     part = str(int(status)) if status in _PARTIAL else ""
     submit = inf if part and _signed(row, "submit") < 0 else number(row, "submit")
-    return Job(text(row, "job"), submit, whole(row, asked), run, queue, part=part)
+    gang = whole(row, asked)
+    limit = limit if limit > 0 else inf
+    return Job(text(row, "job"), submit, gang, run, queue, user=user, title=title, limit=limit, part=part)
 
 
 def _jobs(rows: list[Job]) -> Iterator[Job | str]:
@@ -79,3 +85,9 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
 
 
 FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, join=_jobs)
+
+
+def dated(content: str) -> Format:
+    """Return the format with the time at which the log begins, if a comment says it."""
+    began = _START.search(content)
+    return replace(FORMAT, start=float(began[1])) if began and int(began[1]) else FORMAT

@@ -21,13 +21,16 @@ from .trace_rows import (
     Job,
     Row,
     blank,
+    limit,
     moment,
     number,
     number_or,
+    priority,
     span,
     table,
     tasks_together,
     text,
+    text_or,
     whole,
 )
 
@@ -58,6 +61,8 @@ def _pai(row: Row, line: int) -> Job | str:
         share=gpu / held,
         cpu=count * number_or(row, "plan_cpu") / _PERCENT,
         memory=count * number_or(row, "plan_mem") * _GIGABYTE,
+        user=text_or(row, "user"),
+        title=text_or(row, "group") or text_or(row, "workload"),
     )
 
 
@@ -73,6 +78,10 @@ def _plain(row: Row, line: int, read: Callable[[Row, str], float] = number) -> J
         _share(row),
         number_or(row, "cpu"),
         number_or(row, "memory"),
+        text_or(row, "user"),
+        text_or(row, "title"),
+        priority(row, "priority"),
+        limit(row, "limit"),
     )
 
 
@@ -99,6 +108,8 @@ def _logged(row: Row, line: int, queue: str) -> Job | str:
         row[queue],
         cpu=number_or(row, "cpu_num"),
         memory=pods * number_or(row, "mem_per_pod_GB") * _GIGABYTE,
+        user=text_or(row, "user"),
+        title=text_or(row, "jobname"),
     )
 
 
@@ -133,11 +144,12 @@ def _pollux(row: Row, line: int, seconds: Mapping[str, float]) -> Job:
     lasts = seconds[application]
     if not 0 <= lasts < float("inf"):
         raise InstanceError("application", f"{application!r} cannot run {lasts!r} seconds")
-    return Job(text(row, "name"), number(row, "time"), whole(row, "num_replicas"), lasts, model=application)
+    gpus = whole(row, "num_replicas")
+    return Job(text(row, "name"), number(row, "time"), gpus, lasts, model=application, title=application)
 
 
 def _plain_format(read: Callable[[Row, str], float]) -> Format:
-    optional = "queue model_name share cpu memory"
+    optional = "queue model_name share cpu memory user title priority limit"
     build = partial(_plain, read=read)
     return Format("plain CSV", "job_id num_gpu submit_time duration", optional, build, calendar=read is moment)
 
@@ -146,7 +158,7 @@ PLAIN = _plain_format(number)
 PAI = Format(
     "Alibaba's of 2020 (Weng et al., NSDI 2022)",
     "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type",
-    "",
+    "user group workload",
     _pai,
     calendar=True,
     join=tasks_together,
@@ -163,14 +175,14 @@ def _formats(seconds: Mapping[str, float]) -> tuple[Format, ...]:
         Format(
             "Helios' (Hu et al., SC 2021)",
             "job_id vc gpu_num cpu_num submit_time start_time end_time duration",
-            "",
+            "user jobname",
             partial(_logged, queue="vc"),
             calendar=True,
         ),
         Format(
             "Acme's (Hu et al., NSDI 2024)",
             "job_id node_num gpu_num cpu_num type state submit_time start_time end_time",
-            "mem_per_pod_GB",
+            "mem_per_pod_GB user jobname",
             partial(_logged, queue="type"),
             calendar=True,
         ),
@@ -200,7 +212,7 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
             return philly.LOG, philly.split(data)
         raise InstanceError("header", "is that of JSON, not of a trace: a row for each job, under a line of columns")
     if swf.recognises(text) and not columns:
-        return swf.FORMAT, swf.split(text)
+        return swf.dated(text), swf.split(text)
     head = "\n".join(text.lstrip().split("\n", 2)[:2])
     headers = {delimiter: table(head, delimiter=delimiter)[0] for delimiter in _DELIMITERS}
     if columns:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from typing import Any, TypeVar
 
 from ..errors import InstanceError
@@ -15,6 +16,8 @@ T = TypeVar("T")
 
 NO_GPU, NEVER_RAN = "without a GPU", "that never ran to an end"
 """Why rows that are not wrong make no job."""
+HIGHEST = 2**31 - 1
+"""The highest priority that a workload holds."""
 _EPOCH = datetime(1970, 1, 1)
 _BLANK = frozenset(("", "none", "nan", "null", "unknown"))
 """What publishers write where there is no value, in small letters."""
@@ -25,6 +28,7 @@ class Job:
     """What a trace says of a job, or of one part of it; see `Workload`.
 
     Attributes:
+        limit: seconds, infinite where its user asked for none.
         part: which part of its job a row is, in a format in which a job may have several.
         ended: whether it ran to an end.
     """
@@ -38,6 +42,10 @@ class Job:
     share: float = 1.0
     cpu: float = 0.0
     memory: float = 0.0
+    user: str = ""
+    title: str = ""
+    priority: int = 0
+    limit: float = inf
     part: str = ""
     ended: bool = True
 
@@ -55,6 +63,7 @@ class Format:
         join: makes jobs of parts of jobs, where a job may have several rows.
         unique: whether no name may be there twice, those of parts aside.
         unit: what an error counts to say where it is.
+        start: seconds from 1970 of the time 0, where the file says so.
     """
 
     name: str
@@ -65,6 +74,7 @@ class Format:
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
     unique: bool = True
     unit: str = "line"
+    start: float | None = None
     spelling: dict[str, str] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,6 +104,11 @@ def text(row: Row, key: str) -> str:
     return row[key].strip()
 
 
+def text_or(row: Row, key: str) -> str:
+    """Return a field, empty where there is no value."""
+    return "" if blank(row, key) else row[key].strip()
+
+
 def number(row: Row, key: str) -> float:
     """Return a finite number from 0 on."""
     return as_float(row[key], key)
@@ -110,6 +125,24 @@ def whole(row: Row, key: str, least: int = 1) -> int:
     if value != int(value) or not least <= value < 2**31:
         raise InstanceError(key, f"{row[key]!r} is not a {'positive ' if least else ''}whole number")
     return int(value)
+
+
+def limit(row: Row, key: str) -> float:
+    """Return seconds above 0, infinite where there is no value."""
+    value = number_or(row, key, inf)
+    if not value:
+        raise InstanceError(key, f"{row[key]!r} is not positive")
+    return value
+
+
+def priority(row: Row, key: str) -> int:
+    """Return a whole number, that of Slurm cut to 31 bits, 0 where there is no value."""
+    if blank(row, key):
+        return 0
+    try:
+        return max(-HIGHEST, min(HIGHEST, int(row[key])))
+    except ValueError:
+        raise InstanceError(key, f"{row[key]!r} is not a whole number") from None
 
 
 def moment(row: Row, key: str) -> float:
@@ -192,16 +225,18 @@ def together(parts: list[Job]) -> Job:
         return parts[0]
     submit = min(part.submit for part in parts)
     gpus = sum(part.gpus for part in parts)
-    return Job(
-        parts[0].name,
-        submit,
-        gpus,
-        max(part.submit + part.duration for part in parts) - submit,
-        parts[0].queue,
-        parts[0].model,
-        sum(part.gpus * part.share for part in parts) / gpus,
-        sum(part.cpu for part in parts),
-        sum(part.memory for part in parts),
+    return replace(
+        parts[0],
+        submit=submit,
+        gpus=gpus,
+        duration=max(part.submit + part.duration for part in parts) - submit,
+        share=sum(part.gpus * part.share for part in parts) / gpus,
+        cpu=sum(part.cpu for part in parts),
+        memory=sum(part.memory for part in parts),
+        priority=max(part.priority for part in parts),
+        limit=max(part.submit + part.limit for part in parts) - submit,
+        part="",
+        ended=True,
     )
 
 

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from os import PathLike
 
 import numpy as np
@@ -26,11 +27,14 @@ class Trace:
         workload: the jobs, in the order of the file.
         skipped: what was wrong and is left out, ``line 7: num_gpu: '0' ...``; empty unless that was asked for.
         left_out: how many rows make no job though they are right, by reason.
+        epoch: seconds from 1970 of the time 0, by the trace's own clock, or UTC where its times name zones; None if it
+            has no dates.
     """
 
     workload: Workload
     skipped: list[str] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
+    epoch: float | None = None
 
 
 def read_trace(
@@ -80,12 +84,19 @@ def _parse(form: Format, content: Content, skip_bad: bool) -> Trace:
         share=np.array([job.share for job in jobs]),
         cpu=np.array([job.cpu for job in jobs]),
         memory=np.array([job.memory for job in jobs]),
+        user=tuple(job.user for job in jobs),
+        title=tuple(job.title for job in jobs),
+        priority=np.array([job.priority for job in jobs]),
+        limit=np.array([job.limit for job in jobs]),
     )
-    return Trace(workload, skipped, dict(left_out))
+    zero = origin + (form.start or 0.0)
+    return Trace(workload, skipped, dict(left_out), zero if zero > _DATED else None)
 
 
 _YEAR = 365 * 86400.0
 """Seconds. A trace whose first job comes later after 0 counts from somewhere else, such as 1970."""
+_DATED = 30 * _YEAR
+"""Seconds. A clock that shows less at the first job does not count from 1970: no trace is so old."""
 
 
 _COLUMNS = {
@@ -100,14 +111,19 @@ _COLUMNS = {
     "memory": "memory",
 }
 """The attribute of each column."""
+_TERMS = {"user": "", "title": "", "priority": 0, "limit": inf}
+"""Columns that are written if a job has something else than this."""
 
 
 def as_csv(workload: Workload) -> str:
     """Return the workload as CSV: seconds, GPUs, cores and bytes, every number to its last digit."""
-    fields = [getattr(workload, field) for field in _COLUMNS.values()]
+    terms = [name for name, usual in _TERMS.items() if any(x != usual for x in getattr(workload, name))]
+    names = {**_COLUMNS, **{name: name for name in terms}}
+    fields = [getattr(workload, field) for field in names.values()]
     columns = [field.tolist() if isinstance(field, np.ndarray) else field for field in fields]
+    columns = [["" if x == inf else x for x in column] for column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
     return out.getvalue()

@@ -18,7 +18,8 @@ class Reservations:
     """When and where each waiting job is to start (Feitelson and Weil, IPPS 1998).
 
     Reservations are made in the order of the queue, at the earliest time at which the job fits, and stand: until the
-    job starts, one that goes before it arrives, nodes fail or come up, or rates change.
+    job starts, one that goes before it arrives, nodes fail or come up, or rates change. When a job ends before it
+    was expected to, all are made anew.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -105,7 +106,7 @@ class Reservations:
     def _reserve(self, jobs: Long) -> None:
         s, running = self.s, self.s.running.jobs
         begin = np.concatenate([np.full(len(running), -np.inf), self._start])
-        end = np.concatenate([s.end[running], self._start + s.span[self._jobs]])
+        end = np.concatenate([s.expected[running], self._start + s.span[self._jobs]])
         count, node, gpus, cluster = self._nodes(running) if self._named else self._one_node(running)
         holder, first = np.concatenate([running, self._jobs]), np.concatenate([[0], np.cumsum(count)])
         promises = Promises(holder, begin, end, first, node, gpus)

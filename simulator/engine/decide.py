@@ -34,6 +34,8 @@ class Decider:
         """Put a job into the queue."""
         s = self.s
         s.span[job] = s.left[job] + (s.cost if s.started[job] < np.inf else 0.0)
+        if s.excess is not None:
+            s.span[job] += s.excess[job]
         if self._steady:
             self._ask(np.array([job]))
         s.queue.add(job)
@@ -160,7 +162,7 @@ class Decider:
         s = self.s
         s.settle()  # those that have just started have an end too
         held, queue = int(s.queue.jobs[at]), s.queue
-        shadow, later = reserve(held, s.running.jobs, s.end, s.gangs, s.nodes, s.log.held)
+        shadow, later = reserve(held, s.running.jobs, s.expected, s.gangs, s.nodes, s.log.held)
         while True:
             at = int(next_spare(queue.jobs, at + 1, held, s.now, shadow, later, s.gangs, s.nodes))
             if at < 0:

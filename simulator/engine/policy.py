@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -28,7 +28,7 @@ class View:
 
     Attributes:
         workload: the jobs, those that are still to arrive among them; policies that are not clairvoyant look at waiting
-            and running ones only, and not at durations.
+            and running ones only, and not at durations. Durations are what policies are told, as are options.
         speeds: the cost model, `None` if rates are 1.
         rank: of each job by submit time and place in the trace, int64 (n,).
         shared: whether GPUs are told apart and may be shared.
@@ -38,8 +38,11 @@ class View:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.workload: Workload = state.workload
-        self.fleet: Fleet = state.fleet
         self.options: DegreeOptions = state.options
+        if state.told is not None:
+            self.workload = replace(state.workload, duration=state.told)
+            self.options = state.options.told(state.workload.duration, state.told)
+        self.fleet: Fleet = state.fleet
         self.speeds: SpeedModel | Proximity | None = state.speeds
         self.shared: bool = state.shared
         self.cost: float = state.cost
@@ -97,7 +100,8 @@ class View:
         past = np.where(
             s.running.place[jobs] >= 0, np.maximum(s.now - np.maximum(s.since[jobs], s.ready[jobs]), 0.0), 0.0
         )
-        return np.asarray(s.left[jobs] - s.rate[jobs] * past)
+        left = np.asarray(s.left[jobs] - s.rate[jobs] * past)
+        return left if s.excess is None else np.maximum(left + s.excess[jobs], 0.0)
 
     def attained(self, jobs: Long) -> FloatArray:
         """Return the GPU seconds that each job has held so far."""

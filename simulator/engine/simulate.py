@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray, require_number
+from gangplan.instances.arrays import BoolArray, FloatArray, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -21,8 +22,10 @@ from ..trace.simulate import DISCIPLINES as PLAIN
 from ..trace.simulate import ORDERS, by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
-from .policies import POLICIES
+from .policies import POLICIES, Classes
+from .policies.classes import in_classes
 from .policy import EngineScheduler
+from .told import RESERVES, check_told, told_durations
 
 if TYPE_CHECKING:
     from .loop import Loop
@@ -43,6 +46,7 @@ def simulate(
     preempt_cost: float = 0.0,
     checkpoint_interval: float | None = None,
     progress: Callable[[float], None] | None = None,
+    told: FloatArray | None = None,
 ) -> Outcome:
     """Run `workload` on `fleet` as `scheduler` decides.
 
@@ -61,8 +65,11 @@ def simulate(
         checkpoint_interval: seconds between the checkpoints of a job since it last started; by default progress is
             saved only when it is stopped on purpose.
         progress: called now and then with the share of the jobs that are done.
+        told: seconds that policies are told the jobs take, float64 (n,), none less than in truth; by default these.
     """
-    loop = prepare(workload, fleet, scheduler, options, speeds, outages, preempt_cost, checkpoint_interval, progress)
+    loop = prepare(
+        workload, fleet, scheduler, options, speeds, outages, preempt_cost, checkpoint_interval, progress, told
+    )
     with asking():
         loop.run()
     return conclude(loop, options)
@@ -78,6 +85,7 @@ def prepare(
     preempt_cost: float = 0.0,
     checkpoint_interval: float | None = None,
     progress: Callable[[float], None] | None = None,
+    told: FloatArray | None = None,
 ) -> Loop:
     """Return what is to be run, for those that go through its instants themselves; see `simulate`."""
     require_number(preempt_cost, "preempt_cost")
@@ -102,6 +110,7 @@ def prepare(
         consolidate=scheduler.consolidate,
         cost=float(preempt_cost),
         interval=interval,
+        told=told,
     )
     if scheduler.part("degree") is None and scheduler.part("admit") is None:
         _fit(state)
@@ -198,6 +207,8 @@ def simulate_named(
     memory: float | None = None,
     per_queue: bool = False,
     racks: int | None = None,
+    priorities: bool = False,
+    estimates: str = "known",
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Run `workload` on equal nodes by a policy's name.
@@ -212,6 +223,8 @@ def simulate_named(
         per_queue: give each queue of the trace a cluster of its own.
         racks: how many; gangs that are apart are slower then, as `Proximity` has it, and policies that choose no GPUs
             place them on the closest. By default places are alike.
+        priorities: put jobs of a higher priority before the others, whatever the policy's order.
+        estimates: what policies are told of durations, see `told_durations`; jobs end when they do in truth.
     """
     require_number(racks, "racks", positive=True, whole=True, optional=True)
     if racks and consolidate:
@@ -224,6 +237,9 @@ def simulate_named(
         require_number(value, field, optional=True)
     for field, value in (("nodes", nodes), ("gpus", gpus)):
         require_number(value, field, positive=True, whole=True)
+    check_told(policy, discipline, estimates)
+    if priorities and policy == "optimus":
+        raise InstanceError("priorities", "are not known to optimus, which shares all GPUs out by itself")
     if per_queue and degrees:
         raise InstanceError("per_queue", "does not go with degrees")
     shares = bool((np.asarray(workload.share) < 1).any())
@@ -234,11 +250,17 @@ def simulate_named(
         and discipline in PLAIN
         and not (preemptive or shared or outages or degrees or racks)
     )
-    if plain and cpu is None and memory is None:
+    if plain and cpu is None and memory is None and not (discipline in RESERVES and estimates == "limits"):
         name = str(policy)
 
         def run(jobs: Workload) -> Outcome:
-            return simulate_fast(jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate)
+            order, seconds = None, told_durations(jobs, estimates)
+            if priorities or seconds is not None:
+                order = ORDERS[name](jobs if seconds is None else replace(jobs, duration=seconds))
+                order = in_classes(np.asarray(jobs.priority), order) if priorities else order
+            return simulate_fast(
+                jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate, order=order
+            )
     else:
         make = POLICIES[policy] if isinstance(policy, str) else policy
         fleet, near = _fleet(nodes, gpus, cpu, memory, racks or 1), Proximity() if racks else None
@@ -247,7 +269,8 @@ def simulate_named(
             from ..gangs.allocate import Close
 
             decides: Any = make()
-            parts = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
+            parts: tuple[Any, ...] = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
+            parts = (Classes(decides), *parts) if priorities and not getattr(decides, "classes", False) else parts
             scheduler = EngineScheduler(parts, discipline, consolidate, preemptive, shared)
             if racks and scheduler.shared:
                 raise InstanceError("policy", f"{policy!r} shares GPUs, and racks do not go with that")
@@ -261,6 +284,7 @@ def simulate_named(
                 preempt_cost=preempt_cost,
                 checkpoint_interval=checkpoint_interval,
                 progress=progress,
+                told=told_durations(jobs, estimates),
             )
 
     return by_queue(workload, run) if per_queue else run(workload)

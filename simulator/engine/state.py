@@ -24,7 +24,7 @@ class ClusterState:
     """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
 
     Attributes:
-        changes: how often nodes have failed or come up.
+        changes: how often nodes have failed or come up, or jobs ended before they were expected to.
         free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
         unit: what a job needs of them for each GPU, float64 (n, R).
         kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
@@ -38,6 +38,8 @@ class ClusterState:
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
         gangs, nodes: the same for compiled code.
+        told: seconds that policies are told each job takes, float64 (n,), and `excess` what that is more; or `None`.
+        expected: when running jobs will be done by what is told, float64 (n,); `end` if that is the truth.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class ClusterState:
         consolidate: bool,
         cost: float,
         interval: float,
+        told: FloatArray | None = None,
     ) -> None:
         n = workload.n_jobs
+        self.told, self.excess = told, None if told is None else told - workload.duration
         self.workload, self.fleet, self.options, self.speeds = workload, fleet, options, speeds
         self.shared, self.consolidate, self.cost, self.interval = shared, consolidate, cost, interval
         self.now, self.changes = 0.0, 0
@@ -78,10 +82,11 @@ class ClusterState:
         self.degree = workload.gpus.astype(np.int64)
         self.left, self.rate = workload.duration.copy(), np.zeros(n)
         self.since, self.ready, self.stint, self.end = np.zeros(n), np.zeros(n), np.zeros(n), np.full(n, np.inf)
+        self.expected = self.end if told is None else self.end.copy()
         self.safe, self.attained = workload.duration.copy(), np.zeros(n)
         self.started, self.finish = np.full(n, np.inf), np.full(n, np.inf)
         self.broken = np.zeros(n, dtype=np.int64)
-        self.key, self.span = np.zeros(n), workload.duration.copy()
+        self.key, self.span = np.zeros(n), workload.duration.copy() if told is None else told.copy()
         self.queue, self.running, self.log = Queue(self.key, self.rank), Running(n), Log(n)
         self._ends: list[tuple[float, int]] = []
         self._stopped: dict[int, tuple[Any, ...]] = {}
@@ -210,6 +215,7 @@ class ClusterState:
         self.log.times += times
         self._vacate(job)
         self.left[job], self.finish[job] = 0.0, end
+        self.changes += self.excess is not None and self.excess[job] > 0
         return True
 
     def fail(self, node: int) -> list[int]:
@@ -241,6 +247,8 @@ class ClusterState:
     def _go(self, job: int, rate: float) -> None:
         self.rate[job] = rate
         self.end[job] = end = max(self.now, float(self.ready[job])) + float(self.left[job]) / rate
+        if self.excess is not None:
+            self.expected[job] = end + self.excess[job]
         heapq.heappush(self._ends, (end, job))
 
     def _cut(self, job: int) -> None:
@@ -295,6 +303,8 @@ class ClusterState:
         arrays = (self.since, self.ready, self.stint, self.safe, self.left, self.attained, self.rate, self.end)
         for array, value in zip(arrays, rest, strict=True):
             array[job] = value
+        if self.excess is not None:
+            self.expected[job] = self.end[job] + self.excess[job]
         heapq.heappush(self._ends, (float(self.end[job]), job))  # its entry may be gone
         return True
 

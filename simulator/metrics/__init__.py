@@ -1,12 +1,14 @@
 """What a schedule is worth: figures, figures over time, tables of jobs and of policies."""
 
 from .compare import Row, compare, half_width, interval
+from .groups import Group, groups
 from .nodes import fragments
 from .series import Steps, available_gpus, held_gpus, means_of_groups, period, present_jobs, waiting_jobs
 from .summary import Metrics, finish_time_fairness, regret, summary
 from .tables import columns, job_rows, to_csv, to_parquet
 
 __all__ = [
+    "Group",
     "Metrics",
     "Row",
     "Steps",
@@ -15,6 +17,7 @@ __all__ = [
     "compare",
     "finish_time_fairness",
     "fragments",
+    "groups",
     "half_width",
     "held_gpus",
     "interval",

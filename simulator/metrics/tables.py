@@ -24,7 +24,8 @@ def job_rows(outcome: Outcome) -> dict[str, Column]:
 
     Times are in seconds, None for jobs that were rejected. ``wait`` is to the first start; ``gpus`` what the job asked
     for; ``preemptions`` how often it was stopped before its end, by failures too; ``gpu_seconds`` what it held,
-    shares added up; ``nodes`` all on which it ran, ascending, none if GPUs were only counted.
+    shares added up; ``nodes`` all on which it ran, ascending, none if GPUs were only counted. ``user`` and ``title``
+    are there if the trace names any.
     """
     work, ran = outcome.workload, outcome.admitted
     n = work.n_jobs
@@ -40,6 +41,7 @@ def job_rows(outcome: Outcome) -> dict[str, Column]:
         "gpus": work.gpus.tolist(),
         "queue": list(work.queue),
         "model": list(work.model),
+        **{name: list(words) for name, words in (("user", work.user), ("title", work.title)) if any(words)},
         "rejected": (~ran).tolist(),
         "preemptions": np.maximum(opened - 1, 0).tolist(),
         "gpu_seconds": np.bincount(outcome.row_job, weights=outcome.held, minlength=n).tolist(),
@@ -95,6 +97,8 @@ def to_parquet(table: Mapping[str, Column]) -> bytes:
         "gpus": arrow.int32(),
         "queue": word,
         "model": word,
+        "user": word,
+        "title": word,
         "rejected": arrow.bool_(),
         "preemptions": arrow.int32(),
         "nodes": arrow.list_(arrow.int32()),

@@ -36,6 +36,7 @@ def simulate(
     policy: str = "fifo",
     discipline: str = "head",
     consolidate: bool = False,
+    order: FloatArray | None = None,
 ) -> Outcome:
     """Run `workload` on `nodes` equal nodes of `gpus` GPUs each, exclusive and without preemption.
 
@@ -48,6 +49,7 @@ def simulate(
         consolidate: a job of at most `gpus` GPUs runs on one node, that with the fewest free GPUs that fits, lowest
             index first; a larger one on whole free nodes, the last of which it need not fill. Otherwise GPUs are only
             counted.
+        order: what the queue is ordered by instead, float64 (n,), the least first.
     """
     require_number(nodes, "nodes", positive=True, whole=True)
     require_number(gpus, "gpus", positive=True, whole=True)
@@ -69,7 +71,8 @@ def simulate(
     whole = np.full((nodes, 1), float(gpus)) if consolidate else np.full((1, 1), float(room))
     cluster = nodes_of(whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
     arrivals = np.argsort(workload.submit, kind="stable")
-    lines = lines_of(need, arrivals[np.argsort(ORDERS[policy](workload)[arrivals], kind="stable")])
+    keys = ORDERS[policy](workload) if order is None else order
+    lines = lines_of(need, arrivals[np.argsort(keys[arrivals], kind="stable")])
     start, rows = run(
         np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
     )

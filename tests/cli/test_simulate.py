@@ -98,7 +98,7 @@ def test_shares_of_a_trace(trace: Path, cli: Any) -> None:
         (("--policy", "online", "--consolidate"), "error: consolidate: is decided by the policy itself"),
         (("--policy", "online", "--discipline", "overtake"), "error: discipline: is decided by the policy itself"),
         (("--policy", "fifo", "--policy", "fifo"), "error: policy: 'fifo' is given 2 times"),
-        (("--cluster", "2x8"), "error: --cluster: is given 2 times, and only one counts"),
+        (("--cluster", "1x2"), "error: cluster: '1x2' is given 2 times"),
         (("--preempt", "--no-preempt"), "error: --preempt: is given 2 times, and only one counts"),
         (("--degrees", "1,2"), "error: degrees: are chosen by none of the policies"),
         (("--policy", "optimus", "--overhead", "0.2"), "error: overhead: changes nothing without --degrees"),

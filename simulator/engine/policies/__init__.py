@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from ...trace.simulate import ORDERS
+from .classes import Classes
 from .orders import DRF, SRTF, Fixed, Tiresias
 from .placing import Gandiva, Optimus, Tetris
 
-__all__ = ["DRF", "POLICIES", "SRTF", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]
+__all__ = ["DRF", "POLICIES", "SRTF", "Classes", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]
 
 POLICIES: dict[str, Callable[[], Any]] = {
     **{name: partial(Fixed, name) for name in ORDERS},

@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gangplan import Scheduler
 from gangplan.hybrid.online.engine_policy import SchedulerPolicy
-from gangplan.simulator.engine import check_policy
+from gangplan.instances.workload import Workload
+from gangplan.simulator.engine import check_policy, simulate_named
 
 
 @pytest.mark.parametrize("options", [{}, {"price": 60.0}, {"policy": "heuristic", "told": False}])
 def test_contract_of_the_simulator(options: dict[str, Any]) -> None:
     """Traces run through it, with failures: every job is done, twice alike, every schedule passes the check."""
     check_policy(lambda: SchedulerPolicy(**options), traces=1)
+
+
+def test_terms_of_a_trace() -> None:
+    """A scheduler hears of each job's queue, user, title, priority and limit."""
+    jobs = Workload(
+        ("a", "b"),
+        np.array([0.0, 1.0]),
+        np.array([2, 2]),
+        np.array([10.0, 5.0]),
+        queue=("x", ""),
+        user=("ann", ""),
+        title=("train", ""),
+        priority=np.array([3, 0]),
+        limit=np.array([60.0, np.inf]),
+    )
+    told: list[dict[str, Any]] = []
+    submit = Scheduler.submit
+
+    def spy(self: Scheduler, job: Any, seconds: Any = None, **more: Any) -> None:
+        told.append({name: value for name, value in more.items() if name != "now"} | {"seconds": seconds})
+        submit(self, job, seconds, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "submit", spy)
+        simulate_named(jobs, 1, 2, SchedulerPolicy, discipline="overtake")
+    first = {"queue": "x", "user": "ann", "title": "train", "priority": 3, "limit": 60.0, "seconds": [10.0]}
+    usual = {"queue": "", "user": "", "title": "", "priority": 0, "limit": None, "seconds": [5.0]}
+    assert told == [first, usual]

@@ -217,6 +217,10 @@ def test_written_and_read(tmp_path: Path) -> None:
         rng.random(3),
         rng.random(3) * 100,
         rng.random(3) * 1e12,
+        ("ann", "", "bob, of physics"),
+        ("", "train.py", "x"),
+        np.array([-5, 0, 2**31 - 1]),
+        np.array([np.inf, 0.1, 3600.0]),
     )
     back = read_trace(written(tmp_path, as_csv(work))).workload
     for field in dataclasses.fields(Workload):
@@ -477,3 +481,65 @@ def test_headers_that_are_nearly_known(tmp_path: Path, head: str, words: str) ->
     """What is wrong with a header is told by the format that it is nearest to."""
     with pytest.raises(InstanceError, match=f"header: .*{words}"):
         read_trace(written(tmp_path, f"{head}\n1,2\n"))
+
+
+def terms(work: Workload) -> list[tuple[object, ...]]:
+    """Return user, title, priority and limit of each job."""
+    assert work.priority is not None and work.limit is not None
+    return list(zip(work.user, work.title, work.priority.tolist(), work.limit.tolist(), strict=True))
+
+
+def test_terms_of_slurm(tmp_path: Path) -> None:
+    """User, name, priority and limit are read; the raw limit is in minutes, and one that is unlimited is none."""
+    head = "JobID|User|JobName|Priority|Timelimit|TimelimitRaw|Submit|Elapsed|AllocTRES\n"
+    row = "{}|{}|2025-03-01T10:00:00|00:10:00|gres/gpu=1\n"
+    rows = [("1", "ann|train|4294901757|1-00:00:00|"), ("2", "bob|eval|7|UNLIMITED|"), ("3", "||||90")]
+    found = read_trace(written(tmp_path, head + "".join(row.format(*one) for one in rows)))
+    assert terms(found.workload) == [
+        ("ann", "train", 2**31 - 1, 86400.0),
+        ("bob", "eval", 7, np.inf),
+        ("", "", 0, 5400.0),
+    ]
+    assert found.epoch == 1740823200  # 2025-03-01 10:00, as the clock of the trace shows it
+    for cells, words in (("a|b|x||", "Priority: 'x' is not a whole number"), ("a|b||long|", "Timelimit: 'long' is no")):
+        with pytest.raises(InstanceError, match=f"line 2: {words}"):
+            read_trace(written(tmp_path, head + row.format("1", cells)))
+
+
+def test_terms_of_gangs_in_parts(tmp_path: Path) -> None:
+    """A heterogeneous job has the terms of its first part, the longest limit and the highest priority."""
+    head = "JobID|User|JobName|Priority|Timelimit|Submit|Elapsed|AllocTRES\n"
+    rows = "".join(
+        f"20+{i}|ann|train|{p}|{t}|2025-03-01T10:00:00|00:10:00|gres/gpu=2\n"
+        for i, p, t in ((0, 3, "01:00:00"), (1, 9, "02:00:00"))
+    )
+    assert terms(read_trace(written(tmp_path, head + rows)).workload) == [("ann", "train", 9, 7200.0)]
+
+
+def test_terms_of_other_formats(data: Path, tmp_path: Path) -> None:
+    """Helios, Acme, Philly, SWF, Alibaba and plain tables say what they know of users, names, priorities and limits."""
+    helios = HELIOS.replace("vc,", "vc,jobname,")
+    row = "7,u1,vcA,bert,8,32,1,DONE,2020-03-29 02:00:00,2020-03-29 02:30:00,2020-03-29 03:30:00,3600,1801\n"
+    acme = ACME.format("", "") + "1,u9,1,8,16,Eval,DONE,2023-03-01,2023-03-01,2023-03-02,3600,5,1\n"
+    philly = json.dumps([philly_job("a", ("01", "03")) | {"user": "ce2f"}])
+    swf = "; UnixStartTime: 1000000000\n1 5 0 100 4 -1 -1 4 200 -1 1 3 1 12 2 -1 -1 -1\n"
+    pai = PAI.replace("gpu_type", "gpu_type,user,group") + "a,w,1,Terminated,9,15,1,1,100,T4,u,g\n"
+    plain = "job_id,num_gpu,submit_time,duration,User,title,priority,limit\na,1,0,5,ann,x,-3,60\nb,1,0,5,,,,\n"
+    nothing = ("", "", 0, np.inf)
+    for text, wanted, epoch in (
+        (helios + row, [("u1", "bert", 0, np.inf)], 1585447200.0),
+        (acme, [("u9", "", 0, np.inf)], 1677628800.0),
+        (philly, [("ce2f", "", 0, np.inf)], 1507532399.0),
+        (swf, [("3", "12", 0, 200.0)], 1e9),
+        (pai, [("u", "g", 0, np.inf)], None),
+        (plain, [("ann", "x", -3, 60.0), nothing], None),
+    ):
+        found = read_trace(written(tmp_path, text))
+        assert (terms(found.workload), found.epoch) == (wanted, epoch)
+    with pytest.raises(InstanceError, match="line 3: limit: '0' is not positive"):
+        read_trace(written(tmp_path, plain.replace("b,1,0,5,,,,", "b,1,0,5,,,,0")))
+    pollux = read_trace(data / "pollux" / "workload-6.csv", seconds=dict.fromkeys(POLLUX, 600.0))
+    assert (pollux.workload.title[0], pollux.epoch) == ("cifar10", None)
+
+
+POLLUX = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")

@@ -110,3 +110,11 @@ def test_philly_in_a_second(data: Path) -> None:
     rows = job_rows(found)
     assert np.mean(np.array(rows["jct"])) == pytest.approx(figures.mean_jct)
     assert sum(rows["gpu_seconds"]) == pytest.approx(figures.work_rate * (figures.makespan - workload.submit.min()))
+
+
+def test_users_and_titles() -> None:
+    """Users and titles are columns where the trace names any."""
+    jobs = Workload(("a", "b"), np.zeros(2), np.array([1, 1]), np.ones(2), user=("ann", ""))
+    rows = job_rows(simulate(jobs, 1, 2))
+    assert rows["user"] == ["ann", ""] and "title" not in rows
+    assert to_parquet(columns({"fifo": simulate(jobs, 1, 2)}))

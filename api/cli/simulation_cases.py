@@ -1,0 +1,181 @@
+"""The rows of `gangplan simulate`: policies by name or from a file, on clusters, in disciplines, at prices of stops."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.torch_model.load import find_object
+from gangplan.simulator.engine import POLICIES
+from gangplan.simulator.engine.told import RESERVES
+
+Maker = str | Callable[..., Any]
+"""The name of a policy, or what makes one."""
+ONLINE: dict[str, dict[str, Any]] = {
+    "online": {},
+    **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "gnn")},
+}
+"""Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
+VARIES = ("cluster", "discipline", "policy", "price")
+"""What rows of a table may differ in."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row: a policy, what is told of it (`VARIES` among that), and the keyword arguments of `Setting.run`."""
+
+    policy: Maker
+    about: dict[str, Any]
+    how: dict[str, Any]
+
+
+def cases_of(
+    policies: Mapping[str, Maker],
+    engine: Mapping[str, Any],
+    clusters: Sequence[str],
+    disciplines: Sequence[str],
+    prices: Sequence[float],
+) -> dict[str, Case]:
+    """Return the rows of the table by their labels: every policy on every cluster in every discipline.
+
+    A policy that holds no reservations leaves out the disciplines that do, if it has another; `gangplan.Scheduler` has
+    a row for each price of a stop, and is its own discipline.
+    """
+    rows: list[Case] = []
+    for cluster in clusters:
+        for label, maker in policies.items():
+            scheduler = isinstance(maker, str) and maker in ONLINE
+            own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
+            if len(policies) * len(disciplines) > 1 and own[0] in RESERVES:
+                if scheduler:
+                    own = ["head"]
+                elif not _reserves(maker, engine):
+                    goes = f"which {label} does not go with: give one more, like {own[0]},overtake"
+                    raise InstanceError("discipline", f"{own[0]!r} holds reservations, {goes}")
+            for discipline in own[:1] if scheduler else own:
+                how = {"cluster": cluster, "discipline": discipline}
+                about: dict[str, Any] = {"policy": label, **how, "consolidate": engine["consolidate"]}
+                if not scheduler:
+                    rows.append(Case(maker, about, how))
+                    continue
+                about |= {"discipline": "its own"} if discipline not in disciplines or len(disciplines) > 1 else {}
+                told = {} if engine["estimates"] == "known" else {"told": False}
+                rows += [Case(made(maker, **told, price=price), about | {"price": price}, how) for price in prices]
+                rows += [] if prices else [Case(made(maker, **told), about, how)]
+    apart = [name for name in VARIES if name != "policy" and len({row.about.get(name) for row in rows}) > 1]
+    words = [(row.about["policy"], *(as_word(row.about[name]) for name in apart if name in row.about)) for row in rows]
+    return {" ".join(label): row for label, row in zip(words, rows, strict=True)}
+
+
+def as_word(value: Any) -> str:
+    """Return what a row is told apart by, in words."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _reserves(maker: Maker, engine: Mapping[str, Any]) -> bool:
+    """Return whether a policy goes with disciplines that hold reservations."""
+    part = made(maker)()
+    stops = engine["preemptive"] if engine["preemptive"] is not None else getattr(part, "preemptive", False)
+    return not (stops or getattr(part, "shared", False) or hasattr(part, "place") or hasattr(part, "degree"))
+
+
+def made(maker: Maker, **options: Any) -> Callable[..., Any]:
+    """Return what makes a policy; `options` are of `SchedulerPolicy`."""
+    if not isinstance(maker, str):
+        return maker
+    if maker not in ONLINE:
+        return POLICIES[maker]
+    from gangplan.hybrid.online.engine_policy import SchedulerPolicy
+
+    return partial(SchedulerPolicy, **ONLINE[maker] | options)
+
+
+def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
+    """Return policies by their labels, in order: of files what makes them."""
+    found: dict[str, Maker] = {}
+    for name in names:
+        if names.count(name) > 1:
+            raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
+        if ":" in name:
+            found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
+        else:
+            found[name] = name if rounds else _named(name)
+    return found
+
+
+def _named(name: str) -> Maker:
+    if name not in POLICIES and name not in ONLINE:
+        names = ", ".join((*POLICIES, *ONLINE))
+        raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
+    return name
+
+
+def from_file(text: str, rounds: bool) -> Callable[..., Any]:
+    """Return what makes the policy of ``FILE.py:Class``, which is made once to see whether it can decide."""
+    name = text.rpartition(":")[2]
+    try:
+        maker: Callable[..., Any] = find_object(text)
+        part = None if rounds else maker()
+    except InstanceError as error:
+        raise InstanceError("policy", error.problem) from None
+    except Exception as error:
+        raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
+    if hasattr(part, "act"):
+        from gangplan.simulator.picking import EnginePick
+
+        return lambda: EnginePick(maker())
+    if not rounds:
+        _check_methods(part, name)
+    return maker
+
+
+def _check_methods(part: Any, name: str) -> None:
+    """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
+    from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
+
+    found = [decision for decision in DECISIONS if hasattr(part, decision)]
+    if not found:
+        raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
+    for decision in found:
+        wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
+        try:
+            signature = inspect.signature(getattr(part, decision))
+            signature.bind(*wanted)
+        except (TypeError, ValueError) as error:
+            raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
+
+
+def check_effects(
+    engine: Mapping[str, Any], policies: Mapping[str, Any], disciplines: Sequence[str], failures: bool
+) -> None:
+    """Refuse an option of the engine that changes nothing for any of the policies.
+
+    Args:
+        engine: the options by name, None or their defaults where they are not given.
+        policies: names, or what makes a policy, by label.
+        disciplines: of which rows are made.
+        failures: whether nodes fail.
+    """
+    parts = [made(maker)() for maker in policies.values()]
+    stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
+    own = "is decided by the policy itself"
+    if engine["preemptive"] and all(hasattr(part, "preempt") for part in parts):
+        raise InstanceError("preempt", own)
+    if set(policies) <= {"online", "hybrid", "heuristic"}:
+        for name, value in (("discipline", "overtake" in disciplines), ("consolidate", engine["consolidate"])):
+            if value:
+                raise InstanceError(name, own)
+    degrees = engine["degrees"]
+    if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
+        raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
+    for name, given, needs, wanted in (
+        ("overhead", engine["overhead"] != 0.1, degrees, "--degrees"),
+        ("checkpoint_interval", engine["checkpoint_interval"] is not None, failures, "--mtbf and --mttr"),
+        ("preempt_cost", engine["preempt_cost"] > 0, failures or any(stops), "a policy that stops jobs, or --mtbf"),
+    ):
+        if given and not needs:
+            raise InstanceError(name, f"changes nothing without {wanted}")

@@ -1,0 +1,58 @@
+"""One HTML page of a simulation that needs nothing else: facts, tables, and schedules over calendar time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from ..plot.html import embed
+from ..plot.simulation import simulation_scene
+from .simulation_runs import Found, Setting
+from .simulation_tables import Cells, group_tables, tables, told
+
+STYLE = """<style>
+body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 1100px; padding: 0 1rem }
+table { border-collapse: collapse; margin: .6rem 0 1.2rem }
+th { border-bottom: 1.5px solid #8888; text-align: right; font-weight: 600; vertical-align: bottom }
+th, td { padding: .18rem .7rem }
+td { text-align: right; font-variant-numeric: tabular-nums; border-bottom: 1px solid #8883 }
+th.word, td.word, dt { text-align: left }
+td.best { font-weight: 700 }
+dl { display: grid; grid-template-columns: max-content auto; gap: .1rem 1.2rem }
+dt { opacity: .7 } dd { margin: 0 }
+summary { cursor: pointer; font-weight: 600 }
+.wide { overflow-x: auto }
+</style>"""
+
+
+def report(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
+    """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
+    scene = simulation_scene(found.outcomes, name, epoch)
+    parts = [f"<h1>{escape(name)}</h1>", _facts(told(found, setting, many))]
+    parts += ["<h2>Figures</h2>", *(_table(head, rows, words) for head, rows, words in tables(found, many))]
+    for title, head, rows in group_tables(found):
+        parts.append(f"<details open><summary>{escape(title)}</summary>{_table(head, rows, 1)}</details>")
+    seed = f" of seed {found.seeds[0]}" if many else ""
+    parts += [f"<h2>Schedules{seed}</h2>", f'<div class="wide">{embed(scene)}</div>']
+    top = f'<meta charset="utf-8"><title>{escape(name)}: gangplan simulate</title>{STYLE}'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{top}</head>\n<body>{"".join(parts)}</body></html>\n'.encode()
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> str:
+    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows if name != "*")
+    return f"<dl>{''.join(told)}</dl>"
+
+
+def _table(head: Sequence[str], rows: Cells, words: int) -> str:
+    """Return a table whose first columns are words; the best of a column, which has a star, is bold."""
+    kinds = [' class="word"' if i < words else "" for i in range(len(head))]
+    lines = ["".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))]
+    for row in rows:
+        cells = []
+        for place, word in zip(kinds, row, strict=True):
+            best = not place and word.startswith("*")
+            kind, cell = (' class="best"', word[1:]) if best else (place, word)
+            cells.append(f"<td{kind}>{escape(cell)}</td>")
+        lines.append("".join(cells))
+    top, *below = (f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><thead>{top}</thead><tbody>{"".join(below)}</tbody></table></div>'
