@@ -121,7 +121,8 @@ def _arrivals(
             count = rng.poisson(share * total * 24 * HOUR * LOAD * busy / mean)
             for _ in range(count):
                 seconds = float(rng.lognormal(np.log(MEDIAN), 1.0))
-                rows.append((float((day + rng.random()) * 24 * HOUR), f"q{i}", int(rng.choice(sizes, p=parts)), seconds))
+                submit = float((day + rng.random()) * 24 * HOUR)
+                rows.append((submit, f"q{i}", int(rng.choice(sizes, p=parts)), seconds))
     rows.sort()
     return [(submit, f"j{n}", q, gpus, seconds) for n, (submit, q, gpus, seconds) in enumerate(rows)]
 

@@ -184,6 +184,7 @@ class Preemption:
                 assert state.put(job), f"{job.name} had these seats"
             starts.renew()
             return False
+        starts.stopped.update(names)
         for job, cause in zip(jobs, causes, strict=True):
             price, left = job.request.price or 0.0, job.left(state.now)
             self.stops.append(Stop(job.name, state.named(job.nodes), request.name, left, price, cause))

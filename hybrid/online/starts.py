@@ -75,6 +75,7 @@ class Starts:
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
+        stopped: the jobs that stopped in this round: nobody stops for them.
         clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
     """
 
@@ -85,6 +86,7 @@ class Starts:
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
+        self.stopped: set[str] = set()
         self.more, self.hopeful = False, True
         self.clear: Callable[[Request], bool] | None = None
 
@@ -147,7 +149,7 @@ class Starts:
 
     def _cleared(self, request: Request) -> bool:
         """Return whether others stopped for a job that does not fit, and it started."""
-        return self.clear is not None and self.clear(request)
+        return self.clear is not None and request.name not in self.stopped and self.clear(request)
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""

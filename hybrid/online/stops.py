@@ -173,6 +173,7 @@ class Stops:
                 self._put_back(begun, jobs)
                 return
             begun.append(name)
+        starts.stopped.update(job.name for job in jobs)
         for job, exchange in zip(jobs, exchanges, strict=True):
             self._was[job.name] = job
             self._parts.leave(job)
@@ -187,6 +188,7 @@ class Stops:
     def _put_back(self, begun: Sequence[str], jobs: Sequence[RunningJob]) -> None:
         """Have jobs that were started wait again, and those run on that were stopped."""
         self._starts.undo(begun)
+        self._starts.stopped.difference_update(job.name for job in jobs)
         for job in jobs:
             self._state.waiting[job.name] = job.request
             assert self._state.put(job), f"{job.name} had these seats"

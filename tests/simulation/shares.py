@@ -109,7 +109,8 @@ class Shares:
             gpus = sum(self.amounts(x)[0] for x in mine)
             if gpus + wants[0] > limit.get("gpus", 10**9) or len(mine) >= limit.get("jobs", 10**9):
                 return True
-        most = any(self.share(x, wants) > self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue))
+        bounds = {x: self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue)}
+        most = any(bound < 1.0 and self.share(x, wants) > bound - ROUNDING for x, bound in bounds.items())
         keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
         return bool(self.queues) and (most or (keeps and self.borrows(job)))
 

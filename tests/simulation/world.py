@@ -253,7 +253,8 @@ class World:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
             self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"))
         starts = {x.job: x for x in decision.starts}
-        freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
+        gains = {x.job for x in decision.stops if x.cause == "gain"}
+        freed = {(n, g) for job in gains for n, gpus in stopped[job].items() for g in gpus}
         for x in decision.stops:
             if x.cause == "gain":
                 self._worth(x, stopped, starts, freed)
