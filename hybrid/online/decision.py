@@ -40,7 +40,10 @@ class Decision:
 
     def __str__(self) -> str:
         """Return it as lines to be read: who stops, who starts where."""
-        rows = [f"  stop   {x.job} for {x.other}: {span(x.left)} left, {span(x.price)} to pay" for x in self.stops]
+        rows = [
+            f"  stop   {x.job} for {x.other or 'a ' + x.cause}: {span(x.left)} left, {span(x.price)} to pay"
+            for x in self.stops
+        ]
         for x in self.starts:
             nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
             rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")

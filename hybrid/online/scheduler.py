@@ -15,6 +15,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
+from .changes import ChangeCalls
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .policy import Proposes, Ranks, Watchdog
@@ -25,6 +26,7 @@ from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
 from .terms import TermFields, Terms
+from .windows import WindowCalls, stop_drained
 
 if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
@@ -57,7 +59,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler:
+class Scheduler(WindowCalls, ChangeCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -142,7 +144,7 @@ class Scheduler:
         """Return the cluster and how many jobs there are."""
         s = self._state
         size = f"{s.fleet.n_nodes} nodes, {s.idle} of {s.gpus} GPUs idle"
-        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(s.waiting)} wait>"
+        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
     def now(self) -> float:
@@ -156,8 +158,8 @@ class Scheduler:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The names of the jobs that wait, by submission."""
-        return tuple(self._state.waiting)
+        """The names of the jobs that wait, by submission; then of those that may not wait yet."""
+        return (*self._state.waiting, *self._state.later.held)
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -207,8 +209,12 @@ class Scheduler:
             terms=Terms.of(terms),
         )
         state.check(request)
+        held = state.later.held_by(state, request)
         state.now, state.serial = at, state.serial + 1
-        state.wait(request)
+        if held is None:
+            state.wait(request)
+        else:
+            state.later.hold(state, held)
         if self._network is not None:
             self._network.submitted(request)
         self._expect(request)
@@ -233,6 +239,7 @@ class Scheduler:
         done = state.free(job)
         state.forget(done.request)
         state.over(job)
+        state.later.over(state, done.request, True)
         if self._network is not None:
             self._network.ended(done, state.now)
         state.estimates.learn(
@@ -287,8 +294,10 @@ class Scheduler:
         runs = isinstance(job, str) and job in state.running
         state.find(job, "runs" if runs else "waits")
         state.now = state.at(now)
-        state.forget(state.free(job).request if runs else state.leave(job))
+        held = job in state.later.held
+        state.forget(gone := state.free(job).request if runs else state.leave(job))
         state.over(job)
+        state.later.over(state, gone, False, not held)
         if self._network is not None:
             self._network.forgotten(job)
 
@@ -340,6 +349,9 @@ class Scheduler:
         state, ahead = self._state, self._ahead
         state.now = state.at(now)
         self._count += 1
+        state.calendar.tick(state.now)
+        state.later.tick(state)
+        drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         stops = Stops(state, starts)
@@ -366,7 +378,7 @@ class Scheduler:
         )
         self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
+        made = tuple(starts.starts), tier, notes, took, starts.more, (*drained, *stops.stops)
         return Decision(self._count, state.now, *made)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
@@ -400,15 +412,16 @@ class Scheduler:
         """
         self.__dict__.update(self._twin(self._policy, snapshot).__dict__)
 
-    def _twin(self, policy: Any, snapshot: Mapping[str, Any]) -> Scheduler:
-        """Return a scheduler of the same cluster and arguments with another policy and state."""
-        fresh = Scheduler(self._state.fleet, policy, **self._arguments)
+    def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
+        """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
+        fresh = Scheduler(fleet or self._state.fleet, policy, **self._arguments)
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
         for job in fresh._state.running.values():
             fresh._expect(job.request)
-        for request in fresh._state.waiting.values():
+        state = fresh._state
+        for request in (*state.waiting.values(), *(held.request for held in state.later.held.values())):
             fresh._expect(request)
         return fresh
 

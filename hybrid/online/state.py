@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number
@@ -18,6 +19,8 @@ from gangplan.solvers.placement.online.patient import Patient
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .bundles import Bundles, Ground
+from .calendar import Calendar
+from .later import Later
 from .queue import Estimates, Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 
@@ -83,6 +86,7 @@ class ClusterState:
         promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
             before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
+        later, calendar: the jobs that may not wait yet, and the windows in which nodes are closed.
         changes: how many events there were.
     """
 
@@ -105,6 +109,7 @@ class ClusterState:
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
+        self.later, self.calendar = Later(), Calendar(fleet.names)
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None
@@ -155,7 +160,8 @@ class ClusterState:
     def find(self, name: str, state: str) -> None:
         """Raise unless a job of this name is where it should be: it ``runs`` or ``waits``."""
         where: dict[str, Mapping[str, object]]
-        where = {"runs": self.running, "waits": self.waiting, "is done": self.finished}
+        waits: Mapping[str, object] = ChainMap[str, Any](self.waiting, self.later.held)
+        where = {"runs": self.running, "waits": waits, "is done": self.finished}
         found = next((words for words, jobs in where.items() if isinstance(name, str) and name in jobs), None)
         if found != state:
             words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
@@ -245,7 +251,10 @@ class ClusterState:
             InstanceError: naming the field.
         """
         job, name = request.job, request.name
-        for words, jobs in (("waits", self.waiting), ("runs", self.running), ("was done", self.finished)):
+        held = self.later.held
+        for words, jobs in (
+            ("waits", self.waiting), ("runs", self.running), ("waits", held), ("was done", self.finished)
+        ):  # fmt: skip
             if name in jobs:
                 raise InstanceError("job.name", f"{name!r} {words} already: give each job a name of its own")
         if 0 < job.worker.gpu < 1 or not job.worker.gpu:
@@ -290,6 +299,8 @@ class ClusterState:
     def leave(self, name: str) -> Request:
         """Take a job out of the queue and return it."""
         self.changes += 1
+        if name in self.later.held:
+            return self.later.drop(name)
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)

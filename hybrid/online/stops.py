@@ -42,6 +42,7 @@ class Stop:
         other: the job that starts there.
         left: seconds that it was expected to run still.
         price: seconds that its GPUs will be held without getting on when it runs again.
+        cause: why it stops: ``gain``, or ``drain`` where its nodes close; no other job is named then.
     """
 
     job: str
@@ -49,6 +50,7 @@ class Stop:
     other: str
     left: float
     price: float
+    cause: str = "gain"
 
     def there(self, start: Start) -> int:
         """Return how many of the GPUs that it held a start has."""
@@ -143,7 +145,8 @@ class Stops:
     def _make_room(self, request: Request) -> None:
         """Start a job where others are stopped for it, and have those go on that are to; or leave all as it is."""
         state, starts, degree = self._state, self._starts, self._starts.degrees(request)[0]
-        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name))
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
+        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name), shut)
         if room is None:
             return
         jobs = [state.running[name] for name in (*room.stopped, *room.moved)]
