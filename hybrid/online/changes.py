@@ -14,7 +14,7 @@ from .later import HeldJob, JobArray
 from .moved import moved
 from .queue import Request, Seconds, given_seconds
 from .running import RunningJob
-from .state import ClusterState
+from .state import ClusterState, renamed
 from .terms import TermFields, Terms
 
 if TYPE_CHECKING:
@@ -64,13 +64,15 @@ class ChangeCalls:
         fields = cast(TermFields, {**terms, "array": job.name})
         if most is not None:
             state.later.arrays[job.name] = JobArray(most)
-        try:
-            for name in names:  # only the first can be refused: the others are like it
-                one = replace(job, name=name)
-                submit(one, seconds, now=now, together=together, price=price, **fields)
+        try:  # only the first can be refused: the others are like it
+            submit(replace(job, name=names[0]), seconds, now=now, together=together, price=price, **fields)
         except InstanceError:
             state.later.arrays.pop(job.name, None)
             raise
+        first = held.request if (held := state.later.held.get(names[0])) else state.waiting[names[0]]
+        for i, name in enumerate(names[1:], 1):
+            state.resemble(name, first)
+            cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
         return names
 
     def change(

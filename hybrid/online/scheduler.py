@@ -209,8 +209,13 @@ class Scheduler(WindowCalls, ChangeCalls):
             terms=Terms.of(terms),
         )
         state.check(request)
+        self._enter(request)
+
+    def _enter(self, request: Request) -> None:
+        """Let a job wait that was checked, unless it may not yet."""
+        state = self._state
         held = state.later.held_by(state, request)
-        state.now, state.serial = at, state.serial + 1
+        state.now, state.serial = request.submit, state.serial + 1
         if held is None:
             state.wait(request)
         else:
