@@ -81,7 +81,7 @@ class ChangeCalls:
         seconds: Seconds = None,
         *,
         now: float | None = None,
-        price: float | None | EllipsisType = ...,
+        price: float | EllipsisType | None = ...,
         **terms: Unpack[TermFields],
     ) -> None:
         """Say something else of a job that waits or runs. When it is due stays as it was.
@@ -103,8 +103,8 @@ class ChangeCalls:
         at, held = state.at(now), state.later.held.get(job)
         request = state.running[job].request if runs else held.request if held else state.waiting[job]
         if not isinstance(price, EllipsisType):
-            require_number(price := plain(price), "price", optional=True)
-            request = replace(request, price=None if price is None else float(price))
+            require_number(given := plain(price), "price", optional=True)
+            request = replace(request, price=None if given is None else float(given))
         before = request.terms
         request = replace(request, terms=_changed(before, terms))
         if runs:

@@ -19,6 +19,13 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
         for row in document["running"]
     ]
     windows = [row | {"nodes": [x for x in row["nodes"] if x in number]} for row in document.get("windows", ())]
+    torn = [
+        row for row in document.get("torn", ()) if {old.names[row[1]], *(old.names[x] for x, _ in row[3])} <= {*number}
+    ]
+    torn = [
+        [name, number[old.names[node]], degree, [[number[old.names[x]], g] for x, g in kept]]
+        for name, node, degree, kept in torn
+    ]
     learned = {} if old.names == new.names or "learned" not in document else {"learned": None}
     return {
         **document,
@@ -28,5 +35,6 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
         "down": [number[name] for name in new.names if name in down],
         "running": running,
         **({"windows": kept} if (kept := [row for row in windows if row["nodes"]]) else {"windows": []}),
+        "torn": torn,
         **learned,
     }

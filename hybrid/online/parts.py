@@ -100,7 +100,7 @@ class Parts:
         self._stays &= self._serial != job.request.serial
 
     def find(self, job: GangJob, key: float, shut: np.ndarray) -> Clearance | None:
-        """Return the cheapest room for a gang outside nodes that are shut: for each worker a node, and who leaves it."""
+        """Return the cheapest room for a gang on nodes that are open: for each worker a node, and who leaves it."""
         placer, workers, need = self._state.placer, job.workers[0], Kind.workers(job).need
         rows = [i for i, amount in enumerate(need) if amount]
         alone = self._used[0] == self._wide  # all of the job is on this node

@@ -68,15 +68,14 @@ class Reservation:
         """Return the time: ever larger groups of jobs end until the gang fits, then the last group is halved."""
         ends, count = state.running.ends(state.now), 4
         if since is not None:
-            before, after = [], []
-            for end in ends:
-                (before if end[0] <= since else after).append(end)
+            all_ = [*ends]
+            before = [end for end in all_ if end[0] <= since]
             if before:
                 self._end(before)
             self.ends += [name for _, name in before]
             if self._spare >= 0:
                 return since
-            ends = iter(after)
+            ends = islice(all_, len(before), None)
         while group := list(islice(ends, count)):
             self._end(group)
             if self._spare >= 0:

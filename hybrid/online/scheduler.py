@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .network import NetworkTier, NetworkUse
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
-TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
+TIERS = ("lookahead", "policy", "gnn", "stops", "due", "mend", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -306,8 +306,14 @@ class Scheduler(WindowCalls, ChangeCalls):
         if self._network is not None:
             self._network.forgotten(job)
 
-    def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
+    def fail_node(self, node: str | int, *, replace: bool = False, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
+
+        Args:
+            node: its name or number.
+            replace: whether the next decision starts gangs on the GPUs that they keep elsewhere, and others for those
+                that they lost, where there are such: see `Decision.mends`.
+            now: as of `submit`.
 
         Raises:
             InstanceError: if there is no such node, or it is down already.
@@ -321,7 +327,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         for name in lost:
             ended = state.free(name)
             again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
-            state.wait(replace(ended.request, again=again, due=due))
+            state.wait(dataclasses.replace(ended.request, again=again, due=due))
+            if replace:
+                state.mending.note(ended, at)
         state.turn(at, False)
         return lost
 
@@ -364,6 +372,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             ahead.choose(state, began + _LOOK * deadline)
         if state.waiting:
             starts.due()
+        mends = state.mending.run(state, starts) if state.mending.torn else []
         if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
             left = began + deadline - time.perf_counter()
             scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
@@ -383,7 +392,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         )
         self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        made = tuple(starts.starts), tier, notes, took, starts.more, (*drained, *stops.stops)
+        made = tuple(starts.starts), tier, notes, took, starts.more, (*drained, *stops.stops), tuple(mends)
         return Decision(self._count, state.now, *made)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
@@ -488,5 +497,5 @@ class Scheduler(WindowCalls, ChangeCalls):
             from .lookahead import worth
 
             objective, bound = worth(self._state)
-            found = replace(found, objective=objective, bound=bound)
+            found = dataclasses.replace(found, objective=objective, bound=bound)
         return found

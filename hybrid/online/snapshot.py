@@ -58,6 +58,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         **{name: asdict(of) for name, of in _places(state).items() if of is not None},
         **state.later.save(),
         **state.calendar.save(),
+        **state.mending.save(),
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -109,6 +110,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_text(name, f"finished[{i}]")
         state.over(name)
     state.calendar.load(document.get("windows", ()))
+    state.mending.load(state, document.get("torn", ()))
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}

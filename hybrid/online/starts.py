@@ -327,7 +327,9 @@ class Starts:
         if self._choose(request, degree, open_) is None:
             return self._full(request, degree) if open_ is None else WINDOW
         end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
-        if self._barred(request, self._seats(job.name), end):  # its place is slow, so that a window comes before its end
+        if self._barred(
+            request, self._seats(job.name), end
+        ):  # its place is slow, so that a window comes before its end
             placer.remove(job.name)
             if self._choose(request, degree, self._open(request, degree, np.inf)) is None:
                 return WINDOW

@@ -21,6 +21,7 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 from .bundles import Bundles, Ground
 from .calendar import Calendar
 from .later import Later
+from .mending import Mending
 from .queue import Estimates, Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 
@@ -86,7 +87,8 @@ class ClusterState:
         promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
             before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
-        later, calendar: the jobs that may not wait yet, and the windows in which nodes are closed.
+        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
+            that lost a node since the last decision.
         changes: how many events there were.
     """
 
@@ -109,7 +111,7 @@ class ClusterState:
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
-        self.later, self.calendar = Later(), Calendar(fleet.names)
+        self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None

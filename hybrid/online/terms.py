@@ -33,7 +33,7 @@ class TermFields(TypedDict, total=False):
     limit: float | None
     title: str
     begin: float
-    after: Sequence[str]
+    after: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

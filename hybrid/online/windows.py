@@ -139,7 +139,9 @@ class WindowCalls:
         taken = {n for x in self.windows if x.begin < end and begin < x.end for n in x.nodes}
         free = [i for i, name in enumerate(state.fleet.names) if state.up[i] and name not in taken]
         if len(free) < count:
-            raise InstanceError("nodes", f"{count} are more than the {len(free)} that are up and in no window meanwhile")
+            raise InstanceError(
+                "nodes", f"{count} are more than the {len(free)} that are up and in no window meanwhile"
+            )
         left = {name: job.left(now) for name, job in state.running.items()}
         ends = {i: max((left[name] for name in {*state.holders[i].values()}), default=0.0) for i in free}
         free.sort(key=lambda i: (max(ends[i], begin - now), i))

@@ -151,10 +151,19 @@ class Player:
         """Have a job end or be forgotten, or a node fail or come back."""
         if not self.world.may(what, name):
             return False
-        answer = self.each(METHODS.get(what, what), name, *rest, now=now)
+        self.each(METHODS.get(what, what), name, *rest, now=now)
         self.world.now = now
-        expected = getattr(self.world, what)(name, *rest)
-        hold(what != "fail" or sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
+        getattr(self.world, what)(name, *rest)
+        return True
+
+    def on_fail(self, now: float, name: str, mend: bool = False) -> bool:
+        """Have a node fail, its gangs to be mended or not."""
+        if not self.world.may("fail", name):
+            return False
+        answer = self.each("fail_node", name, now=now, **({"replace": True} if mend else {}))
+        self.world.now = now
+        expected = self.world.fail(name, mend)
+        hold(sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
         return True
 
     def on_submit(self, now: float, spec: dict[str, Any]) -> bool:
@@ -301,7 +310,7 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "weights", "later", "windows", "fleet"):
+            if key in ("learned", "weights", "later", "windows", "fleet", "torn"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)

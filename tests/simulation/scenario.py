@@ -223,6 +223,8 @@ class Driver:
     def _node(self) -> Event:
         node = self.rng.choice([*self.world.nodes.values()])
         later = self.world.now + (self.rng.expovariate(1 / self.length) if self.rng.random() < 0.5 else 0.0)
+        if node.up and self.dates.random() < 0.5:
+            return ["fail", later, node.name, True]
         return ["fail" if node.up else "repair", later, node.name]
 
     def _withdraw(self) -> Event:

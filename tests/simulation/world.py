@@ -120,6 +120,7 @@ class World:
         self.held: dict[str, Job] = {}  # those that may not wait yet
         self.over: set[str] = set()
         self.gone: set[str] = set()  # of those the ones that were withdrawn
+        self.torn: dict[str, tuple[str, int, Nodes]] = {}  # gangs that lost a node: it, and what they have elsewhere
         self.windows: dict[str, dict[str, Any]] = {}  # nodes, begin, end, jobs that may be there
         self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
         self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
@@ -345,12 +346,14 @@ class World:
     def report(self, name: str, speed: float) -> None:
         """Hear how fast a job is."""
 
-    def fail(self, node: str) -> tuple[str, ...]:
+    def fail(self, node: str, mend: bool = False) -> tuple[str, ...]:
         """Take a node down; return who ran there and waits again, with the work it had when it started."""
         lost = sorted(self.nodes[node].jobs)
         for name in lost:
             job = self.waiting[name] = self.free(name)
             job.again(self.now)
+            if mend and len(job.nodes) > 1:
+                self.torn[name] = node, job.degree, {n: gpus for n, gpus in job.nodes.items() if n != node}
         self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
         return tuple(lost)
 
@@ -375,6 +378,14 @@ class World:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
             self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"))
         starts = {x.job: x for x in decision.starts}
+        for x in decision.mends:
+            hold(x.job in starts and x.job in self.torn, "mend", f"{x} is of {[*starts]} and {[*self.torn]}")
+            node, degree, kept = self.torn[x.job]
+            has = {n: {*gpus, *x.nodes.get(n, ())} for n, gpus in {**x.nodes, **kept}.items() if self.nodes[n].up}
+            same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
+            words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
+            hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
+        self.torn = {}
         freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
         for x in gains:
             self._worth(x, stopped, starts, freed)
@@ -503,6 +514,7 @@ class World:
             and self.options.get("reserve", True)
             and all(len(j.workers) == 1 for j in known)
         ):
+            ahead |= {x.job for x in decision.mends}  # they keep their place
             self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
 
     def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
