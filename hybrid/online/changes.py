@@ -7,7 +7,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Unpack, cast
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_count, require_number
+from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.placement import Fleet, GangJob
 
 from .later import HeldJob, JobArray
@@ -52,9 +52,9 @@ class ChangeCalls:
         state, submit = self._state, cast("Scheduler", self).submit
         if not isinstance(job, GangJob):
             raise InstanceError("job", f"{job!r} is no GangJob")
-        require_count(count, "count")
+        require_counts(count=count)
         if most is not None:
-            require_count(most, "most")
+            require_counts(most=most)
         if job.name in state.later.arrays:
             raise InstanceError("job.name", f"{job.name!r} is an array already")
         names = tuple(f"{job.name}[{i}]" for i in range(count))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_count, require_number
+from gangplan.instances.arrays import plain, require_counts, require_number
 
 from .calendar import Window
 from .state import ClusterState
@@ -97,7 +97,7 @@ class WindowCalls:
         elif name in calendar.windows:
             raise InstanceError("name", f"{name!r} is a window already")
         if isinstance(nodes := plain(nodes), int):
-            require_count(nodes, "nodes")
+            require_counts(nodes=nodes)
             nodes = self._first_free(nodes, first, last)
         window = Window(
             name, names_of(nodes, "nodes"), first, last,
