@@ -2,8 +2,10 @@
 
 from gangplan.solvers.placement.online.patient import Patient
 
+from .calendar import Window
 from .decision import Decision
 from .explain import Candidate, Explanation, WaitingJob
+from .mending import Mend
 from .policy import Proposes, Ranks, View
 from .runs import RunsNow
 from .scheduler import Scheduler
@@ -14,6 +16,7 @@ __all__ = [
     "Candidate",
     "Decision",
     "Explanation",
+    "Mend",
     "Patient",
     "Proposes",
     "Ranks",
@@ -23,4 +26,5 @@ __all__ = [
     "Stop",
     "View",
     "WaitingJob",
+    "Window",
 ]
