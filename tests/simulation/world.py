@@ -504,6 +504,8 @@ class World:
 
         first = min(self.waiting.values(), key=place)
         ahead = {j.name for j in started if place(j) <= place(first)}
+        tied = [j for j in started if j.due <= self.now and abs(j.due - first.due) <= SLACK * max(1.0, first.due)]
+        ahead |= {j.name for j in tied}  # sums of times differ in the last digit
         known = {*self.waiting.values(), *started}
         if any(j.due == inf for j in known):
             return
@@ -542,11 +544,11 @@ class World:
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
+        rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):
             return
-        if not self.running:
+        if not self.running and not (self.windows and rest):  # who waits for a window may keep others off
             hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
-        rest = [job for job in waits if job not in fit]
         may = {j.name: {n.name for n in self.nodes.values() if self.room(j, n, empty=True, up=False)} for j in waits}
         for job in fit:  # who may be held back for one who does not fit, holds others back in turn
             wanted, others = {n for j in rest for n in may[j.name]}, [j for j in fit if j is not job]
