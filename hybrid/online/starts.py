@@ -224,14 +224,19 @@ class Starts:
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
     def hold(self, request: Request, strict: bool = False) -> None:
-        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few."""
+        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few.
+
+        Nor if nodes are closed for good, without which it never fits.
+        """
         degree, state = request.job.workers[0], self._state
         if not strict and not state.settings.reserve:
             return
         gang, ground = state.placed(request, degree), state.ground(request, degree)
         others = [held.nodes for held in self._held if held.gang.name in state.waiting]
         covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        if ground.total >= gang.workers[0] and (ground.nodes & ~covered).any():
+        if ground.total < gang.workers[0] or not (ground.nodes & ~covered).any():
+            return
+        if not state.calendar.windows or reserve(state, gang).time < np.inf:
             self._held.append(Held(gang, strict, ground.nodes))
 
     def _hold_next(self) -> None:

@@ -130,6 +130,23 @@ def test_who_is_due_and_those_behind_it_pass_windows() -> None:
     assert where(s, 65.0) == {"short": ["node0"]}
 
 
+def test_who_never_fits_while_nodes_are_closed_does_not_stand_before_others() -> None:
+    """A due gang needs a node that is drained for good; the due job behind it is still not delayed by a new one.
+
+    That one needs all of node0 and has it at 100. A job of 1000 s on the GPU that is idle there would delay it.
+    """
+    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", patience=1.0)
+    s.submit(one("runs", 3), 100.0, now=0.0)
+    s.decide(60.0)
+    s.drain("node1")
+    s.submit(one("gang", 8), 10.0)
+    s.submit(one("due", 4), 20.0)
+    s.submit(one("new"), 1000.0, now=50.0)
+    assert where(s, 50.0) == {}
+    s.finish("runs", now=100.0)
+    assert where(s, 100.0) == {"due": ["node0"]}
+
+
 def test_nobody_stops_where_the_other_could_not_run() -> None:
     """Two nodes hold long jobs, and two short ones come: where a node closes too early, one starts, on the other."""
     for drained in (False, True):
