@@ -16,6 +16,7 @@ from .queue import Request
 from .terms import names_of
 
 _NONE = np.zeros(0, dtype=np.int64)
+_NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,12 @@ class Calendar:
         del self._at[name]
         return self.windows.pop(name)
 
-    def tick(self, now: float) -> None:
-        """Forget the windows that are over."""
-        for name in [name for name, window in self.windows.items() if window.end <= now]:
+    def tick(self, now: float) -> bool:
+        """Forget the windows that are over; return whether there were any."""
+        over = [name for name, window in self.windows.items() if window.end <= now]
+        for name in over:
             self.remove(name)
+        return bool(over)
 
     def wake(self, now: float) -> float | None:
         """Return when the next window begins or ends, `None` if none does."""
@@ -124,14 +127,13 @@ class Calendar:
         """Return the windows that have begun, and their nodes."""
         return [(x, self._at[x.name]) for x in self.windows.values() if x.begin <= now < x.end]
 
-    @property
-    def chosen(self) -> bool:
-        """Whether some window lets some jobs in."""
-        return any(x.users or x.queues or x.jobs for x in self.windows.values())
-
     def whom(self, request: Request) -> frozenset[str]:
-        """Return the windows that let a job in: of two jobs alike, these tell where they may run."""
-        return frozenset(name for name, x in self.windows.items() if x.lets(request))
+        """Return the windows that let a job in."""
+        if not self.windows:
+            return _NOBODY
+        return frozenset(
+            name for name, x in self.windows.items() if (x.users or x.queues or x.jobs) and x.lets(request)
+        )
 
     def save(self) -> dict[str, Any]:
         """Return the windows for JSON, nothing if there are none."""

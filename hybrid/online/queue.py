@@ -193,6 +193,7 @@ class Shape:
         together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
         intensity: of communication, where it says for which places they wait.
+        whom: the windows in which nodes are closed, but not to them.
     """
 
     kind: Kind
@@ -201,6 +202,7 @@ class Shape:
     together: bool
     alone: str = ""
     intensity: float = 0.0
+    whom: frozenset[str] = frozenset()
 
 
 Place = tuple[float, int, str]

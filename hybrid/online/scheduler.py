@@ -362,7 +362,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         state, ahead = self._state, self._ahead
         state.now = state.at(now)
         self._count += 1
-        state.calendar.tick(state.now)
+        if state.calendar.tick(state.now):
+            state.closing()
         state.later.tick(state)
         drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []

@@ -100,6 +100,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for node, up in enumerate(list(state.up)):
         if up == (node in down):
             state.turn(node, not up)
+    state.calendar.load(document.get("windows", ()))
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
@@ -109,7 +110,6 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
-    state.calendar.load(document.get("windows", ()))
     state.mending.load(state, document.get("torn", ()))
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])

@@ -82,7 +82,6 @@ class Starts:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
-        self._barred_like: set[tuple[Shape, frozenset[str], bool]] = set()  # whom windows keep off
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -160,20 +159,6 @@ class Starts:
         """Return whether running jobs keep it off their nodes that others like it may use."""
         return bool(self._state.placer.against(self._state.loose(request)))
 
-    def _otherwise(self, shape: Shape, request: Request) -> bool:
-        """Return whether windows may let those behind it use nodes that they close to it; remember what they did."""
-        calendar, why = self._state.calendar, self.waits[request.name]
-        if not calendar.windows or why not in (WINDOW, DELAY):
-            return False
-        self._barred_like.add((shape, calendar.whom(request), request.price is None))
-        return calendar.chosen or (why == WINDOW and len(shape.degrees) > 1)
-
-    def _as_barred(self, shape: Shape, request: Request) -> bool:
-        """Return whether windows keep one off that was before it, like it and as welcome as it is, but no longer."""
-        if not self._barred_like or len(shape.degrees) > 1:
-            return False
-        return (shape, self._state.calendar.whom(request), request.price is None) in self._barred_like
-
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
@@ -184,16 +169,15 @@ class Starts:
             if not (degrees := self.degrees(request)):
                 self.waits[name] = HELD
                 walk.skip(shape)
-            elif self._as_barred(shape, request):
-                self.waits[name] = WINDOW
-                walk.skip(shape)
             elif self._closed(shape, request):
                 self.hold(request)
                 self.waits.setdefault(name, FULL)
             elif self.one(name, degrees, tier):
                 walk.again(shape)
-            elif name in self.allowed or self._apart(request) or self._otherwise(shape, request):
+            elif name in self.allowed or self._apart(request):
                 walk.skip(shape)  # those behind it may have more to choose from
+            elif self.waits[name] == WINDOW and len(shape.degrees) > 1:
+                walk.skip(shape)  # they may end sooner with fewer workers
 
     def renew(self) -> None:
         """Look at reservations anew when they are next asked for: jobs stopped or were put back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -300,7 +300,8 @@ class ClusterState:
             intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
             if self.patient is not None:
                 key *= self.least(request, degree, now=False) ** self.patient.slowdown
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity)
+        whom = self.calendar.whom(request)
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity, whom)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
@@ -364,10 +365,20 @@ class ClusterState:
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
             first = self.waiting[names[0]]
             if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
-                for name in names:
-                    self.queue.remove(name)
-                    self.due.remove(name)
-                    self._line(self.waiting[name])
+                self._reline(names)
+
+    def _reline(self, names: Iterable[str]) -> None:
+        """Put jobs into the lines to which they belong now."""
+        for name in names:
+            self.queue.remove(name)
+            self.due.remove(name)
+            self._line(self.waiting[name])
+
+    def closing(self) -> None:
+        """Note that there are other windows than before: jobs that one lets in have a line of their own."""
+        self.changes += 1
+        for shape, names in self.queue.lines():
+            self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""

@@ -120,7 +120,7 @@ class WindowCalls:
             raise InstanceError("window", f"{window!r} is no window; {words}")
         state.now = state.at(now)
         state.calendar.remove(window)
-        state.changes += 1
+        state.closing()
 
     def _close(self, window: Window, now: float) -> None:
         """Enter a window, in the place of one of its name."""
@@ -131,7 +131,7 @@ class WindowCalls:
             state.calendar.remove(window.name)
         state.calendar.add(window)
         state.now = now
-        state.changes += 1
+        state.closing()
 
     def _first_free(self, count: int, begin: float, end: float) -> tuple[str, ...]:
         """Return the nodes that are up and in no window meanwhile whose jobs are expected to end first."""
