@@ -2,8 +2,10 @@
 
 from gangplan.solvers.placement.online.patient import Patient
 
+from .calendar import Window
 from .decision import Decision
 from .explain import Candidate, Explanation, WaitingJob
+from .mending import Mend
 from .policy import Proposes, Ranks, View
 from .runs import RunsNow
 from .scheduler import Scheduler
@@ -16,6 +18,7 @@ __all__ = [
     "Decision",
     "Explanation",
     "Limit",
+    "Mend",
     "Patient",
     "Proposes",
     "Quota",
@@ -27,4 +30,5 @@ __all__ = [
     "Stop",
     "View",
     "WaitingJob",
+    "Window",
 ]

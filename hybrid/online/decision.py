@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .explain import listed, span, wrapped
+from .mending import Mend
 from .starts import Start
 from .stops import Stop
 
@@ -22,6 +23,7 @@ class Decision:
         notes: what went wrong on the way and who decided instead.
         seconds: of the machine's clock that it took.
         stops: the jobs that stop first; none unless a stop has a price.
+        mends: those starts that replace what a gang lost with a node, the rest of which stays where it is.
         more: whether the deadline came before all that could start did; `decide` goes on where it was.
     """
 
@@ -33,6 +35,7 @@ class Decision:
     seconds: float = 0.0
     more: bool = False
     stops: tuple[Stop, ...] = ()
+    mends: tuple[Mend, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -40,7 +43,10 @@ class Decision:
 
     def __str__(self) -> str:
         """Return it as lines to be read: who stops, who starts where."""
-        rows = [f"  stop   {x.job} for {x.other}: {span(x.left)} left, {span(x.price)} to pay" for x in self.stops]
+        rows = [
+            f"  stop   {x.job} for {x.other or 'a ' + x.cause}: {span(x.left)} left, {span(x.price)} to pay"
+            for x in self.stops
+        ]
         for x in self.starts:
             nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
             rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")

@@ -16,8 +16,8 @@ from gangplan.instances.quantities import quantity
 
 from .leaving import least_ends
 from .queue import Request
-from .reservation import Reservation
-from .starts import FULL
+from .reservation import reserve
+from .starts import FULL, WINDOW
 from .state import ClusterState
 
 if TYPE_CHECKING:
@@ -194,13 +194,20 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         last: what the last decision said of it; `None` if it was not there.
         twin: makes a scheduler of the same state, with which may be done what one likes.
     """
-    request, order = state.waiting[name], list(state.queue)
-    degree, place = request.job.workers[0], order.index(name) + 1
+    held, order = state.later.held.get(name), list(state.queue)
+    request = held.request if held else state.waiting[name]
+    degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)
     earliest = _first_start(twin(), name)
-    if earliest == state.now:
+    bars = state.calendar.bars(request, state.now, state.now + state.lasts(request, degree))
+    shut = state.calendar.shut(bars)
+    if held and earliest != state.now:
+        why = state.later.why(state, name)
+    elif earliest == state.now:
         why = "the next decision starts it" + ("; none was made since it came" if last is None else "")
+    elif fits and state.placer.room(job).without(shut).total < job.workers[0]:
+        why = f"{WINDOW}: {', '.join(map(str, bars[:SHOWN]))}"
     elif fits:
         first = "it waits for closer GPUs" if state.patient and place == 1 else None
         why = last or first or "there is room for it, but not beside those before it"
@@ -213,8 +220,8 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
         tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
         int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
-        place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
-        () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
+        place, max(place, len(order)), tuple(order[: min(place - 1, SHOWN)]), earliest,
+        () if held or earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
     )  # fmt: skip
 
 
@@ -223,10 +230,13 @@ def _first_start(twin: Scheduler, name: str) -> float | None:
     for _ in range(_ENDS):
         if any(start.job == name for start in twin.decide(60.0).starts):
             return twin.now
-        if not twin.running:
+        left, wake = {name: job.left(twin.now) for name, job in twin._state.running.items()}, twin.wake
+        if not left and wake is None:
             return None
-        left = {name: job.left(twin.now) for name, job in twin._state.running.items()}
-        now = max(twin.now + min(left.values()), nextafter(twin.now, inf))  # who is to end now has not
+        now = max(twin.now + min(left.values(), default=inf), nextafter(twin.now, inf))  # who is to end now has not
+        if wake is not None and wake < now:
+            twin._state.now = wake
+            continue
         for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
             twin.finish(ended, now=now)
     return None
@@ -264,7 +274,7 @@ def _remedies(
     down = [i for i, up in enumerate(state.up) if not up]
     blockers = [n for n in ahead if not state.placer.fits(least(n))][:1]
     if blockers and starts(lambda other: other.withdraw(blockers[0])):
-        time = Reservation(state, least(blockers[0])).time
+        time = reserve(state, least(blockers[0])).time
         shorter = instead(seconds=(time - state.now,) * len(job.workers), left=1.0, again=False)
         if fits and state.now < time < np.inf and starts(shorter):
             yield f"run for at most {span(time - state.now)}, until {blockers[0]} has room"

@@ -110,15 +110,15 @@ class Parts:
         """Forget a job that left its nodes."""
         self._stays &= self._serial != job.request.serial
 
-    def find(self, job: GangJob, key: float) -> Clearance | None:
-        """Return the cheapest room for a gang: for each worker a node, and who leaves it."""
+    def find(self, job: GangJob, key: float, shut: np.ndarray) -> Clearance | None:
+        """Return the cheapest room for a gang on nodes that are open: for each worker a node, and who leaves it."""
         placer, workers, need = self._state.placer, job.workers[0], Kind.workers(job).need
         rows = [i for i, amount in enumerate(need) if amount]
         alone = self._used[0] == self._wide  # all of the job is on this node
         gives = self._stays & self.movable & ~self._on & (self.key > key)
         goes = self._stays & self.movable & alone & ~gives
         takes = np.minimum(placer.most_on(job), workers)
-        takes[placer.blocked(job)] = 0
+        takes[placer.blocked(job)] = takes[shut] = 0
         if job.whole_nodes:
             takes[self._node[self._stays & ~gives]] = 0
         for row in rows:

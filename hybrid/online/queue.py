@@ -194,6 +194,7 @@ class Shape:
         together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
         intensity: of communication, where it says for which places they wait.
+        whom: the windows in which nodes are closed, but not to them.
         group: whose they are, and their class.
         asks: what they hold with the fewest workers, see `accounts.Amounts`.
     """
@@ -204,6 +205,7 @@ class Shape:
     together: bool
     alone: str = ""
     intensity: float = 0.0
+    whom: frozenset[str] = frozenset()
     group: Group = ALIKE
     asks: Amounts = ()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
+from math import inf
 
 import numpy as np
 
@@ -24,13 +25,22 @@ class Reservation:
         state: what runs.
         gang: as the placer sees it.
         promises: the earliest times that were found for gangs, by name; this one is entered.
+        shut: nodes that it may not use.
+        since: seconds before which it does not start.
 
     Attributes:
         time: when it fits, infinite if it never does; no later than was promised.
         ends: the jobs that end until then, by their ends.
     """
 
-    def __init__(self, state: ClusterState, gang: GangJob, promises: dict[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        gang: GangJob,
+        promises: dict[str, float] | None = None,
+        shut: Ints | None = None,
+        since: float | None = None,
+    ) -> None:
         placer, self._gang, self._kind = state.placer, gang, Kind.workers(gang)
         need = self._kind.need
         self._rows = [i for i, amount in enumerate(need) if amount]
@@ -39,6 +49,8 @@ class Reservation:
         self._taken, self._guarded = placer.taken.copy(), placer.guarded
         self._most = np.where(state.bundles.ground(gang).nodes, self._kind.most, 0)
         self._room = placer.room(gang).room.copy()
+        if shut is not None:
+            self._most[shut] = self._room[shut] = 0
         self._spare = int(self._room.sum()) - gang.workers[0]
         self._against = placer.against(gang)
         self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node
@@ -47,13 +59,23 @@ class Reservation:
         self._running, self._uses = state.running, state.running.table()[2]
         self._node = state.running.table()[1][0]
         self.ends: list[str] = []
-        self.time = self._find(state) if self._spare < 0 else state.now
+        waits = since is not None and since > state.now
+        self.time = self._find(state, since if waits else None) if waits or self._spare < 0 else state.now
         if promises is not None and self.time < np.inf:
             self.time = promises[gang.name] = min(self.time, promises.get(gang.name, np.inf))
 
-    def _find(self, state: ClusterState) -> float:
+    def _find(self, state: ClusterState, since: float | None) -> float:
         """Return the time: ever larger groups of jobs end until the gang fits, then the last group is halved."""
         ends, count = state.running.ends(state.now), 4
+        if since is not None:
+            all_ = [*ends]
+            before = [end for end in all_ if end[0] <= since]
+            if before:
+                self._end(before)
+            self.ends += [name for _, name in before]
+            if self._spare >= 0:
+                return since
+            ends = islice(all_, len(before), None)
         while group := list(islice(ends, count)):
             self._end(group)
             if self._spare >= 0:
@@ -143,3 +165,32 @@ class Reservation:
         alone = self._lost(job, nodes, 0 * need) > 0
         kept = np.where(alone, 0, np.clip(over, 0, wide))
         return room.with_room(nodes[~open_], kept[~open_])
+
+
+def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | None = None) -> Reservation:
+    """Return when a waiting gang fits if nobody else starts, on nodes that are open to it until it ends.
+
+    From one end of a window to the next, nodes only close: those that are closed at the time that was found are left
+    out, until the time stands.
+    """
+    request, calendar = state.waiting.get(gang.name), state.calendar
+    if request is None or not calendar.windows:
+        return Reservation(state, gang, promises)
+    lasts, best = state.lasts(request, request.job.workers[0]), None
+    ends = sorted({x.end for x in calendar.bars(request, state.now, inf) if x.end < inf})
+    for since, until in pairwise((state.now, *ends, inf)):
+        shut = np.zeros(0, dtype=np.int64)
+        closed = calendar.closed(request, since, since + lasts)
+        while True:
+            shut = np.union1d(shut, closed)
+            found = Reservation(state, gang, None, shut, since)
+            closed = calendar.closed(request, found.time, found.time + lasts) if found.time < inf else shut
+            if np.isin(closed, shut).all():
+                break
+        best = found if best is None or found.time < best.time else best
+        if found.time < until:
+            break
+    assert best is not None, "there is one interval at least"
+    if promises is not None and best.time < inf:
+        best.time = promises[gang.name] = min(best.time, promises.get(gang.name, inf))
+    return best

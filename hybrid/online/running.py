@@ -102,17 +102,33 @@ class RunningJobs(dict[str, RunningJob]):
         """
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
-        price, wide = job.request.price, job.gpus
+        price, wide, times = job.request.price, job.gpus, self._of(job)
         self.stoppable += 0 if price is None else len(job.nodes)
         for i, node in enumerate(job.nodes):
             at = len(self.parts)
             if at == self._times.shape[1]:
                 self._times = np.concatenate([self._times, self._times], axis=1)
                 self._counts = np.concatenate([self._counts, self._counts], axis=1)
-            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled, job.ready
+            self._times[:, at] = times
             self._counts[:, at] = node, wide, not i, job.request.serial, *used[:, i], leaf, job.request.terms.priority
             self._at[job.name, node] = at
             self.parts.append((job.name, node))
+
+    @staticmethod
+    def _of(job: RunningJob) -> tuple[float, float, float, float, float]:
+        price = job.request.price
+        return job.end, job.since, np.inf if price is None else price, job.settled, job.ready
+
+    def change(self, job: RunningJob, leaf: int) -> None:
+        """Note that a running job has another end, price or class, or another account pays, and no other nodes."""
+        old, times = self[job.name], self._of(job)
+        del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
+        insort(self.by_end, (job.end, job.request.serial, job.name))
+        self.stoppable += len(job.nodes) * ((job.request.price is not None) - (old.request.price is not None))
+        self[job.name] = job
+        for at in self.rows(job.name):
+            self._times[:, at] = times
+            self._counts[8:, at] = leaf, job.request.terms.priority
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -15,6 +15,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
+from .changes import ChangeCalls
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .policy import Proposes, Ranks, Watchdog
@@ -28,6 +29,7 @@ from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
 from .terms import TermFields, Terms
+from .windows import WindowCalls, stop_drained
 
 if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from .network import NetworkTier, NetworkUse
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
-TIERS = ("lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "patient", "heuristic")
+TIERS = ("lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "mend", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -60,7 +62,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler:
+class Scheduler(WindowCalls, ChangeCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -148,7 +150,7 @@ class Scheduler:
         """Return the cluster and how many jobs there are."""
         s = self._state
         size = f"{s.fleet.n_nodes} nodes, {s.idle} of {s.gpus} GPUs idle"
-        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(s.waiting)} wait>"
+        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
     def now(self) -> float:
@@ -162,8 +164,8 @@ class Scheduler:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The names of the jobs that wait, by submission."""
-        return tuple(self._state.waiting)
+        """The names of the jobs that wait, by submission; then of those that may not wait yet."""
+        return (*self._state.waiting, *self._state.later.held)
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -213,8 +215,17 @@ class Scheduler:
             terms=Terms.of(terms),
         )
         state.check(request)
-        state.now, state.serial = at, state.serial + 1
-        state.wait(request)
+        self._enter(request)
+
+    def _enter(self, request: Request) -> None:
+        """Let a job wait that was checked, unless it may not yet."""
+        state = self._state
+        held = state.later.held_by(state, request)
+        state.now, state.serial = request.submit, state.serial + 1
+        if held is None:
+            state.wait(request)
+        else:
+            state.later.hold(state, held)
         if self._network is not None:
             self._network.submitted(request)
         self._expect(request)
@@ -239,6 +250,7 @@ class Scheduler:
         done = state.free(job)
         state.forget(done.request)
         state.over(job)
+        state.later.over(state, done.request, True)
         if self._network is not None:
             self._network.ended(done, state.now)
         state.estimates.learn(
@@ -293,13 +305,21 @@ class Scheduler:
         runs = isinstance(job, str) and job in state.running
         state.find(job, "runs" if runs else "waits")
         state.now = state.at(now)
-        state.forget(state.free(job).request if runs else state.leave(job))
+        held = job in state.later.held
+        state.forget(gone := state.free(job).request if runs else state.leave(job))
         state.over(job)
+        state.later.over(state, gone, False, not held)
         if self._network is not None:
             self._network.forgotten(job)
 
-    def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
+    def fail_node(self, node: str | int, *, replace: bool = False, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
+
+        Args:
+            node: its name or number.
+            replace: whether the next decision starts gangs on the GPUs that they keep elsewhere, and others for those
+                that they lost, where there are such: see `Decision.mends`.
+            now: as of `submit`.
 
         Raises:
             InstanceError: if there is no such node, or it is down already.
@@ -313,7 +333,9 @@ class Scheduler:
         for name in lost:
             ended = state.free(name)
             again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
-            state.wait(replace(ended.request, again=again, due=due))
+            state.wait(dataclasses.replace(ended.request, again=again, due=due))
+            if replace:
+                state.mending.note(ended, at)
         state.turn(at, False)
         return lost
 
@@ -347,6 +369,10 @@ class Scheduler:
         state.now = state.at(now)
         state.accounts.clock(state.now)
         self._count += 1
+        if state.calendar.tick(state.now):
+            state.closing()
+        state.later.tick(state)
+        drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         stops = Stops(state, starts)
@@ -356,12 +382,14 @@ class Scheduler:
         if state.sharing.preempt and not state.alike:
             starts.clear = preemption.clear
         state.age()
-        stages = Stages(state, preemption.stops)
+        stages, mends = Stages(state, preemption.stops), []
         for _ in stages:
             if stages.again:
                 starts.clear = None
             if state.waiting:
                 starts.due()
+            if state.mending.torn:
+                mends += state.mending.run(state, starts)
             if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
                 left = began + deadline - time.perf_counter()
                 scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
@@ -382,7 +410,8 @@ class Scheduler:
         )
         self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        made = tuple(starts.starts), tier, notes, took, starts.more, (*preemption.stops, *stops.stops)
+        stopped = (*drained, *preemption.stops, *stops.stops)
+        made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
@@ -416,15 +445,16 @@ class Scheduler:
         """
         self.__dict__.update(self._twin(self._policy, snapshot).__dict__)
 
-    def _twin(self, policy: Any, snapshot: Mapping[str, Any]) -> Scheduler:
-        """Return a scheduler of the same cluster and arguments with another policy and state."""
-        fresh = Scheduler(self._state.fleet, policy, **self._arguments)
+    def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
+        """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
+        fresh = Scheduler(fleet or self._state.fleet, policy, **self._arguments)
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
         for job in fresh._state.running.values():
             fresh._expect(job.request)
-        for request in fresh._state.waiting.values():
+        state = fresh._state
+        for request in (*state.waiting.values(), *(held.request for held in state.later.held.values())):
             fresh._expect(request)
         return fresh
 
@@ -486,5 +516,5 @@ class Scheduler:
             from .lookahead import worth
 
             objective, bound = worth(self._state)
-            found = replace(found, objective=objective, bound=bound)
+            found = dataclasses.replace(found, objective=objective, bound=bound)
         return found

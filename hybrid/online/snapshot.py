@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from sys import float_info
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number, require_text
-from gangplan.instances.placement import Demand, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .queue import Request
 from .running import RunningJob
@@ -20,6 +24,8 @@ from .terms import Terms
 VERSION = 5
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
+_DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
+"""The last clusters that were saved, and what tells them from others."""
 
 
 def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
@@ -30,6 +36,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "settings": asdict(state.settings),
         "nodes": state.fleet.n_nodes,
         "gpus": state.fleet.n_gpus,
+        "fleet": _digest(state.fleet),
         "now": state.now,
         "serial": state.serial,
         "decisions": count,
@@ -51,9 +58,24 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "shares": state.accounts.save(),
         "faults": dict(faults),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
+        **state.later.save(),
+        **state.calendar.save(),
+        **state.mending.save(),
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
+
+
+def _digest(fleet: Fleet) -> str:
+    """Return what tells these nodes from others, for that is long to compute once only."""
+    for known, digest in _DIGESTS:
+        if known is fleet:
+            return digest
+    parts = (fleet.gpus, fleet.gpu_type, fleet.cpu, fleet.memory, fleet.labelled, *fleet.topology.group)
+    text = repr((fleet.names, fleet.gpu_types, fleet.labels)).encode()
+    digest = sha256(b"".join([text, *(np.ascontiguousarray(part).tobytes() for part in parts)])).hexdigest()
+    _DIGESTS.append((fleet, digest))
+    return digest
 
 
 def _saved(request: Request) -> dict[str, Any]:
@@ -80,6 +102,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for node, up in enumerate(list(state.up)):
         if up == (node in down):
             state.turn(node, not up)
+    state.calendar.load(document.get("windows", ()))
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
@@ -89,6 +112,9 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
+    state.mending.load(state, document.get("torn", ()))
+    if later := document.get("later"):
+        state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
     for name, time in promises.items():
         require_number(time, f"promises.{name}")
@@ -121,7 +147,9 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
         raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
     for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):
         if document[field] != value:
-            raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
+            raise InstanceError(field, f"{document[field]!r} where the cluster has {value}; resize exchanges nodes")
+    if document.get("fleet") not in (None, _digest(state.fleet)):
+        raise InstanceError("fleet", "it is of other nodes: restore it with those, then resize")
     settings = document["settings"]
     for field, value in asdict(state.settings).items():
         if (document["version"] == VERSION or field in settings) and settings[field] != value:

@@ -16,7 +16,7 @@ from gangplan.solvers.placement.online.placer import NodeAllocation
 
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
-from .reservation import Reservation
+from .reservation import Reservation, reserve
 from .running import Nodes, RunningJob
 from .state import ClusterState
 
@@ -24,6 +24,7 @@ FULL = "it does not fit"
 DELAY = "it would delay a job before it"
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
+WINDOW = "nodes are closed to it before it would end"
 DUE = "due"
 """The tier of those that are due."""
 
@@ -123,7 +124,7 @@ class Starts:
             seats = self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
-                if nodes is not None and why != DELAY and hold:
+                if nodes is not None and why not in (DELAY, WINDOW) and hold:
                     self._watchdog.note(why)
                 if why == CLOSER:
                     break  # with fewer or more workers it may take much longer than where it would not go
@@ -140,8 +141,8 @@ class Starts:
             if any(held.strict and held.gang.name == name for held in self._held):
                 self._hold_next()
             return True
-        if why == FULL and hold:
-            if self._cleared(request):
+        if why in (FULL, WINDOW) and hold:
+            if why == FULL and self._cleared(request):
                 return True
             self.hold(request)
         self.waits[name] = why
@@ -175,7 +176,7 @@ class Starts:
             else:
                 self.waits.setdefault(name, FULL)
                 self.hold(request, strict=True)
-                if self._apart(request):
+                if self._apart(request) or self.waits[name] == WINDOW:
                     walk.skip(shape)
 
     def _apart(self, request: Request) -> bool:
@@ -204,6 +205,8 @@ class Starts:
                 walk.again(shape)
             elif name in self.allowed or self._apart(request):
                 walk.skip(shape)  # those behind it may have more to choose from
+            elif self.waits[name] == WINDOW and len(shape.degrees) > 1:
+                walk.skip(shape)  # they may end sooner with fewer workers
 
     def renew(self) -> None:
         """Look at reservations anew when they are next asked for: jobs stopped or were put back."""
@@ -234,14 +237,19 @@ class Starts:
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
     def hold(self, request: Request, strict: bool = False) -> None:
-        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few."""
+        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few.
+
+        Nor if nodes are closed for good, without which it never fits.
+        """
         degree, state = request.job.workers[0], self._state
         if not strict and not state.settings.reserve:
             return
         gang, ground = state.placed(request, degree), state.ground(request, degree)
         others = [held.nodes for held in self._held if held.gang.name in state.waiting]
         covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        if ground.total >= gang.workers[0] and (ground.nodes & ~covered).any():
+        if ground.total < gang.workers[0] or not (ground.nodes & ~covered).any():
+            return
+        if not state.calendar.windows or reserve(state, gang).time < np.inf:
             self._held.append(Held(gang, strict, ground.nodes))
 
     def _hold_next(self) -> None:
@@ -272,7 +280,7 @@ class Starts:
             if held.gang.name in self._state.waiting:
                 if held.reservation is None:
                     promises = self._state.promises if held.strict else None
-                    held.reservation = Reservation(self._state, held.gang, promises)
+                    held.reservation = reserve(self._state, held.gang, promises)
                 found.append(held.reservation)
         return found
 
@@ -291,9 +299,10 @@ class Starts:
         slower = state.slower(request, degree, seats := self._seats(name))
         end = state.now + request.lasts(degree, slower)
         late = not self._stand(reservations, request.job, end)
-        if late or (self.hopeful and state.hopes(request, degree, slower)):
+        shut = self._barred(request, seats, end)
+        if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
             placer.remove(name)
-            return DELAY if late else CLOSER
+            return WINDOW if shut else DELAY if late else CLOSER
         for held in self._held:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)
@@ -332,18 +341,37 @@ class Starts:
     def _place(self, request: Request, degree: int, reservations: list[Reservation]) -> str | None:
         """Seat a gang where it fits and no reservation minds; return why not, if so."""
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
-        if self._choose(request, degree) is None:
-            return self._full(request, degree)
+        open_ = self._open(request, degree, state.now + state.lasts(request, degree))
+        if self._choose(request, degree, open_) is None:
+            return self._full(request, degree) if open_ is None else WINDOW
         end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
+        if self._barred(
+            request, self._seats(job.name), end
+        ):  # its place is slow, so that a window comes before its end
+            placer.remove(job.name)
+            if self._choose(request, degree, self._open(request, degree, np.inf)) is None:
+                return WINDOW
+            end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
         if not self._stand(reservations, job, end):
             end = end if state.places is None else np.inf  # elsewhere it may take longer
             placer.remove(job.name)
-            room = placer.room(job)
+            room = self._open(request, degree, end) or placer.room(job)
             for reservation in reservations:
                 room = reservation.beside(job, room, end)
             if room.total < job.workers[0] or self._choose(request, degree, room) is None:
                 return DELAY
         return None
+
+    def _open(self, request: Request, degree: int, end: float) -> Capacity | None:
+        """Return the room that windows leave a job which runs to `end`, `None` if they leave it all."""
+        state = self._state
+        shut = state.calendar.closed(request, state.now, end)
+        return state.placer.room(state.placed(request, degree)).without(shut) if len(shut) else None
+
+    def _barred(self, request: Request, nodes: Nodes, end: float) -> bool:
+        """Return whether a window closes one of these nodes to a job before it ends."""
+        shut = self._state.calendar.closed(request, self._state.now, end)
+        return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
 
     def _choose(
         self, request: Request, degree: int, room: Capacity | None = None

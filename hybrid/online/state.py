@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
 from sys import float_info
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
+from .calendar import Calendar
+from .later import Later
+from .mending import Mending
 from .queue import Estimates, Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 from .sharing import Sharing
@@ -93,6 +96,8 @@ class ClusterState:
         promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
             before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
+        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
+            that lost a node since the last decision.
         changes: how many events there were.
     """
 
@@ -116,6 +121,7 @@ class ClusterState:
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
+        self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None
@@ -172,7 +178,8 @@ class ClusterState:
     def find(self, name: str, state: str) -> None:
         """Raise unless a job of this name is where it should be: it ``runs`` or ``waits``."""
         where: dict[str, Mapping[str, object]]
-        where = {"runs": self.running, "waits": self.waiting, "is done": self.finished}
+        waits: Mapping[str, object] = ChainMap[str, Any](self.waiting, self.later.held)
+        where = {"runs": self.running, "waits": waits, "is done": self.finished}
         found = next((words for words, jobs in where.items() if isinstance(name, str) and name in jobs), None)
         if found != state:
             words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
@@ -185,6 +192,12 @@ class ClusterState:
             size = max(1, self.bundle(request, degree)) if request.together else 1
             self._placed[key] = self._told(request.placed(degree, size))
         return self._placed[key]
+
+    def resemble(self, name: str, like: Request) -> None:
+        """Have the placer see a job of this name as another one: quicker than to look at it."""
+        for degree in like.job.workers:
+            if gang := self._placed.get((like.name, degree)):
+                self._placed[name, degree] = renamed(gang, name)
 
     def loose(self, request: Request) -> GangJob:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
@@ -262,7 +275,10 @@ class ClusterState:
             InstanceError: naming the field.
         """
         job, name = request.job, request.name
-        for words, jobs in (("waits", self.waiting), ("runs", self.running), ("was done", self.finished)):
+        held = self.later.held
+        for words, jobs in (
+            ("waits", self.waiting), ("runs", self.running), ("waits", held), ("was done", self.finished)
+        ):  # fmt: skip
             if name in jobs:
                 raise InstanceError("job.name", f"{name!r} {words} already: give each job a name of its own")
         if 0 < job.worker.gpu < 1 or not job.worker.gpu:
@@ -305,6 +321,16 @@ class ClusterState:
                 self.due.remove(name)
                 self._line(request)
 
+    def wake(self) -> float | None:
+        """Return when a running job may be stopped next because others may have it stopped, if jobs wait."""
+        if not self.waiting or self.alike or not self.sharing.preempt:
+            return None
+        ready, since = self.running.standing()[0], self.running.table()[0][1]
+        most = np.inf if self.sharing.most_run is None else self.sharing.most_run
+        times = np.concatenate([ready, np.where(np.isfinite(ready), since + most, np.inf)])
+        times = times[(times > self.now) & np.isfinite(times)]
+        return float(times.min()) if len(times) else None
+
     def _level(self, request: Request) -> int:
         """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
         level, aging, gained = request.terms.priority, self.sharing.aging, 0
@@ -345,15 +371,18 @@ class ClusterState:
             intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
             if self.patient is not None:
                 key *= self.least(request, degree, now=False) ** self.patient.slowdown
+        whom = self.calendar.whom(request)
         group = self.accounts.group(request.terms, self._level(request))
         asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity, group, asks)
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity, whom, group, asks)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
     def leave(self, name: str) -> Request:
         """Take a job out of the queue and return it."""
         self.changes += 1
+        if name in self.later.held:
+            return self.later.drop(name)
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)
@@ -424,10 +453,28 @@ class ClusterState:
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
             first = self.waiting[names[0]]
             if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
-                for name in names:
-                    self.queue.remove(name)
-                    self.due.remove(name)
-                    self._line(self.waiting[name])
+                self._reline(names)
+
+    def _reline(self, names: Iterable[str]) -> None:
+        """Put jobs into the lines to which they belong now."""
+        for name in names:
+            self.queue.remove(name)
+            self.due.remove(name)
+            self._line(self.waiting[name])
+
+    def alter(self, job: RunningJob) -> None:
+        """Have a running job be another one on the same nodes."""
+        used = self.placer.uses(job.name)[1]
+        self._pay(self.running[job.name], used, -1)
+        self._pay(job, used, 1)
+        self.alike = self.alike and not job.request.terms.priority
+        self.running.change(job, self.accounts.leaf(job.request.terms))
+
+    def closing(self) -> None:
+        """Note that there are other windows than before: jobs that one lets in have a line of their own."""
+        self.changes += 1
+        for shape, names in self.queue.lines():
+            self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
@@ -442,6 +489,15 @@ class ClusterState:
     def named(self, nodes: Nodes) -> dict[str, tuple[int, ...]]:
         """Return GPUs by name of the node."""
         return {self.fleet.names[node]: tuple(gpus) for node, gpus in nodes.items()}
+
+
+def renamed(job: GangJob, name: str) -> GangJob:
+    """Return a gang with another name, not checked again."""
+    other = object.__new__(GangJob)
+    for field in GangJob.__slots__:
+        object.__setattr__(other, field, getattr(job, field))
+    object.__setattr__(other, "name", name)
+    return other
 
 
 def _instead(name: object, known: Mapping[str, object]) -> str:

@@ -43,7 +43,8 @@ class Stop:
         left: seconds that it was expected to run still.
         price: seconds that its GPUs will be held without getting on when it runs again.
         cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
-            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs.
+            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``drain``, its
+            nodes close, and no other job is named.
     """
 
     job: str
@@ -149,7 +150,8 @@ class Stops:
     def _make_room(self, request: Request) -> None:
         """Start a job where others are stopped for it, and have those go on that are to; or leave all as it is."""
         state, starts, degree = self._state, self._starts, self._starts.degrees(request)[0]
-        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name))
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
+        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name), shut)
         if room is None:
             return
         jobs = [state.running[name] for name in (*room.stopped, *room.moved)]

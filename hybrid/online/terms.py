@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.arrays import plain, require_number, require_text
+
+
+def names_of(given: object, field: str) -> tuple[str, ...]:
+    """Return names as a tuple.
+
+    Raises:
+        InstanceError: if they are no sequence of names, a single name among them.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InstanceError(field, f"{given!r} is no sequence of names; write ({given!r},) for one")
+    for i, name in enumerate(given):
+        require_text(name, f"{field}[{i}]")
+    return tuple(dict.fromkeys(given))
 
 
 class TermFields(TypedDict, total=False):
@@ -18,6 +32,8 @@ class TermFields(TypedDict, total=False):
     priority: int
     limit: float | None
     title: str
+    begin: float
+    after: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +46,9 @@ class Terms:
         priority: its class, the higher the sooner.
         limit: seconds after which it is ended by whoever runs it, `None` if never; far too long for an estimate.
         title: what its user calls it; jobs with like titles take alike.
+        begin: seconds of the user's clock, before which it does not start.
+        after: names of jobs that have to be done before it starts.
+        array: the array that it is of.
     """
 
     queue: str = ""
@@ -37,14 +56,20 @@ class Terms:
     priority: int = 0
     limit: float | None = field(default=None, metadata={"positive": True})
     title: str = ""
+    begin: float = 0.0
+    after: tuple[str, ...] = ()
+    array: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("queue", "user", "title"):
+        for name in ("queue", "user", "title", "array"):
             if getattr(self, name):
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")
         require_number(self.limit, "limit", optional=True, positive=True)
+        require_number(begin := plain(self.begin), "begin")
+        object.__setattr__(self, "begin", float(begin))
+        object.__setattr__(self, "after", names_of(self.after, "after"))
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

@@ -6,6 +6,7 @@ Checked after each event, against books of its own (`world.py`, after docs/sched
 - lost, refused, admission, taken, changed, error: nobody is lost or runs twice; right calls are taken, wrong ones are
   an `InstanceError` and change nothing.
 - patience: who is patient does not start where it is slow, unless it is due or alone.
+- window, drain, mend: nobody is where nodes close before it would end; who stops there may; torn gangs keep the rest.
 - stop, cause, worth, early, seconds: who stops ran long enough, for one who starts there, and gains more than it costs.
 - idle, spare, due, drained: jobs start where nobody else is or may be, or once they are due; in the end all are served.
 - reserved, overtaken, starved: the first in order, or that is due, is not delayed; the page's bound holds.

@@ -62,7 +62,7 @@ def speeds_of(cluster: dict[str, Any]) -> SpeedModel | Proximity | None:
 def job_of(spec: dict[str, Any]) -> GangJob:
     """Return a job as the scheduler takes it."""
     rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
-    for key in ("seconds", "together", "price", *TERMS):
+    for key in ("seconds", "together", "price", "begin", "after", *TERMS):
         rest.pop(key, None)
     return GangJob(**rest | {"worker": Demand(*spec["worker"])})
 
@@ -91,7 +91,7 @@ class Player:
         options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
-    def call(self, name: str, method: str, *args: Any, **options: Any) -> Any:
+    def call(self, name: str, method: str, /, *args: Any, **options: Any) -> Any:
         """Call a scheduler, note it, and return its answer or its `InstanceError`."""
         self.log.append([name, method, args, options, False])
         try:
@@ -103,7 +103,7 @@ class Player:
         except Exception as error:
             raise Wrong("error", f"{method} raises {type(error).__name__}: {error}") from error
 
-    def each(self, method: str, *args: Any, right: bool = True, **options: Any) -> Any:
+    def each(self, method: str, /, *args: Any, right: bool = True, **options: Any) -> Any:
         """Call all schedulers; what they answer must be the same, and no refusal if the call is right."""
         answers = {name: self.call(name, method, *args, **options) for name in self.all}
         first = answers["s"]
@@ -143,7 +143,7 @@ class Player:
         s = self.all["s"]
         for name, seen, kept in (
             ("now", s.now, world.now), ("idle", s.idle, world.idle),
-            ("waiting", sorted(s.waiting), sorted(world.waiting)),
+            ("waiting", sorted(s.waiting), sorted([*world.waiting, *world.held])),
             ("running", sorted(s.running), sorted(world.running)),
         ):  # fmt: skip
             hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
@@ -153,20 +153,31 @@ class Player:
         """Have a job end or be forgotten, or a node fail or come back."""
         if not self.world.may(what, name):
             return False
-        answer = self.each(METHODS.get(what, what), name, *rest, now=now)
+        self.each(METHODS.get(what, what), name, *rest, now=now)
         self.world.now = now
-        expected = getattr(self.world, what)(name, *rest)
-        hold(what != "fail" or sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
+        getattr(self.world, what)(name, *rest)
+        return True
+
+    def on_fail(self, now: float, name: str, mend: bool = False) -> bool:
+        """Have a node fail, its gangs to be mended or not."""
+        if not self.world.may("fail", name):
+            return False
+        answer = self.each("fail_node", name, now=now, **({"replace": True} if mend else {}))
+        self.world.now = now
+        expected = self.world.fail(name, mend)
+        hold(sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
         return True
 
     def on_submit(self, now: float, spec: dict[str, Any]) -> bool:
         """Let a job wait, or see that it is refused because it never fits."""
         world, name = self.world, spec["name"]
-        if name in world.waiting or name in world.running or name in world.over:
+        if world.known(name):
             return False
         options = {key: spec[key] for key in ("together", "price", *TERMS) if spec.get(key) is not None}
+        options |= {key: spec[key] for key in ("begin", "after") if spec.get(key)}
         answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
-        expected, refused = world.admits(spec), isinstance(answer, InstanceError)
+        expected = world.admits(spec) and all(map(world.known, spec.get("after", ())))
+        refused = isinstance(answer, InstanceError)
         hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
         hold(refused or expected, "admission", f"{name} is taken and never fits: {spec}")
         if not refused:
@@ -191,7 +202,7 @@ class Player:
 
     def on_explain(self, now: float, name: str) -> bool:
         """Ask why a job waits; what is said of the next decision must come true, and nothing may change."""
-        if name not in self.world.waiting:
+        if name not in self.world.waiting and name not in self.world.held:
             return False
         before = self.all["s"].snapshot()
         answer = self.call("s", "explain", name)
@@ -210,6 +221,7 @@ class Player:
         took = time.process_time() - began
         hold(took < deadline * len(self.all) + LATE, "late", f"a decision of {deadline} s took {took} s")
         world.now, self.decisions = now, self.decisions + 1
+        world.tick()
         hold(decision.now == now, "lost", f"the decision is of {decision.now}, should be {now}")
         promised, self.promised = self.promised, ""
         world.decide(decision, name in CHOOSES or name == "gnn")
@@ -225,11 +237,17 @@ class Player:
         world = self.world
         for name in [name for name, node in world.nodes.items() if not node.up]:
             self.event("repair", world.now, name)
-        for _ in range(60 + 20 * (len(world.waiting) + len(world.running))):
+        for name in [*world.windows]:
+            self.event("open", world.now, name)
+        for _ in range(60 + 20 * (len(world.waiting) + len(world.running) + len(world.held))):
             self.event("decide", world.now, FAR)
+            for name in [name for name, job in world.held.items() if not world.gone.isdisjoint(job.after)]:
+                self.event("withdraw", world.now, name)
             if world.running:
                 end, name = min((job.end(world.now), name) for name, job in world.running.items())
                 self.event("finish", end, name)
+            elif world.held and not world.waiting:
+                self.event("decide", max(world.now, min(job.begin for job in world.held.values())), FAR)
             elif not world.waiting:
                 return True
             elif (then := world.now + PATIENCE * world.longest) < float("inf"):  # a policy may make it wait until due
@@ -238,6 +256,45 @@ class Player:
                 return True
         hold(False, "drained", f"{[*world.waiting]} wait and {[*world.running]} run, round and round")
         return False
+
+    def on_close(self, now: float, name: str, nodes: list[str], begin: float, end: float, jobs: list[str]) -> bool:
+        """Close nodes: by a drain of one, or by a reservation for some jobs."""
+        world, drain, begin = self.world, name.startswith("drain-"), max(now, begin)
+        nodes = [node for node in nodes if node in world.nodes]
+        if not nodes or end <= begin or (not drain and name in self.all["s"]._state.calendar.windows):
+            return False
+        until = None if end == np.inf else end
+        if drain:
+            self.each("drain", nodes[0], begin, until, now=now)
+        else:
+            self.each("reserve", nodes, begin, until, name=name, jobs=jobs, now=now)
+        world.now = now
+        world.enclose(name, nodes, begin, end, jobs)
+        return True
+
+    def on_open(self, now: float, name: str) -> bool:
+        """Forget a window."""
+        if name not in self.world.windows:
+            return False
+        drain = name.startswith("drain-")
+        self.each("undrain" if drain else "cancel", name.removeprefix("drain-"), now=now)
+        self.world.now = now
+        self.world.reopen(name)
+        return True
+
+    def on_alter(self, now: float, name: str, what: dict[str, Any]) -> bool:
+        """Say something else of a job."""
+        world = self.world
+        if not world.may("withdraw", name):
+            return False
+        if name in world.running:
+            what = {key: value for key, value in what.items() if key in ("seconds", "price")}
+        if not all(x in world.over for x in what.get("after", ())):  # those that are over make no circle
+            return False
+        self.each("change", name, now=now, **what)
+        world.now = now
+        world.alter(name, what)
+        return True
 
     def on_odd(self, now: float, what: str, argument: Any) -> bool:
         """Make a call that has to be refused, and see that it is and changes nothing."""
@@ -255,7 +312,7 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "weights"):
+            if key in ("learned", "weights", "later", "windows", "fleet", "torn"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)
@@ -275,7 +332,7 @@ class Player:
         name, seconds = argument["name"], argument["seconds"]
         usual = isinstance(name, str) and name and argument["worker"][0] >= 1 and argument["model"] != 3
         usual = usual and (argument["price"] or 0.0) >= 0
-        usual = usual and not (name in world.waiting or name in world.running or name in world.over)
+        usual = usual and not world.known(name) and all(map(world.known, argument.get("after", ())))
         if usual and seconds is not None:
             numbers = seconds if isinstance(seconds, list) else [seconds]
             usual = all(isinstance(x, int | float) and 0 <= x < np.inf for x in numbers)

@@ -111,6 +111,9 @@ class Driver:
         self.failing, self.odd = rng.choice((0, 0, 0.03, 0.1)), rng.choice((0, 0.02, 0.1))
         self.snaps, self.asked = rng.choice((0, 0, 0.02, 0.05)), rng.choice((0, 0, 0, 0.02))
         self.reports = rng.choice((0, 0, 0, 0.1))
+        self.dates = dates = random.Random(repr(self.cluster["nodes"]))  # its own: other scenarios stay what they were
+        self.later, self.closing = dates.choice((0, 0, 0.2, 0.5)), dates.choice((0, 0, 0.03, 0.1))
+        self.altering = dates.choice((0, 0, 0.05, 0.1))
         self.small, self.arrival = rng.random() < 0.3, 0.0
         self.ends: dict[str, tuple[int, float]] = {}
         self.chance = random.Random(repr(self.cluster["nodes"]))  # its own, so that other jobs stay what they were
@@ -120,6 +123,10 @@ class Driver:
         """Yield events; each has been carried out when the next is asked for."""
         world, rng = self.world, self.rng
         for _ in range(self.count):
+            if self.dates.random() < self.closing:
+                yield self._window()
+            if self.dates.random() < self.altering:
+                yield self._alter()
             yield (event := self._next())
             if event[0] not in ("decide", "odd", "explain") and (self.always or rng.random() < 0.5):
                 yield self._decide()
@@ -197,6 +204,8 @@ class Driver:
             spec["together"] = rng.random() < 0.5
         if rng.random() < 0.1:
             spec["price"] = rng.choice((0.0, 5.0, 300.0))
+        if self.dates.random() < self.later:
+            spec |= self._when()
         return spec
 
     def _terms(self) -> dict[str, Any]:
@@ -211,13 +220,52 @@ class Driver:
             "priority": rng.choice(self.levels),
         }  # fmt: skip
 
+    def _when(self) -> dict[str, Any]:
+        """Draw when a job may wait: after some time, or other jobs."""
+        dates, world = self.dates, self.world
+        names = [*world.waiting, *world.running, *world.held, *sorted(world.over)[:3]]
+        names = sorted(dates.sample(names, min(len(names), dates.randint(0, 2))))
+        return {"begin": world.now + dates.expovariate(1 / self.length) * dates.choice((0, 1)), "after": names}
+
+    def _window(self) -> Event:
+        """Draw a window, or one to forget."""
+        dates, world = self.dates, self.world
+        if world.windows and dates.random() < 0.4:
+            return ["open", world.now, dates.choice([*world.windows])]
+        begin = world.now + dates.choice((0.0, dates.expovariate(1 / self.length)))
+        end = dates.choice((float("inf"), begin + dates.expovariate(1 / self.length) + 1.0))
+        nodes = dates.sample([*world.nodes], dates.randint(1, max(1, len(world.nodes) // 2)))
+        if dates.random() < 0.5:
+            return ["close", world.now, f"drain-{nodes[0]}", nodes[:1], begin, end, []]
+        names = [*world.waiting, *world.held, *world.running]
+        jobs = dates.sample(names, min(len(names), dates.choice((0, 1, 3))))
+        return ["close", world.now, f"w{world.now}", sorted(nodes), begin, end, sorted(jobs)]
+
+    def _alter(self) -> Event:
+        """Draw what else is said of a job."""
+        dates, world, what = self.dates, self.world, {}
+        names = [*world.waiting, *world.running, *world.held]
+        if not names:
+            return self._decide()
+        if dates.random() < 0.6:
+            what["seconds"] = round(dates.expovariate(1 / self.length), 3)
+        if dates.random() < 0.4:
+            what["price"] = dates.choice((None, 0.0, 5.0, 300.0))
+        if dates.random() < 0.3:
+            over = sorted(world.over)
+            what["begin"] = world.now + dates.choice((0.0, dates.expovariate(1 / self.length)))
+            what["after"] = dates.sample(over, min(len(over), dates.randint(0, 1)))
+        return ["alter", world.now, dates.choice(names), what]
+
     def _node(self) -> Event:
         node = self.rng.choice([*self.world.nodes.values()])
         later = self.world.now + (self.rng.expovariate(1 / self.length) if self.rng.random() < 0.5 else 0.0)
+        if node.up and self.dates.random() < 0.5:
+            return ["fail", later, node.name, True]
         return ["fail" if node.up else "repair", later, node.name]
 
     def _withdraw(self) -> Event:
-        names = [*self.world.waiting, *self.world.running]
+        names = [*self.world.waiting, *self.world.running, *self.world.held]
         return ["withdraw", self.world.now, self.rng.choice(names)] if names else self._decide()
 
     def _report(self) -> Event:
@@ -228,7 +276,7 @@ class Driver:
         return ["snap", self.world.now]
 
     def _explain(self) -> Event:
-        names = [*self.world.waiting]
+        names = [*self.world.waiting, *self.world.held]
         return ["explain", self.world.now, self.rng.choice(names)] if names else self._decide()
 
     def _odd(self) -> Event:

@@ -18,7 +18,7 @@ from .wrong import Wrong
 Case = tuple[dict[str, Any], list[Event]]
 PLAIN = {
     "model": "m", "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False, "together": None,
-    "price": None, "worker": [1, 0.0, 0.0, 0.0],
+    "price": None, "worker": [1, 0.0, 0.0, 0.0], "begin": 0.0, "after": [],
 }  # fmt: skip
 """What a job is like that is nothing special."""
 
@@ -100,12 +100,12 @@ def _plainer_jobs(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case
         if event[0] != "submit":
             continue
         spec = event[2]
-        changes: list[dict[str, Any]] = [{key: value} for key, value in PLAIN.items() if spec[key] != value]
+        changes: list[dict[str, Any]] = [{key: value} for key, value in PLAIN.items() if spec.get(key, value) != value]
         changes += [{"worker": [*spec["worker"][:k], 0.0, *spec["worker"][k + 1 :]]} for k in (1, 2, 3)]
         changes += [{"workers": [d]} for d in spec["workers"] if len(spec["workers"]) > 1]
         changes += [{"workers": [max(1, d - n) for d in spec["workers"]]} for n in (4, 1) if len(spec["workers"]) == 1]
         for change in changes:
-            if any(spec[key] != value for key, value in change.items()):
+            if any(spec.get(key, value) != value for key, value in change.items()):
                 if isinstance(spec["seconds"], list) and "workers" in change:
                     change = change | {"seconds": max(spec["seconds"])}  # noqa: PLW2901
                 yield cluster, [*events[:i], [*event[:2], spec | change], *events[i + 1 :]]

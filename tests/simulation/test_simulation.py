@@ -160,6 +160,44 @@ class Level(Scheduler):
         super().__init__(fleet, policy, speeds=speeds if isinstance(speeds, SpeedModel) else None, **options)
 
 
+class Early(Scheduler):
+    """Lets jobs wait before their begin."""
+
+    def submit(self, *args: Any, **options: Any) -> None:
+        super().submit(*args, **{key: value for key, value in options.items() if key != "begin"})
+
+
+class Careless(Scheduler):
+    """Lets jobs wait whatever is to be done before."""
+
+    def submit(self, *args: Any, **options: Any) -> None:
+        super().submit(*args, **{key: value for key, value in options.items() if key != "after"})
+
+
+class Open(Scheduler):
+    """Closes no node."""
+
+    def drain(self, *args: Any, **options: Any) -> None:
+        super().drain(*args, **options)
+        self._state.calendar.windows.clear()
+
+
+class Stays(Scheduler):
+    """Does not hear that a running job takes longer."""
+
+    def change(self, job: str, *args: Any, **options: Any) -> None:
+        options = {key: value for key, value in options.items() if key != "seconds" or job in self.waiting}
+        super().change(job, *args, **options)
+
+
+class Scatters(Scheduler):
+    """Says that a gang keeps what it has not."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        decision = super().decide(*args, **options)
+        return replace(decision, mends=tuple(replace(x, nodes={}) for x in decision.mends))
+
+
 MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (DoubleBooks, {"twice", "place", "gang"}),
     (Tears, {"gang"}),
@@ -177,6 +215,11 @@ MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (Halfway, {"changed"}),
     (Hurries, {"patience"}),
     (Level, {"seconds"}),
+    (Early, {"lost", "restored", "idle", "spare"}),
+    (Careless, {"lost"}),
+    (Open, {"window", "drain", "restored"}),
+    (Stays, {"stop", "seconds", "restored", "reserved"}),
+    (Scatters, {"mend"}),
 ]
 
 

@@ -47,8 +47,10 @@ class Job:
             seconds = [seconds * self.workers[-1] / d for d in self.workers]
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
         self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(seconds)
-        self.left, self.pays = 1.0, 0.0
+        self.left, self.pays, self.repeats = 1.0, 0.0, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
+        self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
+        self.patience = options.get("patience", PATIENCE)
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
         self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
@@ -79,7 +81,12 @@ class Job:
 
     def again(self, now: float) -> None:
         """Have it pay when it runs again, and be due later by as long as it ran."""
-        self.pays, self.due = self.price or 0.0, self.due + now - self.since
+        self.repeats, self.pays, self.due = self.price is not None, self.price or 0.0, self.due + now - self.since
+
+    def ripe(self, since: float) -> None:
+        """Have it wait from now on, due by when it might."""
+        if self.due < inf:
+            self.due = since + self.patience * max(self.seconds or [inf])
 
 
 class World:
@@ -96,7 +103,11 @@ class World:
         self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
         self.waiting: dict[str, Job] = {}
         self.running: dict[str, Job] = {}
+        self.held: dict[str, Job] = {}  # those that may not wait yet
         self.over: set[str] = set()
+        self.gone: set[str] = set()  # of those the ones that were withdrawn
+        self.torn: dict[str, tuple[str, int, Nodes]] = {}  # gangs that lost a node: it, and what they have elsewhere
+        self.windows: dict[str, dict[str, Any]] = {}  # nodes, begin, end, jobs that may be there
         self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
         self.books = Shares(self)
         self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
@@ -142,7 +153,18 @@ class World:
 
     def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
         """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
-        return self._holds(job, [self.room(job, n) for n in (self.nodes.values() if nodes is None else nodes)])
+        takes = inf if self.near else max(job.takes(d) or inf for d in job.workers)
+        nodes = [n for n in (self.nodes.values() if nodes is None else nodes) if not self.shut(job, n.name, takes)]
+        return self._holds(job, [self.room(job, n) for n in nodes])
+
+    def shut(self, job: Job, node: str, takes: float, at: float | None = None) -> str:
+        """Return the window that closes a node to a job before it ends, "" if none does."""
+        at = self.now if at is None else at
+        for name, w in self.windows.items():
+            late = w["begin"] <= at or w["begin"] < at + takes
+            if node in w["nodes"] and job.name not in w["jobs"] and late and at < w["end"]:
+                return name
+        return ""
 
     def _holds(self, job: Job, rooms: Collection[int]) -> bool:
         """Return whether nodes that take so many workers hold a job."""
@@ -159,6 +181,8 @@ class World:
     def earliest(self, job: Job, running: Iterable[Job]) -> float:
         """Return when a job fits if nobody starts and those that run, no others, end when expected."""
         gone = {*self.running} - {x.name for x in running}
+        if self.windows:
+            return self._earliest_beside(job, list(running), gone)
         rooms = {name: self.room(job, n, without=gone) for name, n in self.nodes.items()}
         if self._holds(job, rooms.values()):
             return self.now
@@ -167,6 +191,19 @@ class World:
             rooms |= {name: self.room(job, self.nodes[name], without=gone) for name in other.nodes}
             if self._holds(job, rooms.values()):
                 return other.end(self.now)
+        return inf
+
+    def _earliest_beside(self, job: Job, running: list[Job], gone: set[str]) -> float:
+        """Return when a job fits where no window closes nodes to it until it ends: at an end, or once they open."""
+        takes = job.takes(job.workers[0])
+        assert takes is not None
+        ends = {x.name: x.end(self.now) for x in running}
+        opens = [w["end"] for w in self.windows.values() if self.now < w["end"] < inf]
+        for time in sorted({self.now, *ends.values(), *opens}):
+            out = gone | {name for name, end in ends.items() if end <= time and time > self.now}
+            nodes = [n for name, n in self.nodes.items() if not self.shut(job, name, takes, time)]
+            if self._holds(job, [self.room(job, n, without=out) for n in nodes]):
+                return time
         return inf
 
     def slower(self, job: Job, degree: int, nodes: Nodes) -> float:
@@ -190,11 +227,23 @@ class World:
             return False
         if what in ("fail", "repair"):
             return name in self.nodes and self.nodes[name].up == (what == "fail")
-        return name in self.running if what in ("finish", "report") else name in self.waiting or name in self.running
+        if what in ("finish", "report"):
+            return name in self.running
+        return name in self.waiting or name in self.running or name in self.held
+
+    def known(self, name: str) -> bool:
+        """Return whether a job was submitted."""
+        return name in self.waiting or name in self.running or name in self.held or name in self.over
+
+    def _lacks(self, job: Job) -> bool:
+        """Return whether a job has to wait for another."""
+        return any(name not in self.over or name in self.gone for name in job.after)
 
     def submit(self, spec: dict[str, Any]) -> None:
         """Let a job wait."""
-        job = self.waiting[spec["name"]] = Job(spec, self.options, self.now, self.serial)
+        job = Job(spec, self.options, self.now, self.serial)
+        held = self._lacks(job) or job.begin > self.now
+        (self.held if held else self.waiting)[job.name] = job
         self.serial += 1
         self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
 
@@ -211,21 +260,87 @@ class World:
         """Have a job be done."""
         self.calm &= abs(self.free(name).end(-inf) - self.now) <= 1e-6 * max(1.0, self.now)
         self.over.add(name)
+        for job in [x for x in self.held.values() if name in x.after and not self._lacks(x)]:
+            job.ready = self.now
+            if job.begin <= self.now:
+                self._ripen(job)
+
+    def tick(self) -> None:
+        """Forget windows that are over, and have those wait whose time has come."""
+        self.windows = {name: w for name, w in self.windows.items() if w["end"] > self.now}
+        for job in [x for x in self.held.values() if x.begin <= self.now and not self._lacks(x)]:
+            self._ripen(job)
+
+    def _ripen(self, job: Job) -> None:
+        self.waiting[job.name] = self.held.pop(job.name)
+        job.ripe(max(job.begin, job.ready))
+
+    def enclose(self, name: str, nodes: list[str], begin: float, end: float, jobs: list[str]) -> None:
+        """Close nodes to all but some jobs."""
+        self.windows.pop(name, None)
+        self.windows[name] = {"nodes": nodes, "begin": begin, "end": end, "jobs": jobs}
+        self.calm = False
+
+    def reopen(self, name: str) -> None:
+        """Forget a window."""
+        del self.windows[name]
+
+    def alter(self, name: str, what: dict[str, Any]) -> None:
+        """Hear something else of a job."""
+        self.calm = False
+        if name in self.running:
+            job, was = self.running[name], self.running[name].price
+            job.price = what.get("price", was)
+            if "seconds" in what or job.price != was:
+                lasts = what["seconds"] if "seconds" in what else job.end(self.now) - self.now
+                self.starts += 1
+                if job.seconds is not None:
+                    whole = job.seconds[job.workers.index(job.degree)]
+                    if not whole:
+                        job.seconds = [lasts / job.slower * job.degree / d for d in job.workers]
+                        whole = lasts / job.slower
+                    job.left = lasts / job.slower / whole if whole else 0.0
+                job.due, job.since, job.lasts, job.pays = job.due + self.now - job.since, self.now, lasts, 0.0
+                job.begun, job.repeats, self.longest = self.starts, False, max(self.longest, lasts)
+            return
+        job = self.held.get(name) or self.waiting[name]
+        if "seconds" in what:
+            job.left, s = 1.0, what["seconds"]
+            job.seconds = [s * job.workers[-1] / d for d in job.workers]
+        job.price = what.get("price", job.price)
+        job.pays = (job.price or 0.0) if job.repeats else 0.0
+        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
+        begin, after = what.get("begin", job.begin), what.get("after", job.after)
+        if (begin, after) == (job.begin, job.after):
+            return
+        job.begin, job.after, job.ready = begin, after, self.now
+        was_held = self.held.pop(name, None)
+        self.waiting.pop(name, None)
+        if self._lacks(job) or begin > self.now:
+            self.held[name] = job
+        else:
+            self.waiting[name] = job
+            if was_held:
+                job.ripe(self.now)
 
     def withdraw(self, name: str) -> None:
         """Forget a job."""
-        _ = self.waiting.pop(name) if name in self.waiting else self.free(name)
+        jobs = self.held if name in self.held else self.waiting
+        _ = jobs.pop(name) if name in jobs else self.free(name)
         self.over.add(name)
+        self.gone.add(name)
 
     def report(self, name: str, speed: float) -> None:
         """Hear how fast a job is."""
 
-    def fail(self, node: str) -> tuple[str, ...]:
+    def fail(self, node: str, mend: bool = False) -> tuple[str, ...]:
         """Take a node down; return who ran there and waits again, with the work it had when it started."""
         lost = sorted(self.nodes[node].jobs)
         for name in lost:
             job = self.waiting[name] = self.free(name)
             job.again(self.now)
+            if mend and len(job.nodes) > 1:
+                self.torn[name] = node, job.degree, {n: gpus for n, gpus in job.nodes.items() if n != node}
         self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
         return tuple(lost)
 
@@ -238,31 +353,58 @@ class World:
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
         self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
+        gains = [x for x in decision.stops if x.cause != "drain"]
+        self._drained([x for x in decision.stops if x.cause == "drain"])
         dues = (j for j in self.waiting.values() if j.due <= self.now)
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
         told = all(j.due < inf for j in self.waiting.values()) and due is not None and len(due.workers) == 1
-        was = self.earliest(due, self.running.values()) if decision.stops and told and due else inf
+        told = told and not (self.windows and self.near)
+        was = self.earliest(due, self.running.values()) if gains and told and due else inf
         gone: set[str] = set()
-        for x in decision.stops:
+        for x in gains:
             hold(x.job in self.running and x.other in self.waiting, "stop", f"{x.job} stops for {x.other}")
             victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
             self.books.stop(victim, self.waiting[x.other], x.cause, gone, new)
             gone.add(x.job)
-        stopped = {x.job: self._stop(x) for x in decision.stops}
+        stopped = {x.job: self._stop(x) for x in gains}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
             self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"))
         starts = {x.job: x for x in decision.starts}
-        gains = {x.job for x in decision.stops if x.cause == "gain"}
-        freed = {(n, g) for job in gains for n, gpus in stopped[job].items() for g in gpus}
-        for x in decision.stops:
-            if x.cause == "gain":
-                self._worth(x, stopped, starts, freed)
+        for x in decision.mends:
+            hold(x.job in starts and x.job in self.torn, "mend", f"{x} is of {[*starts]} and {[*self.torn]}")
+            node, degree, kept = self.torn[x.job]
+            has = {n: {*gpus, *x.nodes.get(n, ())} for n, gpus in {**x.nodes, **kept}.items() if self.nodes[n].up}
+            same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
+            words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
+            hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
+        self.torn = {}
+        worth = [x for x in gains if x.cause == "gain"]
+        freed = {(n, g) for x in worth for n, gpus in stopped[x.job].items() for g in gpus}
+        for x in worth:
+            self._worth(x, stopped, starts, freed)
         if was < inf and due and due.name in self.waiting and self.books.alike:
             now = self.earliest(due, self.running.values())
             hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
-        if not decision.stops:
+        if not gains:
             self._protected(decision)
+
+    def _drained(self, stops: list[Any]) -> None:
+        """Have those stop that may and are where a window is; see that it is these."""
+        there = {
+            job.name
+            for w in self.windows.values()
+            for job in self.running.values()
+            if w["begin"] <= self.now and job.name not in w["jobs"] and not job.nodes.keys().isdisjoint(w["nodes"])
+        }
+        there = {name for name in there if self.running[name].price is not None}
+        words = f"{[x.job for x in stops]} stop where nodes close, should be {sorted(there)}"
+        hold(sorted(x.job for x in stops) == sorted(there), "drain", words)
+        for x in stops:
+            job = self.running[x.job]
+            hold(not x.other and dict(x.nodes) == job.nodes and x.price == job.price, "drain", f"{x} of {job.nodes}")
+            self.waiting[x.job] = self.free(x.job)
+            job.stop(self.now)
 
     def _stop(self, x: Any) -> Nodes:
         """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
@@ -285,6 +427,8 @@ class World:
         hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
         for node, gpus in nodes.items():
             n = self.nodes[node]
+            shut = self.shut(job, node, start.seconds)
+            hold(not shut, "window", f"{name} starts on {node} for {start.seconds} s, which {shut} closes")
             hold(len({*gpus}) == len(gpus), "twice", f"{name} has a GPU of {node} twice: {gpus}")
             hold(all(0 <= g < n.gpus for g in gpus), "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
             for g in gpus:
@@ -345,7 +489,7 @@ class World:
     def _protected(self, decision: Any) -> None:
         """Check that no start delays who is to go first: due, or the first of the order where that is known."""
         started = [self.running[x.job] for x in decision.starts if x.job in self.running]
-        if not started or not self.waiting:
+        if not started or not self.waiting or (self.windows and self.near):
             return
         power = self.options.get("order", 0.0 if self.options.get("price") is None else 0.5)
 
@@ -357,6 +501,8 @@ class World:
             return
         first = min(self.waiting.values(), key=place)
         ahead = {j.name for j in started if place(j) <= place(first)}
+        tied = [j for j in started if j.due <= self.now and abs(j.due - first.due) <= SLACK * max(1.0, first.due)]
+        ahead |= {j.name for j in tied}  # sums of times differ in the last digit
         known = {*self.waiting.values(), *started}
         if any(j.due == inf for j in known):
             return
@@ -367,6 +513,7 @@ class World:
             and self.options.get("reserve", True)
             and all(len(j.workers) == 1 for j in known)
         ):
+            ahead |= {x.job for x in decision.mends}  # they keep their place
             self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
 
     def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
@@ -397,11 +544,11 @@ class World:
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
+        rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):
             return
-        if not self.running:
+        if not self.running and not (self.windows and rest):  # who waits for a window may keep others off
             hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
-        rest = [job for job in waits if job not in fit]
         may = {j.name: {n.name for n in self.nodes.values() if self.room(j, n, empty=True, up=False)} for j in waits}
         for job in fit:  # who may be held back for one who does not fit, holds others back in turn
             wanted, others = {n for j in rest for n in may[j.name]}, [j for j in fit if j is not job]

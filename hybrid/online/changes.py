@@ -1,0 +1,205 @@
+"""The calls of `Scheduler` that change what was said: of a job, and of the nodes; and those that say it of many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import EllipsisType
+from typing import TYPE_CHECKING, Unpack, cast
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import plain, require_counts, require_number
+from gangplan.instances.placement import Fleet, GangJob
+
+from .later import HeldJob, JobArray
+from .moved import moved
+from .queue import Request, Seconds, given_seconds
+from .running import RunningJob
+from .state import ClusterState, renamed
+from .terms import TermFields, Terms
+
+if TYPE_CHECKING:
+    from .scheduler import Scheduler
+
+
+class ChangeCalls:
+    """Change jobs that wait or run, submit many alike, and exchange nodes."""
+
+    _state: ClusterState
+
+    def submit_array(
+        self,
+        job: GangJob,
+        count: int,
+        seconds: Seconds = None,
+        *,
+        most: int | None = None,
+        now: float | None = None,
+        together: bool | None = None,
+        price: float | None = None,
+        **terms: Unpack[TermFields],
+    ) -> tuple[str, ...]:
+        """Let `count` jobs wait that are alike but for their names, ``name[0]`` and so on; return the names.
+
+        Args:
+            job: the gang; its name is that of the array.
+            count: of jobs.
+            seconds, now, together, price, terms: as of `submit`.
+            most: jobs of the array that are in the queue or run at a time; all by default.
+
+        Raises:
+            InstanceError: naming the field; nothing has changed then.
+        """
+        state, submit = self._state, cast("Scheduler", self).submit
+        if not isinstance(job, GangJob):
+            raise InstanceError("job", f"{job!r} is no GangJob")
+        require_counts(count=count)
+        if most is not None:
+            require_counts(most=most)
+        if job.name in state.later.arrays:
+            raise InstanceError("job.name", f"{job.name!r} is an array already")
+        names = tuple(f"{job.name}[{i}]" for i in range(count))
+        for name in names:
+            if any(name in jobs for jobs in (state.waiting, state.running, state.later.held, state.finished)):
+                raise InstanceError("job.name", f"{name!r} is known already")
+        fields = cast(TermFields, {**terms, "array": job.name})
+        if most is not None:
+            state.later.arrays[job.name] = JobArray(most)
+        try:  # only the first can be refused: the others are like it
+            submit(replace(job, name=names[0]), seconds, now=now, together=together, price=price, **fields)
+        except InstanceError:
+            state.later.arrays.pop(job.name, None)
+            raise
+        first = held.request if (held := state.later.held.get(names[0])) else state.waiting[names[0]]
+        for i, name in enumerate(names[1:], 1):
+            state.resemble(name, first)
+            cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
+        return names
+
+    def change(
+        self,
+        job: str,
+        seconds: Seconds = None,
+        *,
+        now: float | None = None,
+        price: float | EllipsisType | None = ...,
+        **terms: Unpack[TermFields],
+    ) -> None:
+        """Say something else of a job that waits or runs. When it is due stays as it was.
+
+        Args:
+            job: its name.
+            seconds: how long it is expected to run still: of a waiting job as of `submit`, without what its next start
+                costs; of a running one a number, from now on. By default as before.
+            now: as of `submit`.
+            price: of a stop, `None` if it may not be stopped any more; by default as before.
+            terms: the fields of `Terms` that are to be other ones; of a running job not ``begin`` nor ``after``.
+
+        Raises:
+            InstanceError: naming the field; nothing has changed then.
+        """
+        state = self._state
+        runs = isinstance(job, str) and job in state.running
+        state.find(job, "runs" if runs else "waits")
+        at, held = state.at(now), state.later.held.get(job)
+        request = state.running[job].request if runs else held.request if held else state.waiting[job]
+        if not isinstance(price, EllipsisType):
+            require_number(given := plain(price), "price", optional=True)
+            request = replace(request, price=None if given is None else float(given))
+        before = request.terms
+        request = replace(request, terms=_changed(before, terms))
+        state.sharing.check(request.terms.queue)
+        if runs:
+            for name in ("begin", "after"):
+                if getattr(request.terms, name) != getattr(before, name):
+                    raise InstanceError(name, f"{getattr(request.terms, name)!r} comes too late: {job!r} runs")
+            _change_running(state, request, seconds, at)
+        else:
+            _change_waiting(state, request, seconds, at)
+        state.changes += 1
+        cast("Scheduler", self)._expect(request)
+
+    def resize(self, fleet: Fleet, *, now: float | None = None) -> tuple[str, ...]:
+        """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
+
+        Nodes keep what is on them by their names, and are down if they were; a new one is up if it is usable. Windows
+        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places.
+
+        Returns:
+            The jobs that ran on nodes that are gone, which wait again as after a failure.
+
+        Raises:
+            InstanceError: if a job never fits the new nodes, or a node that stays has not what its jobs hold; nothing
+                has changed then.
+        """
+        scheduler = cast("Scheduler", self)
+        if not isinstance(fleet, Fleet):
+            raise InstanceError("fleet", f"{fleet!r} is no Fleet")
+        at = self._state.at(now)
+        trial = scheduler._twin(scheduler._policy, scheduler.snapshot())
+        gone = [name for name in self._state.fleet.names if name not in {*fleet.names}]
+        lost = tuple(sorted({job for node in gone for job in trial._state.holders[trial._state.node(node)].values()}))
+        for node in gone:
+            if trial._state.up[trial._state.node(node)]:
+                trial.fail_node(node, now=at)
+        trial._state.now = at
+        fresh = scheduler._twin(scheduler._policy, moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
+        self.__dict__.update(fresh.__dict__)
+        return lost
+
+
+def _changed(terms: Terms, given: TermFields) -> Terms:
+    """Return terms with some fields changed."""
+    new = Terms.of(given)
+    return replace(terms, **{name: getattr(new, name) for name in given})
+
+
+def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
+    """Put a job that waits, or may not wait yet, where it belongs now."""
+    later, name = state.later, request.name
+    held = later.held.get(name)
+    was = held.request if held else state.waiting[name]
+    known = given_seconds(request.job, seconds)
+    if known is not None:
+        request = replace(request, seconds=known, told=True, left=1.0)
+    if (was.terms.begin, was.terms.after) == (request.terms.begin, request.terms.after):
+        state.now = now
+        if held:
+            held.request = request
+        else:
+            state.leave(name)
+            state.wait(request)
+        return
+    before = later.before(state, request)
+    state.now = now
+    state.leave(name)
+    if held or before or request.terms.begin > now:
+        later.hold(state, HeldJob(request, before, now))
+        if held is None:
+            later.leave(state, request)
+    else:
+        state.wait(request)
+
+
+def _change_running(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
+    """Have a running job go on as if it had stopped and started at once where it is, and that had cost nothing."""
+    job = state.running[request.name]
+    if seconds is not None:
+        require_number(seconds := plain(seconds), "seconds")
+    state.now = now
+    if seconds is None and request.price == job.request.price:
+        state.alter(replace(job, request=request))
+        return
+    left = job.left(now) if seconds is None else float(cast(float, seconds))
+    whole, told = request.seconds, request.told or seconds is not None
+    mine = whole[request.job.workers.index(job.degree)]
+    if not mine:
+        whole = tuple(left / job.slower * job.degree / degree for degree in request.job.workers)
+        mine = left / job.slower
+    request = replace(
+        request, seconds=whole, told=told, left=left / job.slower / mine if mine else 0.0, again=False,
+        done=request.done + job.ran(now) * request.gpus(job.degree), due=request.due + now - job.since,
+    )  # fmt: skip
+    state.alter(RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least))
+    if state.learned is not None:
+        state.learned.forget(job.name)
+        state.learned.note(state.running[job.name])

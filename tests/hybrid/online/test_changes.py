@@ -1,0 +1,206 @@
+"""Jobs of which something else is said, and nodes that come and go."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gangplan.hybrid.online import RunsNow, Scheduler
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, GangJob
+
+
+def one(name: str, workers: int = 1) -> GangJob:
+    """Return a job of so many GPUs."""
+    return GangJob(name, "any", (workers,))
+
+
+def busy(price: float | None = None) -> Scheduler:
+    """Return a scheduler of two GPUs: `a` runs since 0 on both for 100 s; `b` of 50 s and `c` of 40 s wait."""
+    s = Scheduler(Fleet.regular(1, 1, 2), "heuristic", price=price)
+    s.submit(one("a", 2), 100.0, now=0.0)
+    s.decide(60.0)
+    s.submit(one("b", 2), 50.0)
+    s.submit(one("c", 2), 40.0)
+    return s
+
+
+def started(s: Scheduler) -> list[str]:
+    """Return who starts."""
+    return [start.job for start in s.decide(60.0).starts]
+
+
+def test_a_waiting_job_changes_its_place() -> None:
+    """With 30 s it is before the other one, and is due when it was."""
+    s = busy()
+    due = s._state.waiting["b"].due
+    s.change("b", 30.0, title="quick")
+    s.finish("a", now=100.0)
+    assert s._state.waiting["b"].due == due and s._state.waiting["b"].terms.title == "quick"
+    assert started(s) == ["b"] and s._state.running["b"].end == 130.0
+
+
+def test_a_running_job_changes_its_end() -> None:
+    """After 60 of 100 s it says that it takes 10 more: reservations, explanations and what is left of it follow."""
+    s = busy(price=1.0)
+    s.change("a", 10.0, now=60.0)
+    told = s.explain("a")
+    assert isinstance(told, RunsNow) and told.left == 10.0 and s._state.running.by_end == [(70.0, 0, "a")]
+    assert s.explain("c").earliest == 70.0  # type: ignore[union-attr]
+    # stopped at 65, it has 5 s left of its 100, and has got on for 65 on two GPUs
+    s.drain("node0", now=65.0)
+    s.decide(60.0)
+    request = s._state.waiting["a"]
+    assert request.lasts(2) == 5.0 + 1.0 and request.done == 65.0 * 2
+    assert request.due == 50 * 100.0 + 65.0  # later by what it ran
+
+
+def test_a_running_job_may_not_be_stopped_any_more() -> None:
+    """With the price it is stopped for a short one; without it is not, and the other way round."""
+    for before, after in ((1.0, None), (None, 1.0)):
+        s = Scheduler(Fleet.regular(1, 1, 1), "heuristic", price=before)
+        s.submit(one("long"), 1e4, now=0.0)
+        s.decide(60.0)
+        s.change("long", price=after, now=100.0)
+        s.submit(one("short"), 10.0, now=200.0)
+        assert started(s) == ([] if after is None else ["short"])
+        assert s._state.running.stoppable == 0  # the long one, or in its place one of the scheduler, which has no price
+
+
+def test_a_price_that_was_paid_is_not_paid_again() -> None:
+    """It stopped at 100 with 900 s left, pays 50 s from 110 on; a new price at 130 leaves its end at 1060."""
+    s = Scheduler(Fleet.regular(1, 1, 1), "heuristic", price=50.0)
+    s.submit(one("long"), 1000.0, now=0.0)
+    s.decide(60.0)
+    s.submit(one("short"), 10.0, now=100.0)
+    assert started(s) == ["short"]
+    s.finish("short", now=110.0)
+    assert started(s) == ["long"]
+    s.change("long", price=7.0, now=130.0)
+    job = s._state.running["long"]
+    assert job.end == 1060.0 and job.settled == 137.0
+    s.drain("node0", now=1000.0)
+    s.decide(60.0)
+    assert s._state.waiting["long"].lasts(1) == pytest.approx(60.0 + 7.0)
+
+
+def test_a_waiting_job_may_be_held_back() -> None:
+    """It is passed by the other one until its new begin, and comes after it once that is said."""
+    s = busy()
+    s.change("c", begin=150.0)
+    s.finish("a", now=100.0)
+    assert started(s) == ["b"] and s.wake == 150.0
+    s.change("c", begin=0.0, after=("b",))
+    assert s.wake is None and s.waiting == ("c",)
+    s.finish("b", now=160.0)
+    assert started(s) == ["c"]
+
+
+def test_who_leaves_an_array_for_later_makes_room_in_it() -> None:
+    """The next of the array runs in its place, and it comes when its time has come and there is a turn."""
+    s = Scheduler(Fleet.regular(1, 1, 4), "heuristic")
+    s.submit_array(one("a"), 3, 10.0, most=1, now=0.0)
+    s.change("a[0]", begin=5.0)
+    assert started(s) == ["a[1]"]
+    s.finish("a[1]", now=10.0)
+    assert started(s) == ["a[2]"]
+    s.finish("a[2]", now=20.0)
+    assert started(s) == ["a[0]"]
+
+
+def test_a_job_of_no_seconds_gets_some() -> None:
+    """It was to end at once; now it runs for 5 s more, and as a fourth as many workers for 20."""
+    s = Scheduler(Fleet.regular(1, 1, 4), "heuristic")
+    s.submit(GangJob("a", "any", (1, 4)), (0.0, 0.0), now=0.0)
+    s.decide(60.0)
+    degree = s._state.running["a"].degree
+    s.change("a", 5.0)
+    assert s._state.running["a"].request.seconds == tuple(5.0 * degree / d for d in (1, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("d", {}, "'d' does not wait: it is not known"),
+        ("a", {"seconds": -1.0}, "seconds: -1.0 is negative"),
+        ("a", {"seconds": [1.0]}, r"seconds: \[1.0\] is not a number"),
+        ("a", {"begin": 9.0}, "begin: 9.0 comes too late: 'a' runs"),
+        ("a", {"after": ("b",)}, r"after: \('b',\) comes too late"),
+        ("b", {"seconds": "x"}, "seconds: 'x'"),
+        ("b", {"price": -1.0}, "price: -1.0"),
+        ("b", {"after": ("z",)}, "after: 'z' is not known"),
+        ("b", {"titel": "x"}, "titel: is no argument; did you mean title"),
+        ("b", {"now": -1.0}, "now: -1.0"),
+    ],
+)
+def test_changes_that_are_refused(name: str, options: dict[str, object], words: str) -> None:
+    """An error names the field, and nothing has changed."""
+    s = busy()
+    before = s.snapshot()
+    with pytest.raises(InstanceError, match=words):
+        s.change(name, **options)  # type: ignore[arg-type]
+    assert s.snapshot() == before
+
+
+def fleet(*names: str, gpus: int = 2) -> Fleet:
+    """Return nodes of these names."""
+    whole = Fleet.regular(1, 6, gpus)
+    return whole.at([int(name.removeprefix("node")) for name in names])
+
+
+def test_nodes_come_and_go() -> None:
+    """What runs on nodes that stay runs on there, wherever they are in the list; what ran on others waits again."""
+    s = Scheduler(fleet("node0", "node1", "node2"), "heuristic")
+    for i in range(3):
+        s.submit(one(f"j{i}", 2), 100.0 + i, now=0.0)
+    s.submit(one("wide", 2), 500.0)
+    s.submit(one("later"), 5.0, begin=1000.0)
+    s.decide(60.0)
+    s.drain("node1", at=50.0)
+    s.drain("node2", at=60.0)
+    s.finish("j0", now=10.0)
+    s.fail_node("node0")
+    lost = s.resize(fleet("node4", "node2", "node0"), now=20.0)
+    assert lost == ("j1",) and s.running == ("j2",) and s.waiting == ("wide", "j1", "later") and s.now == 20.0
+    told = s.explain("j2")
+    assert isinstance(told, RunsNow) and told.nodes == {"node2": (0, 1)} and told.left == 82.0
+    assert [window.name for window in s.windows] == ["drain-node2"]
+    assert {x.job: [*x.nodes] for x in s.decide(60.0).starts} == {"j1": ["node4"]}  # node0 is down still
+    s.repair_node("node0")
+    assert {x.job: [*x.nodes] for x in s.decide(60.0).starts} == {"wide": ["node0"]}
+
+
+def test_nodes_that_cannot_go() -> None:
+    """A job would never fit, a node has fewer GPUs than are held, a snapshot is of other nodes: nothing has changed."""
+    s = Scheduler(fleet("node0", "node1"), "heuristic")
+    s.submit(one("whole", 2), 100.0, now=0.0)
+    s.submit(one("all", 4), 100.0)
+    s.decide(60.0)
+    before = s.snapshot()
+    for nodes, words in (
+        (fleet("node0"), "'all' with 4 workers never fits"),
+        (fleet("node0", "node1", gpus=1), "snapshot"),
+        ("node0", "fleet: 'node0' is no Fleet"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            s.resize(nodes)  # type: ignore[arg-type]
+        assert s.snapshot() == before
+    with pytest.raises(InstanceError, match="fleet: it is of other nodes"):
+        Scheduler(fleet("node0", "node2"), "heuristic").restore(before)
+
+
+def test_nodes_that_go_and_come_back_change_nothing() -> None:
+    """Resizing to the same nodes, in any order, leaves what runs, and decisions after it as they were."""
+    for seed in range(5):
+        rng, names = random.Random(seed), [f"node{i}" for i in range(5)]
+        s = Scheduler(fleet(*names), "heuristic", price=5.0)
+        for i in range(12):
+            s.submit(one(f"j{i}", rng.randint(1, 4)), rng.uniform(1, 99), now=0.0)
+        s.decide(60.0)
+        runs = {name: s.explain(name) for name in s.running}
+        rng.shuffle(names)
+        assert s.resize(fleet(*names, "node5"), now=1.0) == ()
+        assert s.resize(fleet(*sorted(names)), now=1.0) == ()
+        again = {name: s.explain(name) for name in s.running}
+        assert {n: (x.nodes, x.since) for n, x in again.items()} == {n: (x.nodes, x.since) for n, x in runs.items()}  # type: ignore[union-attr]
