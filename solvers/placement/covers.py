@@ -37,6 +37,7 @@ class Covers:
         used: by each part, int64 (r, p).
         blocks: whether no worker may be beside a part, bool (p,).
         share: what a part costs, float64 (p,).
+        whole: whether parts leave whole, where that is a dynamic programme; else a fraction of a part may leave.
 
     Attributes:
         least: no parts whose leaving makes room for y workers cost less, infinite if none do, float64 (m, most + 1).
@@ -44,28 +45,32 @@ class Covers:
     """
 
     def __init__(
-        self, free: Long, need: Long, most: Long, node: Long, used: Long, blocks: BoolArray, share: FloatArray
-    ) -> None:
+        self, free: Long, need: Long, most: Long, node: Long, used: Long, blocks: BoolArray, share: FloatArray,
+        whole: bool = True,
+    ) -> None:  # fmt: skip
         m, top = len(most), int(most.max(initial=0))
         self._need, self._node, self._used, self._share, self._blocks = need, node, used, share, blocks
         self._free = free.copy()  # once those have left who let nobody be there
-        for row, uses in zip(self._free, used[:, blocks], strict=True):
-            np.add.at(row, node[blocks], uses)
-        self._first = np.searchsorted(node, np.arange(m + 1))
+        if blocks.any():
+            self._free += sums(node[blocks], used[:, blocks], m)
+        self._first = firsts(node, m)
         workers = np.arange(top + 1)
         never = workers > most[:, None]
         self._lack = np.maximum(need[:, None, None] * workers - self._free[:, :, None], 0)
         self._lack[:, never] = 0
         self.least = np.zeros((m, top + 1))
         self._took: list[tuple[Long, BoolArray]] = []
+        self._last: list[tuple[Long, Long, Long]] = []
         self._sets: dict[tuple[int, int], Long] = {}
-        whole = [int(lack.max(initial=0)) <= GRAIN for lack in self._lack]
-        for row, small in enumerate(whole):
-            np.maximum(self.least, self._whole(row) if small else self._fractional(row), out=self.least)
+        grains = [whole and int(lack.max(initial=0)) <= GRAIN for lack in self._lack]
+        for row, grain in enumerate(grains):
+            np.maximum(self.least, self._whole(row) if grain else self._fractional(row), out=self.least)
+            if grain and len(grains) > 1:
+                self._fractional(row)  # says who leaves
         if blocks.any():
             self.least[:, 1:] += np.bincount(node[blocks], share[blocks], m)[:, None]
         self.least[never] = np.inf
-        self.exact = np.full(m, len(need) == 0 or whole == [True])
+        self.exact = np.full(m, grains in ([], [True]))
 
     def _open(self, row: int) -> Long:
         return np.flatnonzero(~self._blocks & (self._used[row] > 0))
@@ -77,7 +82,7 @@ class Covers:
         best = np.full((m, top + 1), np.inf)
         best[:, 0] = 0.0
         node, grid = self._node[parts], np.arange(top + 1)
-        rank = np.arange(len(parts)) - np.searchsorted(node, node)
+        rank = np.arange(len(parts)) - firsts(node, m)[node]
         self._took = []
         for k in range(int(rank.max(initial=-1)) + 1):
             i = parts[rank == k]  # of each node the k-th part
@@ -95,17 +100,18 @@ class Covers:
         """Return the least cost of what is lacking of one resource if parts of parts may leave."""
         parts, lack = self._open(row), self._lack[row]
         price = self._share[parts] / self._used[row, parts]
-        order = np.lexsort((price, self._node[parts]))
-        parts, price = parts[order], price[order]
+        order = np.argsort(price)
+        order = order[grouped(self._node[parts[order]], len(lack))]
+        parts, price = parts[order], np.append(price[order], 0.0)
         amount = np.append(0, np.cumsum(self._used[row, parts]))
         cost = np.append(0.0, np.cumsum(self._share[parts]))
-        first = np.searchsorted(self._node[parts], np.arange(len(lack) + 1))
+        first = firsts(self._node[parts], len(lack))
         goal = amount[first[:-1]][:, None] + lack
-        at = np.maximum(np.searchsorted(amount, goal), 1)  # the part that is the last to leave
-        price = np.append(price, 0.0)
+        at = np.maximum(np.searchsorted(amount, goal), 1)  # so many parts leave, the last perhaps in part
         below = cost[at - 1] + (goal - amount[at - 1]) * price[at - 1] - cost[first[:-1]][:, None]
         below[lack == 0] = 0.0
         below[goal > amount[first[1:]][:, None]] = np.inf
+        self._last.append((parts, first, np.where(lack > 0, at, first[:-1, None])))
         return np.asarray(np.maximum(below, 0.0))
 
     def sharpen(self, nodes: Long) -> None:
@@ -131,33 +137,51 @@ class Covers:
 
         Of least cost where that is exact.
         """
-        found = [np.flatnonzero(self._blocks & np.isin(self._node, nodes))]
-        some = [
-            self._sets[n, y] if (n, y) in self._sets else self._greedy(n, y)
-            for n, y in zip(nodes.tolist(), workers.tolist(), strict=True)
-            if (n, y) in self._sets or not self.exact[n]
-        ]
-        if len(self._need) == 1 and self._took:
-            nodes, workers = nodes[self.exact[nodes]], workers[self.exact[nodes]]
-            lack = self._lack[0, nodes, workers]
+        chosen = np.zeros(len(self._node), bool)
+        if self._blocks.any():
+            there = np.zeros(len(self.least), bool)
+            there[nodes] = True
+            chosen |= self._blocks & there[self._node]
+        lack = self._lack[:, nodes, workers]
+        if self._sets or not self.exact.all():
+            for n, y in zip(nodes.tolist(), workers.tolist(), strict=True):
+                if (n, y) in self._sets:
+                    chosen[self._sets[n, y]] = True
+            rest = ~self.exact[nodes]
+            for parts, first, last in self._last:
+                low, high = first[nodes[rest]], last[nodes[rest], workers[rest]]
+                goes = np.zeros(len(parts) + 1, np.int64)
+                np.add.at(goes, low, 1)
+                np.add.at(goes, high, -1)
+                chosen[parts[np.cumsum(goes)[:-1] > 0]] = True
+        elif self._took:
+            left = lack[0]
             for part, takes in reversed(self._took):
                 i = part[nodes]
-                goes = takes[nodes, lack] & (i >= 0)
-                lack = np.where(goes, np.maximum(lack - self._used[0, i], 0), lack)
-                found.append(i[goes])
-        return np.unique(np.concatenate([*found, *some]))
+                goes = takes[nodes, left] & (i >= 0)
+                left = np.where(goes, np.maximum(left - self._used[0, i], 0), left)
+                chosen[i[goes]] = True
+        return np.flatnonzero(chosen)
 
-    def _greedy(self, n: int, workers: int) -> Long:
-        """Return parts of a node that make room: the cheapest for what they hold of what is lacking."""
-        here = np.arange(*self._first[n : n + 2])
-        here, lack, out = here[~self._blocks[here]], self._lack[:, n, workers].astype(float), []
-        while (lack > 0).any() and len(here):
-            helps = (np.minimum(self._used[:, here], np.maximum(lack, 0)[:, None]) / self._need[:, None]).sum(axis=0)
-            i = int(np.argmin((self._share[here] + 1e-12) / np.maximum(helps, 1e-12)))
-            out.append(int(here[i]))
-            lack = lack - self._used[:, here[i]]
-            here = np.delete(here, i)
-        return np.array(out, np.int64)
+
+def grouped(label: Long, count: int) -> Long:
+    """Return the order by label, from 0 to below `count`, equal ones as they are."""
+    return np.argsort(
+        label.astype(np.uint16) if count < 2**16 else label, kind="stable"
+    )  # of 16 bits it is a radix sort
+
+
+def firsts(label: Long, count: int) -> Long:
+    """Return where each label begins in an ascending array, and where the last ends, int64 (count + 1,)."""
+    return np.append(0, np.cumsum(np.bincount(label, minlength=count)))
+
+
+def sums(node: Long, used: Long, m: int) -> Long:
+    """Return what parts hold of each node, int64 (r, m)."""
+    total = np.zeros((len(used), m), np.int64)
+    for row, uses in zip(total, used, strict=True):
+        np.add.at(row, node, uses)
+    return total
 
 
 def steps(least: FloatArray) -> FloatArray:
@@ -165,12 +189,11 @@ def steps(least: FloatArray) -> FloatArray:
 
     Minus infinity up to the first finite entry; infinite after the last.
     """
-    m, size = least.shape
-    slope, at = np.full((m, size - 1), np.inf), np.isfinite(least).argmax(axis=1)
-    if size == 2:
-        return np.where(at[:, None] > 0, -np.inf, least[:, 1:] - np.where(at > 0, 0.0, least[:, 0])[:, None])
-    y, rows = np.arange(size), np.arange(m)
-    slope[y[1:] <= at[:, None]] = -np.inf
+    size, at = least.shape[1], np.isfinite(least).argmax(axis=1)
+    slope = np.full((len(least), size - 1), np.inf)
+    np.subtract(least[:, 1:], least[:, :-1], out=slope, where=np.isfinite(least[:, 1:]) & np.isfinite(least[:, :-1]))
+    y, rows = np.arange(size), np.flatnonzero((at > 0) | (slope[:, 1:] < slope[:, :-1]).any(axis=1))  # not convex
+    slope[rows] = np.where(y[1:] <= at[rows][:, None], -np.inf, np.inf)
     while len(rows):
         ahead = y - at[rows][:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -186,14 +209,15 @@ def steps(least: FloatArray) -> FloatArray:
     return slope
 
 
-def fill(least: FloatArray, slope: FloatArray, workers: int) -> tuple[float, float, Long]:
+def fill(least: FloatArray, workers: int, slope: FloatArray | None = None) -> tuple[float, float, Long]:
     """Return L(p), the p for which it is largest, and how many workers each node has in a set of about that cost.
 
     Args:
         least: of each node and number of workers, float64 (m, most + 1).
-        slope: its `steps`.
         workers: in all; there is room for them.
+        slope: its `steps`, if they are known.
     """
+    slope = steps(least) if slope is None else slope
     flat = slope.ravel()
     price = max(0.0, float(np.partition(flat, workers - 1)[workers - 1]))
     y = np.arange(least.shape[1])

@@ -18,7 +18,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 
 from ..run import OPTIMAL_GAP
-from .covers import Covers, combine, fill, steps
+from .covers import Covers, combine, fill, grouped, steps, sums
 from .online.state import Long
 
 SUM = 1e15
@@ -31,6 +31,8 @@ FEWER = 0.9
 """Share of the nodes below which those that are left are looked at anew."""
 SHARP = 512
 """Nodes up to which all subsets of the parts of each are looked at, where several resources are asked for."""
+FEW = 2048
+"""Parts up to which they leave whole in the first bound, too."""
 LARGE = 4000
 """Parts of gangs up to which CP-SAT is asked: it takes half a second to build a model of so many."""
 
@@ -113,7 +115,7 @@ def cheapest_eviction(
     nodes = _Nodes.of(occupancy, need, workers)
     if not len(nodes.most):
         return None
-    covers = nodes.covers()
+    covers = nodes.covers(whole=len(nodes.node) <= FEW)
     slope = steps(covers.least)
     bounds = _bounds(slope, nodes.domain, workers)
     best: tuple[Long, float] | None = None
@@ -125,7 +127,7 @@ def cheapest_eviction(
             break
         here = np.flatnonzero(nodes.domain == domain) if len(bounds) > 1 else np.arange(len(nodes.most))
         one = nodes if len(bounds) == 1 else nodes.only(here)
-        search = _Domain(one, workers, covers if one is nodes else None, best, bound, until)
+        search = _Domain(one, workers, (covers, slope) if one is nodes else None, best, bound, until)
         search.run(seed if time_limit >= CPSAT else None)
         best, least = search.best, min(least, search.bound)
     assert best is not None, "a gang fits where all leave who may"
@@ -177,17 +179,17 @@ class _Nodes:
         goes, m = np.isfinite(of.cost)[of.job], len(of.most)
         most = np.minimum(of.most, workers)
         most[of.node[of.blocks & ~goes]] = 0
-        cleared, now = _room(free + _sums(of.node[goes], used[:, goes], m), need, most), _room(free, need, most)
+        cleared, now = _room(free + sums(of.node[goes], used[:, goes], m), need, most), _room(free, need, most)
         now[of.node[of.blocks]] = 0
         _, domain = np.unique(of.domain, return_inverse=True)
         total = np.bincount(domain, cleared)
         keep = np.flatnonzero((cleared > 0) & (total >= workers)[domain])
-        keep = keep[np.argsort(domain[keep], kind="stable")]
+        keep = keep[grouped(domain[keep], len(total))]
         _, domain = np.unique(domain[keep], return_inverse=True)
         at = np.full(m, -1)
         at[keep] = np.arange(len(keep))
         part = np.flatnonzero(goes & (at[of.node] >= 0) & (cleared > now)[of.node])
-        part = part[np.argsort(at[of.node[part]], kind="stable")]
+        part = part[grouped(at[of.node[part]], m)]
         return cls(
             free[:, keep], cleared[keep], domain, need, of.job[part], at[of.node[part]], used[:, part], of.blocks[part],
             of.cost,
@@ -207,7 +209,7 @@ class _Nodes:
         """Return which parts are of gangs with others in the domain."""
         return np.asarray(np.bincount(self.job, minlength=1)[self.job] > 1)
 
-    def covers(self) -> Covers:
+    def covers(self, whole: bool = True) -> Covers:
         """Return the least cost of workers on each node, gangs paying in a domain by what they hold there."""
         share, some = self.cost[self.job], np.flatnonzero(self.coupled())
         if len(some):
@@ -215,22 +217,14 @@ class _Nodes:
             _, whose = np.unique(key, return_inverse=True)
             held = np.maximum((self.used[:, some] / self.need[:, None]).max(axis=0, initial=0.0), 1e-9)
             share[some] *= held / np.bincount(whose, held)[whose]
-        return Covers(self.free, self.need, self.most, self.node, self.used, self.blocks, share)
+        return Covers(self.free, self.need, self.most, self.node, self.used, self.blocks, share, whole)
 
     def rooms(self, out: BoolArray) -> tuple[Long, Long]:
         """Return what is free on each node, and how many workers it may have, once some parts have left."""
-        free = self.free + _sums(self.node[out], self.used[:, out], len(self.most))
+        free = self.free + sums(self.node[out], self.used[:, out], len(self.most))
         most = self.most.copy()
         most[self.node[self.blocks & ~out]] = 0
         return free, _room(free, self.need, most)
-
-
-def _sums(node: Long, used: Long, m: int) -> Long:
-    """Return what parts hold of each node, int64 (r, m)."""
-    total = np.zeros((len(used), m), np.int64)
-    for row, uses in zip(total, used, strict=True):
-        np.add.at(row, node, uses)
-    return total
 
 
 def _room(free: Long, need: Long, most: Long) -> Long:
@@ -249,11 +243,11 @@ class _Domain:
     """
 
     def __init__(
-        self, nodes: _Nodes, workers: int, covers: Covers | None, best: tuple[Long, float] | None, bound: float,
+        self, nodes: _Nodes, workers: int, covers: tuple[Covers, FloatArray] | None, best: tuple[Long, float] | None, bound: float,
         until: float,
     ) -> None:  # fmt: skip
         self._nodes, self._workers, self._until = nodes, workers, until
-        self._core, self._covers, self._left = nodes, covers or nodes.covers(), workers
+        self._core, (self._covers, self._slope) = nodes, covers or (nodes.covers(), None)
         self._allowed = np.isfinite(self._covers.least)
         self.best, self.bound = best, bound
 
@@ -284,19 +278,16 @@ class _Domain:
 
     def _narrow(self) -> bool:
         """Fix numbers of workers on nodes that no cheaper set has; return whether that leaves any set open."""
-        greedy = True
+        first = True
         while True:
             least = self._least()
             most = least.shape[1] - 1 - np.isfinite(least[:, ::-1]).argmax(axis=1)
             if most.sum() < self._workers and self.best is not None:
                 self.bound = self.best[1]
                 return False
-            bound, price, counts = fill(least, steps(least), self._workers)
+            bound, price, counts = fill(least, self._workers, self._slope if first else None)
             self.bound = max(self.bound, bound if self.best is None else min(bound, self.best[1]))
             self._offer(counts)
-            if greedy and not self._proved() and not (self._covers.exact.all() and not self._core.coupled().any()):
-                self._take(self._greedy())
-            greedy = False
             if self._proved() or self._over():
                 return not self._proved()
             assert self.best is not None
@@ -304,17 +295,18 @@ class _Domain:
             reduced -= reduced.min(axis=1)[:, None]
             self._allowed &= bound + reduced < self.best[1] * (1 - ROUNDING)
             rows = np.flatnonzero(self._allowed[:, 1:].any(axis=1))
-            shrinks = len(rows) < FEWER * len(least)
-            if shrinks:
+            anew = len(rows) < FEWER * len(least) or (first and not self._covers.exact.all())
+            if anew:
                 self._core = self._core.only(rows)
                 self._covers = self._core.covers()
-            sharp = not self._covers.exact.all() and len(self._core.most) <= SHARP
-            if sharp:
-                self._covers.sharpen(np.arange(len(self._core.most)))
-            if shrinks:
                 self._allowed = self._allowed[rows][:, : self._covers.least.shape[1]]
+            if not self._covers.exact.all() and len(self._core.most) <= SHARP:
+                self._covers.sharpen(np.arange(len(self._core.most)))
             self._allowed &= np.isfinite(self._covers.least)
-            if not (shrinks or (sharp and self._covers.exact.any())):
+            if first and not (self._covers.exact.all() and not self._core.coupled().any()):
+                self._take(self._greedy())
+            first = False
+            if not anew:
                 return True
 
     def _offer(self, counts: Long) -> None:
@@ -351,7 +343,7 @@ class _Domain:
 
     def _greedy(self) -> BoolArray:
         """Return a set: the cheapest for what they hold until the gang fits."""
-        nodes = self._nodes
+        nodes = self._core
         held = np.bincount(nodes.job, (nodes.used / nodes.need[:, None]).max(axis=0, initial=1e-9), len(nodes.cost))
         names = np.flatnonzero(held)
         names = names[np.argsort(nodes.cost[names] / held[names], kind="stable")]
