@@ -189,10 +189,11 @@ def steps(least: FloatArray) -> FloatArray:
 
     Minus infinity up to the first finite entry; infinite after the last.
     """
-    size, at = least.shape[1], np.isfinite(least).argmax(axis=1)
-    slope = np.full((len(least), size - 1), np.inf)
-    np.subtract(least[:, 1:], least[:, :-1], out=slope, where=np.isfinite(least[:, 1:]) & np.isfinite(least[:, :-1]))
-    y, rows = np.arange(size), np.flatnonzero((at > 0) | (slope[:, 1:] < slope[:, :-1]).any(axis=1))  # not convex
+    finite, size = np.isfinite(least), least.shape[1]
+    slope, at = np.full((len(least), size - 1), np.inf), finite.argmax(axis=1)
+    np.subtract(least[:, 1:], least[:, :-1], out=slope, where=finite[:, 1:] & finite[:, :-1])
+    hollow = (slope[:, 1:] < slope[:, :-1]).any(axis=1) | (finite[:, 1:] & ~finite[:, :-1]).any(axis=1)
+    y, rows = np.arange(size), np.flatnonzero(hollow)
     slope[rows] = np.where(y[1:] <= at[rows][:, None], -np.inf, np.inf)
     while len(rows):
         ahead = y - at[rows][:, None]

@@ -31,6 +31,8 @@ FEWER = 0.9
 """Share of the nodes below which those that are left are looked at anew."""
 SHARP = 512
 """Nodes up to which all subsets of the parts of each are looked at, where several resources are asked for."""
+BRANCHES = 16
+"""Gangs that are branched on before CP-SAT is asked."""
 FEW = 2048
 """Parts up to which they leave whole in the first bound, too."""
 LARGE = 4000
@@ -126,9 +128,13 @@ def cheapest_eviction(
             least = min(least, bound)
             break
         here = np.flatnonzero(nodes.domain == domain) if len(bounds) > 1 else np.arange(len(nodes.most))
-        one = nodes if len(bounds) == 1 else nodes.only(here)
-        search = _Domain(one, workers, (covers, slope) if one is nodes else None, best, bound, until)
-        search.run(seed if time_limit >= CPSAT else None)
+        nobody = np.zeros(len(nodes.cost), bool)
+        one = nodes if len(bounds) == 1 else nodes.only(here, nobody, nobody)
+        search = _Domain(one, workers, best, bound, until, BRANCHES if time_limit >= CPSAT else None)
+        search.begin(*((covers, slope) if one is nodes else (one.covers(), None)))
+        search.run()
+        if time_limit >= CPSAT:
+            search.exact(seed)
         best, least = search.best, min(least, search.bound)
     assert best is not None, "a gang fits where all leave who may"
     return Eviction(tuple(best[0].tolist()), best[1], min(least, best[1]))
@@ -195,13 +201,19 @@ class _Nodes:
             of.cost,
         )  # fmt: skip
 
-    def only(self, rows: Long) -> _Nodes:
-        """Return some of the nodes, ascending."""
-        at = np.full(len(self.most), -1)
+    def only(self, rows: Long, stays: BoolArray, gone: BoolArray) -> _Nodes:
+        """Return some of the nodes, ascending, once some gangs have left and others are known to stay."""
+        left, part = gone[self.job], np.flatnonzero(~(gone | stays)[self.job])
+        most, m = self.most.copy(), len(self.most)
+        most[self.node[self.blocks & stays[self.job]]] = 0
+        free = self.free + sums(self.node[left], self.used[:, left], m) if left.any() else self.free
+        if len(part) < len(self.job):
+            most = _room(free + sums(self.node[part], self.used[:, part], m), self.need, most)
+        at = np.full(m, -1)
         at[rows] = np.arange(len(rows))
-        part = np.flatnonzero(at[self.node] >= 0)
+        part = part[at[self.node[part]] >= 0]
         return _Nodes(
-            self.free[:, rows], self.most[rows], self.domain[rows], self.need, self.job[part], at[self.node[part]],
+            free[:, rows], most[rows], self.domain[rows], self.need, self.job[part], at[self.node[part]],
             self.used[:, part], self.blocks[part], self.cost,
         )  # fmt: skip
 
@@ -235,7 +247,15 @@ def _room(free: Long, need: Long, most: Long) -> Long:
 
 
 class _Domain:
-    """The search in one part of the network.
+    """The search in one part of the network: prune, solve what is left, and branch on a gang that leaves in part.
+
+    Args:
+        nodes: all of its nodes.
+        workers: of the gang.
+        best: the cheapest set known and its cost.
+        bound: no set of this domain costs less.
+        until: of the machine's clock.
+        branches: at most, `None` if as many as there is time for.
 
     Attributes:
         best: the cheapest set known and its cost, of this domain or one before.
@@ -243,15 +263,19 @@ class _Domain:
     """
 
     def __init__(
-        self, nodes: _Nodes, workers: int, covers: tuple[Covers, FloatArray] | None, best: tuple[Long, float] | None, bound: float,
-        until: float,
+        self, nodes: _Nodes, workers: int, best: tuple[Long, float] | None, bound: float, until: float,
+        branches: int | None = None,
     ) -> None:  # fmt: skip
-        self._nodes, self._workers, self._until = nodes, workers, until
-        self._core, (self._covers, self._slope) = nodes, covers or (nodes.covers(), None)
-        self._allowed = np.isfinite(self._covers.least)
+        self._nodes, self._workers, self._until, self._branches = nodes, workers, until, branches
+        self._gone, self._paid = np.zeros(len(nodes.cost), bool), 0.0  # who leaves in this branch
+        self._core = nodes
         self.best, self.bound = best, bound
 
-    def run(self, seed: int | None) -> None:
+    def begin(self, covers: Covers, slope: FloatArray | None) -> None:
+        """Take the covers of all nodes, and their steps, if they are known."""
+        self._covers, self._slope, self._allowed = covers, slope, np.isfinite(covers.least)
+
+    def run(self) -> None:
         """Search until no set of the domain can cost less than the best, or time is up."""
         if not self._narrow() or self._over():
             return
@@ -260,12 +284,42 @@ class _Domain:
         counts = combine(least, self._workers, self._over)
         if counts is None:
             return
-        cost = float(least[np.arange(len(counts)), counts].sum()) if len(counts) else np.inf
+        cost = float(least[np.arange(len(counts)), counts].sum()) + self._paid if len(counts) else np.inf
         self.bound = max(self.bound, min(cost, self.best[1]))
         if len(counts):
             self._offer(counts)
-        if seed is not None and not self._proved() and not self._over() and len(self._core.job) <= LARGE:
-            self._exact(self._until - time.perf_counter(), seed)
+        if not self._proved():
+            self._branch(counts)
+
+    def _branch(self, counts: Long) -> None:
+        """Let a gang leave, and let it stay, of which only some parts were to leave, or one of a node not exact."""
+        core, rows = self._core, np.flatnonzero(counts)
+        parts, n = self._covers.parts(rows, counts[rows]), len(core.cost)
+        some = np.bincount(core.job[parts], minlength=n)
+        split = (some > 0) & (some < np.bincount(core.job, minlength=n))
+        if not split.any():
+            split[core.job[parts[~self._covers.exact[core.node[parts]]]]] = True
+        if not split.any():
+            return
+        one = np.zeros(n, bool)
+        one[np.where(split, core.cost, -1.0).argmax()] = True
+        bounds = []
+        for leaves in (True, False):
+            if self._over() or self._branches == 0:
+                return
+            child = _Domain(self._nodes, self._workers, self.best, self.bound, self._until, self._branches)
+            child._gone = self._gone | one if leaves else self._gone
+            child._paid = float(core.cost[child._gone].sum())
+            child._core = core.only(np.arange(len(core.most)), one & (not leaves), one & leaves)
+            child.begin(child._core.covers(), None)
+            if not child._covers.exact.all():
+                child._covers.sharpen(np.arange(len(core.most)))
+            child._allowed &= self._allowed[:, : child._allowed.shape[1]]
+            child.run()
+            self.best, self._branches = child.best, child._branches and child._branches - 1
+            bounds.append(child.bound)
+        assert self.best is not None
+        self.bound = max(self.bound, min(*bounds, self.best[1]))
 
     def _over(self) -> bool:
         return time.perf_counter() >= self._until
@@ -277,34 +331,39 @@ class _Domain:
         return np.where(self._allowed, self._covers.least, np.inf)
 
     def _narrow(self) -> bool:
-        """Fix numbers of workers on nodes that no cheaper set has; return whether that leaves any set open."""
+        """Fix what all cheaper sets agree on, workers on nodes and gangs that stay; return whether more is open."""
         first = True
         while True:
             least = self._least()
-            most = least.shape[1] - 1 - np.isfinite(least[:, ::-1]).argmax(axis=1)
-            if most.sum() < self._workers and self.best is not None:
+            finite = np.isfinite(least)
+            most = least.shape[1] - 1 - finite[:, ::-1].argmax(axis=1)
+            if self.best is not None and (most.sum() < self._workers or not finite.any(axis=1).all()):
                 self.bound = self.best[1]
                 return False
             bound, price, counts = fill(least, self._workers, self._slope if first else None)
+            bound += self._paid
             self.bound = max(self.bound, bound if self.best is None else min(bound, self.best[1]))
             self._offer(counts)
             if self._proved() or self._over():
                 return not self._proved()
             assert self.best is not None
+            below = self.best[1] * (1 - ROUNDING)
             reduced = least - price * np.arange(least.shape[1])
             reduced -= reduced.min(axis=1)[:, None]
-            self._allowed &= bound + reduced < self.best[1] * (1 - ROUNDING)
+            self._allowed &= bound + reduced < below
             rows = np.flatnonzero(self._allowed[:, 1:].any(axis=1))
-            anew = len(rows) < FEWER * len(least) or (first and not self._covers.exact.all())
+            stays = np.zeros(len(self._core.cost), bool)
+            stays[self._core.job] = self._paid + self._core.cost[self._core.job] >= below
+            anew = len(rows) < FEWER * len(least) or (first and not self._covers.exact.all()) or bool(stays.any())
             if anew:
-                self._core = self._core.only(rows)
+                self._core = self._core.only(rows, stays, np.zeros_like(stays))
                 self._covers = self._core.covers()
                 self._allowed = self._allowed[rows][:, : self._covers.least.shape[1]]
             if not self._covers.exact.all() and len(self._core.most) <= SHARP:
                 self._covers.sharpen(np.arange(len(self._core.most)))
             self._allowed &= np.isfinite(self._covers.least)
             if first and not (self._covers.exact.all() and not self._core.coupled().any()):
-                self._take(self._greedy())
+                self._take(self._greedy() | self._gone)
             first = False
             if not anew:
                 return True
@@ -312,7 +371,7 @@ class _Domain:
     def _offer(self, counts: Long) -> None:
         """Note the set by which nodes have so many workers, if it is the best."""
         rows = np.flatnonzero(counts)
-        leaves = np.zeros(len(self._core.cost), bool)
+        leaves = self._gone.copy()
         leaves[self._core.job[self._covers.parts(rows, counts[rows])]] = True
         self._take(leaves)
 
@@ -358,8 +417,11 @@ class _Domain:
         leaves[names[:high]] = True
         return leaves
 
-    def _exact(self, seconds: float, seed: int) -> None:
-        """Have CP-SAT look for a set that costs less, and raise the bound."""
+    def exact(self, seed: int) -> None:
+        """Have CP-SAT look for a set that costs less, and raise the bound, if that is still open."""
+        seconds = self._until - time.perf_counter()
+        if self._proved() or seconds <= 0 or len(self._core.job) > LARGE:
+            return
         from ortools.sat.python import cp_model
 
         from ..cpsat_solver import solver_for
