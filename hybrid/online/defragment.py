@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class _Room:
                     raise InstanceError("domain", f"{domain!r} is none of {names[0]} to {names[-1]}")
                 group, names = np.where(group == names.index(domain), 0, -1), [domain]
         elif domain is not None:
-            some = list(domain) if isinstance(domain, list | tuple | set | frozenset) else [domain]
+            some: list[Any] = [*domain] if isinstance(domain, list | tuple | set | frozenset) else [domain]
             nodes = sorted({state.node(node) for node in some})
             group = np.full(m, -1)
             group[nodes] = 0
@@ -190,9 +191,9 @@ class _Search:
         state, room, places = self._state, self._room, dict[str, Nodes]()
         outside = np.flatnonzero(room.group != group)
         with self._without(jobs) as put:
-            if room.gang is not None and (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
-                return None
-            elif room.gang is not None:
+            if room.gang is not None:
+                if (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
+                    return None
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):

@@ -89,10 +89,8 @@ class Relocation:
             need = {j: amount for j, amount in need.items() if (j, n) in self._there}
             if need:
                 most = sum(amount * self._gangs[j].workers[0] for j, amount in need.items())
-                freed = 0
-                for name, j in here.items():
-                    nodes, used = placer.uses(name)
-                    freed += int(used[row, nodes.index(n)]) * self._moves[j]
+                uses = {j: placer.uses(name) for name, j in here.items()}
+                freed = sum(int(used[row, nodes.index(n)]) * self._moves[j] for j, (nodes, used) in uses.items())
                 asked = sum(amount * self._there[j, n] for j, amount in need.items())
                 self._model.add(asked <= min(int(placer.vacant[row, n]), most) + freed)
 

@@ -271,4 +271,4 @@ def combine(least: FloatArray, workers: int, over: Callable[[], bool]) -> Long |
     for i in range(len(open_rows) - 1, -1, -1):
         counts[open_rows[i]] = chosen[i, rest]
         rest = max(rest - int(counts[open_rows[i]]), 0)
-    return counts
+    return np.asarray(counts)

@@ -377,10 +377,10 @@ class _Domain:
 
     def _take(self, leaves: BoolArray) -> None:
         """Note a set, less those that can be spared, if it makes room and is the best."""
-        nodes, out = self._nodes, leaves[self._nodes.job]
-        free, room = nodes.rooms(out)
+        nodes = self._nodes
+        free, room = nodes.rooms(leaves[nodes.job])
         spare = int(room.sum()) - self._workers
-        out = np.flatnonzero(out)
+        out = np.flatnonzero(leaves[nodes.job])
         job, node, used = nodes.job[out], nodes.node[out], nodes.used[:, out]
         while spare >= 0 and len(out):
             without = np.where(nodes.blocks[out], 0, _room(free[:, node] - used, nodes.need, room[node]))
