@@ -12,6 +12,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from .explain import listed
 from .policy import Watchdog
+from .queue import Walk
 from .running import Nodes, RunningJob
 from .starts import Start, Starts
 from .state import ClusterState
@@ -134,6 +135,9 @@ def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tu
         job = state.running[x.job]
         if job.degree != x.degree or state.named(job.nodes) != dict(x.nodes) or not movable(job, state.now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
+    first = Walk(state.due).next()
+    if first and first[1] != moves.gang and state.waiting[first[1]].due <= state.now:
+        raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
     if in_order(state, places) is None:
         raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
     jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)

@@ -58,6 +58,16 @@ def test_a_proposal_that_is_too_late_is_refused() -> None:
         scheduler.apply(moves)
 
 
+def test_nobody_takes_room_before_who_is_due() -> None:
+    """A job of eight GPUs that is due waits for both nodes: moves are refused, unless they are for it."""
+    scheduler, moves = proposal()
+    scheduler.submit(GangJob("due", "any", (8,)), 1.0)
+    with pytest.raises(InstanceError, match="'due' waits and is due"):
+        scheduler.apply(moves, now=700.0)
+    assert scheduler.now == 600.0
+    assert scheduler.apply(replace(moves, gang="due"), now=700.0).starts
+
+
 def test_replay() -> None:
     """Jobs that swap have no order, one that follows another has: first who makes way, then who comes."""
     scheduler, _ = proposal()

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from gangplan.solvers.placement import eviction
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 
 
@@ -45,9 +46,9 @@ def test_eleven_full_nodes_and_a_gang_of_eleven() -> None:
     """Eleven nodes of four GPUs full of single-GPU jobs, a gang of 11 x 4: all 44 leave, whatever each costs."""
     parts = [(4 * n + i, n, 1) for n in range(11) for i in range(4)]
     cost = [float(1 + i) for i in range(44)]
-    eviction = find(occupancy([0] * 11, parts, cost), 11, 4)
-    assert eviction is not None and eviction.proved
-    assert eviction.jobs == tuple(range(44)) and eviction.cost == sum(cost)
+    found = find(occupancy([0] * 11, parts, cost), 11, 4)
+    assert found is not None and found.proved
+    assert found.jobs == tuple(range(44)) and found.cost == sum(cost)
 
 
 def test_the_wrong_nodes_are_not_freed() -> None:
@@ -58,8 +59,8 @@ def test_the_wrong_nodes_are_not_freed() -> None:
     that job 4 leaves.
     """
     parts = [(0, 0, 1), (1, 1, 1), (2, 0, 3), (3, 1, 3), (4, 2, 2), (5, 2, 2)]
-    eviction = find(occupancy([0, 0, 0], parts, [1.0, 1.0, 9.0, 9.0, 3.0, np.inf]), 1, 2)
-    assert eviction is not None and eviction.proved and eviction.jobs == (4,) and eviction.cost == 3.0
+    found = find(occupancy([0, 0, 0], parts, [1.0, 1.0, 9.0, 9.0, 3.0, np.inf]), 1, 2)
+    assert found is not None and found.proved and found.jobs == (4,) and found.cost == 3.0
 
 
 def test_all_in_one_domain() -> None:
@@ -90,8 +91,16 @@ def test_nobody_or_never() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_enumeration(seed: int) -> None:
-    """On small clusters with two resources it costs what the best of all sets costs, and the bound is that."""
+@pytest.mark.parametrize("way", ["usual", "no CP-SAT", "fractions first"])
+def test_enumeration(seed: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On small clusters with two resources it costs what the best of all sets costs, and the bound is that.
+
+    Whether CP-SAT is asked or not, and whether parts leave whole in the first bound or not.
+    """
+    if way != "usual":
+        monkeypatch.setattr(eviction, "CPSAT", np.inf)
+    if way == "fractions first":
+        monkeypatch.setattr(eviction, "FEW", 0)
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 6)), int(rng.integers(2, 9))
     size = np.array([8, 20])
@@ -137,3 +146,33 @@ def test_a_bound_without_time() -> None:
     best = cheapest_eviction(of, need, 6, time_limit=60.0)
     assert quick is not None and best is not None and best.proved
     assert quick.bound <= best.cost <= quick.cost and not quick.proved
+
+
+@pytest.mark.parametrize("rack", [0, 16])
+def test_three_thousand_nodes(rack: int) -> None:
+    """On 3,000 full nodes the least cost is that of the cheapest nodes, one by one, as no job is on two.
+
+    A worker of four GPUs beside another on a node of eight: a node of two jobs of four gives way at the cost of the
+    cheaper, then of the other. Without racks the workers take the cheapest jobs, in racks those of the best rack.
+    """
+    rng = np.random.default_rng(1)
+    parts = [(2 * n + i, n, 4) for n in range(3000) for i in range(2)]
+    cost = rng.permutation(6000) + 1.0
+    domain = (np.arange(3000) // rack if rack else np.zeros(3000, np.int64)).tolist()
+    found = find(occupancy([0] * 3000, parts, cost.tolist(), domain, size=8), 20, 4)
+    groups = np.split(cost, np.flatnonzero(np.diff(domain)) * 2 + 2)
+    assert found is not None and found.proved
+    assert found.cost == min(np.sort(each)[:20].sum() for each in groups if len(each) >= 20)
+    assert found.cost == cost[list(found.jobs)].sum() and len(found.jobs) == 20
+
+
+def test_no_time_is_an_answer() -> None:
+    """With no time at all there is a set that makes room, and a bound that is not above its cost."""
+    rng = np.random.default_rng(5)
+    parts = [(int(rng.integers(0, 900)), n, 1) for n in range(300) for _ in range(4)]
+    parts = [(job, node, 1) for job, node in {part[:2] for part in parts}]
+    held = np.bincount([node for _, node, _ in parts], minlength=300)
+    of = occupancy((4 - held).tolist(), parts, rng.uniform(1, 9, 900).tolist())
+    quick = cheapest_eviction(replace(of, most=of.most // 4), np.array([4]), 9, time_limit=0.0)
+    assert quick is not None and 0.0 < quick.bound <= quick.cost
+    assert of.workers(np.array([4]), np.array(quick.jobs)).clip(0, 1).sum() >= 9
