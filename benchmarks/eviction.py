@@ -3,7 +3,7 @@
 Full clusters of nodes with 8 GPUs and 64 cores: single GPUs; jobs of 1, 2, 4 and 8 GPUs on a node; these and gangs on
 2 to 16 whole nodes, which have two fifths of the nodes. A job costs what it has done: log-normal hours times its GPUs.
 Three gangs come to each, anywhere and in one rack of 16 nodes, and ask for GPUs, or for cores too. Milliseconds are of
-one thread's processor, the median of three searches that have a tenth of a second each.
+one thread's processor, the median of three searches, which have a tenth of a second of it each.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from heapq import heapify, heapreplace
 from time import process_time
+from unittest.mock import patch
 
 import numpy as np
 
@@ -168,7 +169,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
                 took = []
                 for _ in range(3 if task.policy == "cheapest" else 1):
                     began = process_time()
-                    found = cheapest_eviction(there, need, workers, time_limit=LIMIT)
+                    with patch("time.perf_counter", process_time):  # others may use this machine
+                        found = cheapest_eviction(there, need, workers, time_limit=LIMIT)
                     took.append(1e3 * (process_time() - began))
                 assert found is not None
                 if task.policy == "cheapest":
