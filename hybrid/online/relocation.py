@@ -18,13 +18,14 @@ from ortools.sat.python import cp_model
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.cpsat_solver import solver_for
-from gangplan.solvers.placement.eviction import SUM
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import Long
 
 from .running import RunningJob
 from .state import ClusterState
 
+SUM = 1e15
+"""What costs sum up to in CP-SAT's whole numbers."""
 COMES = -1
 """The number of the gang among the jobs."""
 Answer = tuple[list[int], int, dict[str, dict[int, int]]]

@@ -4,8 +4,8 @@ min sum_j c_j x_j  subject to  sum_{n in D} y_n >= w,  y_n <= most_n,  need_r y_
 
 for one domain D of the network, x_j = 1 if gang j leaves and y_n the workers on node n. A knapsack cover problem, so
 NP-hard. Most of it is pruned by a bound that looks at all nodes at once (`Covers`). What is left is solved by dynamic
-programmes where gangs are on one node each, else by CP-SAT; domain by domain, the one with the least bound first, until
-no other can cost less.
+programmes where gangs are on one node each, else by branching on gangs that leave in part; domain by domain, the one
+with the least bound first, until no other can cost less.
 """
 
 from __future__ import annotations
@@ -21,22 +21,16 @@ from ..run import OPTIMAL_GAP
 from .covers import Covers, combine, fill, grouped, steps, sums
 from .online.state import Long
 
-SUM = 1e15
-"""What costs of a domain sum up to in CP-SAT's whole numbers."""
 ROUNDING = 1e-9
 """Of a cost: sets whose costs differ by less count as equal."""
-CPSAT = 0.2
-"""Seconds from which on CP-SAT is asked: it takes a tenth of a second for next to nothing."""
 FEWER = 0.9
 """Share of the nodes below which those that are left are looked at anew."""
 SHARP = 512
 """Nodes up to which all subsets of the parts of each are looked at, where several resources are asked for."""
-BRANCHES = 16
-"""Gangs that are branched on before CP-SAT is asked."""
+DEEP = 200
+"""Gangs that are branched on one below the other: Python's stack is as deep."""
 FEW = 2048
 """Parts up to which they leave whole in the first bound, too."""
-LARGE = 4000
-"""Parts of gangs up to which CP-SAT is asked: it takes half a second to build a model of so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +104,8 @@ def cheapest_eviction(
         occupancy: who is where.
         need: of a worker, of each resource, int64 (r,).
         workers: of the gang, at least 1.
-        time_limit: seconds, set-up included: a set and a bound are there by then. Only from `CPSAT` seconds on may
-            CP-SAT prove what dynamic programmes and branching do not.
+        time_limit: seconds, set-up included: a set and a bound are there by then.
+        seed: of no effect, as nothing is drawn.
     """
     until = time.perf_counter() + time_limit
     nodes = _Nodes.of(occupancy, need, workers)
@@ -130,11 +124,9 @@ def cheapest_eviction(
         here = np.flatnonzero(nodes.domain == domain) if len(bounds) > 1 else np.arange(len(nodes.most))
         nobody = np.zeros(len(nodes.cost), bool)
         one = nodes if len(bounds) == 1 else nodes.only(here, nobody, nobody)
-        search = _Domain(one, workers, best, bound, until, BRANCHES if time_limit >= CPSAT else None)
+        search = _Domain(one, workers, best, bound, until)
         search.begin(*((covers, slope) if one is nodes else (one.covers(), None)))
         search.run()
-        if time_limit >= CPSAT:
-            search.exact(seed)
         best, least = search.best, min(least, search.bound)
     assert best is not None, "a gang fits where all leave who may"
     return Eviction(tuple(best[0].tolist()), best[1], min(least, best[1]))
@@ -255,7 +247,7 @@ class _Domain:
         best: the cheapest set known and its cost.
         bound: no set of this domain costs less.
         until: of the machine's clock.
-        branches: at most, `None` if as many as there is time for.
+        depth: gangs that were branched on.
 
     Attributes:
         best: the cheapest set known and its cost, of this domain or one before.
@@ -264,9 +256,9 @@ class _Domain:
 
     def __init__(
         self, nodes: _Nodes, workers: int, best: tuple[Long, float] | None, bound: float, until: float,
-        branches: int | None = None,
+        depth: int = 0,
     ) -> None:  # fmt: skip
-        self._nodes, self._workers, self._until, self._branches = nodes, workers, until, branches
+        self._nodes, self._workers, self._until, self._depth = nodes, workers, until, depth
         self._gone, self._paid = np.zeros(len(nodes.cost), bool), 0.0  # who leaves in this branch
         self._core = nodes
         self.best, self.bound = best, bound
@@ -305,9 +297,9 @@ class _Domain:
         one[np.where(split, core.cost, -1.0).argmax()] = True
         bounds = []
         for leaves in (True, False):
-            if self._over() or self._branches == 0:
+            if self._over() or self._depth >= DEEP:
                 return
-            child = _Domain(self._nodes, self._workers, self.best, self.bound, self._until, self._branches)
+            child = _Domain(self._nodes, self._workers, self.best, self.bound, self._until, self._depth + 1)
             child._gone = self._gone | one if leaves else self._gone
             child._paid = float(core.cost[child._gone].sum())
             child._core = core.only(np.arange(len(core.most)), one & (not leaves), one & leaves)
@@ -316,7 +308,7 @@ class _Domain:
                 child._covers.sharpen(np.arange(len(core.most)))
             child._allowed &= self._allowed[:, : child._allowed.shape[1]]
             child.run()
-            self.best, self._branches = child.best, child._branches and child._branches - 1
+            self.best = child.best
             bounds.append(child.bound)
         assert self.best is not None
         self.bound = max(self.bound, min(*bounds, self.best[1]))
@@ -362,8 +354,6 @@ class _Domain:
             if not self._covers.exact.all() and len(self._core.most) <= SHARP:
                 self._covers.sharpen(np.arange(len(self._core.most)))
             self._allowed &= np.isfinite(self._covers.least)
-            if first and not (self._covers.exact.all() and not self._core.coupled().any()):
-                self._take(self._greedy() | self._gone)
             first = False
             if not anew:
                 return True
@@ -399,60 +389,3 @@ class _Domain:
         cost = float(nodes.cost[jobs].sum())
         if spare >= 0 and (self.best is None or cost < self.best[1]):
             self.best = jobs, cost
-
-    def _greedy(self) -> BoolArray:
-        """Return a set: the cheapest for what they hold until the gang fits."""
-        nodes = self._core
-        held = np.bincount(nodes.job, (nodes.used / nodes.need[:, None]).max(axis=0, initial=1e-9), len(nodes.cost))
-        names = np.flatnonzero(held)
-        names = names[np.argsort(nodes.cost[names] / held[names], kind="stable")]
-        place = np.zeros(len(nodes.cost), np.int64)
-        place[names] = np.arange(len(names))
-        low, high = -1, len(names)  # so many of the first are too few, and enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = nodes.rooms(place[nodes.job] < middle)[1].sum() >= self._workers
-            low, high = (low, middle) if enough else (middle, high)
-        leaves = np.zeros(len(nodes.cost), bool)
-        leaves[names[:high]] = True
-        return leaves
-
-    def exact(self, seed: int) -> None:
-        """Have CP-SAT look for a set that costs less, and raise the bound, if that is still open."""
-        seconds = self._until - time.perf_counter()
-        if self._proved() or seconds <= 0 or len(self._core.job) > LARGE:
-            return
-        from ortools.sat.python import cp_model
-
-        from ..cpsat_solver import solver_for
-
-        assert self.best is not None
-        core, model, below = self._core, cp_model.CpModel(), self.best[1]
-        job, node, used = core.job.tolist(), core.node.tolist(), core.used.tolist()
-        leave = {j: model.new_bool_var("") for j in sorted({*job})}
-        scale = SUM / max(float(core.cost[list(leave)].sum()), 1e-300)
-        on: list[list[int]] = [[] for _ in core.most]
-        for i, n in enumerate(node):
-            on[n].append(i)
-        seats = []
-        for n, allowed in enumerate(self._allowed):
-            domain = cp_model.Domain.from_values(np.flatnonzero(allowed).tolist())
-            seats.append(y := model.new_int_var_from_domain(domain, ""))
-            for i in on[n]:
-                if core.blocks[i]:
-                    model.add(y <= int(core.most[n]) * leave[job[i]])
-            for row, asked in enumerate(core.need.tolist()):
-                freed = sum(used[row][i] * leave[job[i]] for i in on[n])
-                model.add(asked * y <= int(core.free[row, n]) + freed)
-        model.add(sum(seats) >= self._workers)
-        price = {j: int(core.cost[j] * scale) for j in leave}  # rounded down, so that the bound holds
-        model.minimize(sum(price[j] * x for j, x in leave.items()))
-        model.add(sum(price[j] * x for j, x in leave.items()) <= int(below * scale))
-        solver = solver_for(seconds, 1, seed)
-        status = solver.solve(model)
-        bound = below if status == cp_model.INFEASIBLE else min(below, solver.best_objective_bound / scale)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            leaves = np.zeros(len(core.cost), bool)
-            leaves[[j for j, x in leave.items() if solver.value(x)]] = True
-            self._take(leaves)
-        self.bound = max(self.bound, min(bound, self.best[1]))
