@@ -202,7 +202,7 @@ def rooms(found: Found) -> str:
         if not figures("cheapest", "ms"):
             continue
         rules = [f"+{np.mean(x):.0%}" if (x := figures(rule, "dearer")) else "" for rule in RULES]
-        ms = f"{np.mean(figures('cheapest', 'ms')):.2g}, {max(figures('cheapest', 'most_ms')):.2g}"
+        ms = f"{np.mean(figures('cheapest', 'ms')):.1f}, {max(figures('cheapest', 'most_ms')):.0f}"
         shares = f"{np.mean(figures('cheapest', 'proved')):.0%}", f"{max(figures('cheapest', 'gap')):.1%}"
         lines.append((f"{int(size):,}", "one rack" if where == "rack" else where, ms, *shares, *rules))
     head = ("nodes", "the gang is in", "ms, most", "proved", "largest gap")
