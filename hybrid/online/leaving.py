@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.state import Long
 
 from .queue import Request
 from .state import ClusterState
@@ -14,24 +17,34 @@ SECONDS = 0.25
 """For the search."""
 
 
+def occupied(state: ClusterState, job: GangJob, cost: FloatArray, domain: Long) -> Occupancy:
+    """Return who is in the way of a gang, as the placer sees it.
+
+    Args:
+        state: of the cluster.
+        job: the gang.
+        cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
+        domain: the part of the network of each node, int64 (m,).
+    """
+    placer = state.placer
+    _, (node, _, _, serial), used = state.running.table()
+    number = np.array([x.request.serial for x in state.running.values()], np.int64)
+    order = np.argsort(number)
+    of = order[np.searchsorted(number[order], serial)]
+    blocks = placer.guarded[node] | job.whole_nodes
+    if against := placer.against(job):
+        blocks |= np.array([name in against for name, _ in state.running.parts], bool)
+    return Occupancy(placer.vacant.copy(), placer.most_on(job), domain, of, node.copy(), used.copy(), blocks, cost)
+
+
 def least_ends(state: ClusterState, request: Request) -> tuple[list[str], Eviction] | None:
     """Return the jobs that have to end so that a waiting one has room with its fewest workers.
 
     What they cost is GPU seconds that they were expected to run still. `None` if they would not be enough.
     """
-    job, placer, now = state.placed(request, request.job.workers[0]), state.placer, state.now
-    _, (node, *_), used = state.running.table()
-    names = list(state.running)
-    number = {name: i for i, name in enumerate(names)}
-    of = np.array([number[name] for name, _ in state.running.parts], np.int64)
-    against = placer.against(job)
-    blocks = np.array([name in against for name, _ in state.running.parts], bool)
-    blocks |= placer.guarded[node] | job.whole_nodes
-    left = np.array([x.left(now) * x.gpus for x in state.running.values()])
-    kind = Kind.workers(job)
-    occupancy = Occupancy(
-        placer.vacant.copy(), placer.most_on(job), np.zeros(state.fleet.n_nodes, np.int64), of, node.copy(),
-        used.copy(), blocks, left,
-    )  # fmt: skip
-    found = cheapest_eviction(occupancy, np.array(kind.need), job.workers[0], time_limit=SECONDS)
+    job, names = state.placed(request, request.job.workers[0]), list(state.running)
+    left = np.array([x.left(state.now) * x.gpus for x in state.running.values()])
+    anywhere = np.zeros(state.fleet.n_nodes, np.int64)
+    occupancy, need = occupied(state, job, left, anywhere), np.array(Kind.workers(job).need)
+    found = cheapest_eviction(occupancy, need, job.workers[0], time_limit=SECONDS)
     return None if found is None else ([names[i] for i in found.jobs], found)

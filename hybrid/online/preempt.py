@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gangplan.instances.verify.actions import Preempted, verify_preemption
-from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+from gangplan.solvers.placement.eviction import Eviction, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
 from .explain import Candidate
+from .leaving import occupied
 from .queue import Request
 from .starts import Starts
 from .state import ClusterState
@@ -133,26 +134,18 @@ class Preemption:
         self, request: Request, degree: int, victims: Victims, seconds: float
     ) -> tuple[list[str], Eviction] | None:
         """Return the jobs to stop, of classes as low as possible, and what they cost."""
-        state, placer, now = self._state, self._state.placer, self._state.now
-        job, kind = state.placed(request, degree), Kind.workers(state.placed(request, degree))
-        (end, since, price, _), (node, wide, _, serial), used = state.running.table()
-        _, first, of = np.unique(serial, return_index=True, return_inverse=True)
-        names = [state.running.parts[i][0] for i in first.tolist()]
-        left = np.where(end >= now, end - now, now - since) + price
-        against = placer.against(job)
-        blocks = placer.guarded[node] | job.whole_nodes
-        if against:
-            blocks |= np.array([name in against for name, _ in state.running.parts])
-        began = time.perf_counter()
+        state, now, began = self._state, self._state.now, time.perf_counter()
+        job, names = state.placed(request, degree), list(state.running)
+        (end, since, price, _), (_, wide, _, _), _ = state.running.table()
+        work = (np.where(end >= now, end - now, now - since) + price) * wide
+        anywhere = np.zeros(state.fleet.n_nodes, np.int64)
+        occupancy, need = occupied(state, job, np.zeros(len(names)), anywhere), np.array(Kind.workers(job).need)
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
-            cost = np.where(goes, left * wide, np.inf)[first]
-            occupancy = Occupancy(
-                placer.vacant.copy(), placer.most_on(job), np.zeros(state.fleet.n_nodes, np.int64), of,
-                node.copy(), used.copy(), blocks, cost,
-            )  # fmt: skip
-            rest = seconds - (time.perf_counter() - began)
-            found = cheapest_eviction(occupancy, np.array(kind.need), job.workers[0], time_limit=max(rest, 0.0))
+            cost = np.full(len(names), np.inf)
+            cost[occupancy.job[goes]] = work[goes]
+            left = max(seconds - (time.perf_counter() - began), 0.0)
+            found = cheapest_eviction(replace(occupancy, cost=cost), need, job.workers[0], time_limit=left)
             if found is not None:
                 return [names[i] for i in found.jobs], found
         return None

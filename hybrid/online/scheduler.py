@@ -36,10 +36,24 @@ if TYPE_CHECKING:
 
     from .learned_speeds import Learned
     from .lookahead import Lookahead
+    from .moves import Moves
     from .network import NetworkTier, NetworkUse
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
-TIERS = ("lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "mend", "patient", "heuristic")
+TIERS = (
+    "moves",
+    "lookahead",
+    "policy",
+    "gnn",
+    "stops",
+    "reclaim",
+    "priority",
+    "turn",
+    "due",
+    "mend",
+    "patient",
+    "heuristic",
+)
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -413,6 +427,50 @@ class Scheduler(WindowCalls, ChangeCalls):
         stopped = (*drained, *preemption.stops, *stops.stops)
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
+
+    def defragment(
+        self, domain: Any = None, gang: GangJob | str | None = None, *, worth: float | None = None, seconds: float = 1.0
+    ) -> Moves | None:
+        """Return the cheapest moves of running jobs that free a domain, or make room for a gang; nothing is done yet.
+
+        Args:
+            domain: a node or several, by name or number, a group of the network, ``rack 2``, or a level, ``rack``: any
+                group of it. With a gang, where that is to be; by default anywhere.
+            gang: a job that waits, by name, or any other; with its fewest workers.
+            worth: GPU seconds of the room; there is no proposal that costs more.
+            seconds: of the machine's clock, for the search.
+
+        Returns:
+            `None` if there are no moves that make room, or they cost more.
+
+        Raises:
+            InstanceError: if an argument is wrong.
+        """
+        require_number(worth := plain(worth), "worth", optional=True)
+        require_number(seconds := plain(seconds), "seconds", positive=True)
+        from .defragment import defragment
+
+        return defragment(self._state, domain, gang, worth, seconds)
+
+    def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
+        """Carry out what `defragment` proposed: a decision whose stops are all among its starts, elsewhere.
+
+        Raises:
+            InstanceError: if it is not possible any more; nothing has changed then.
+        """
+        from .moves import TIER, carry_out
+
+        began, state, before = time.perf_counter(), self._state, self._state.now
+        state.now = state.at(now)
+        try:
+            starts, stops = carry_out(state, self._watchdog, moves)
+        except InstanceError:
+            state.now = before
+            raise
+        self._count += 1
+        self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
+        took = time.perf_counter() - began
+        return Decision(self._count, state.now, starts, TIER, (), took, False, stops)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""

@@ -3,8 +3,9 @@
 min sum_j c_j x_j  subject to  sum_{n in D} y_n >= w,  y_n <= most_n,  need_r y_n <= free_rn + sum_j used_rjn x_j
 
 for one domain D of the network, x_j = 1 if gang j leaves and y_n the workers on node n. A knapsack cover problem, so
-NP-hard; by dynamic programmes where gangs are on one node each, else by CP-SAT; domain by domain, the one with the
-least bound first, until no other can cost less.
+NP-hard. Most of it is pruned by a bound that looks at all nodes at once (`Covers`). What is left is solved by dynamic
+programmes where gangs are on one node each, else by branching on gangs that leave in part; domain by domain, the one
+with the least bound first, until no other can cost less.
 """
 
 from __future__ import annotations
@@ -17,12 +18,19 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 
 from ..run import OPTIMAL_GAP
+from .covers import Covers, combine, fill, grouped, steps, sums
 from .online.state import Long
 
-SUM = 1e15
-"""What costs of a domain sum up to in CP-SAT's whole numbers."""
-LARGE = 4000
-"""Parts of gangs up to which CP-SAT is asked: it takes half a second to build a model of so many."""
+ROUNDING = 1e-9
+"""Of a cost: sets whose costs differ by less count as equal."""
+FEWER = 0.9
+"""Share of the nodes below which those that are left are looked at anew."""
+SHARP = 512
+"""Nodes up to which all subsets of the parts of each are looked at, where several resources are asked for."""
+DEEP = 200
+"""Gangs that are branched on one below the other: Python's stack is as deep."""
+FEW = 2048
+"""Parts up to which they leave whole in the first bound, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Occupancy:
         free: of each resource and node, int64 (r, m).
         most: workers that a node may have at most if nobody is there, int64 (m,).
         domain: number of the part of the network that a node is in, int64 (m,).
-        job, node: of each part, which gang's it is and where, int64 (p,).
+        job, node: of each part, which gang's it is and where, int64 (p,); a gang has one part on a node.
         used: what each part holds there, int64 (r, p).
         blocks: whether no worker may be on a node beside this part, bool (p,).
         cost: of each gang if it leaves, infinite if it may not, float64 (n,).
@@ -96,184 +104,288 @@ def cheapest_eviction(
         occupancy: who is where.
         need: of a worker, of each resource, int64 (r,).
         workers: of the gang, at least 1.
-        time_limit: seconds for CP-SAT; a set is there before.
+        time_limit: seconds, set-up included: a set and a bound are there by then.
+        seed: of no effect, as nothing is drawn.
     """
-    began = time.perf_counter()
-    nodes = _groups(occupancy.domain)
-    parts = _groups(occupancy.domain[occupancy.node]) if len(occupancy.node) else {}
-    none = np.zeros(0, np.int64)
-    every = (_Domain(occupancy, need, workers, here, parts.get(d, none)) for d, here in nodes.items())
-    able = sorted((part for part in every if part.able), key=lambda part: part.bound)
-    best: Eviction | None = None
-    for part in able:
-        if best is not None and part.bound >= best.cost:
-            break
-        for propose in (lambda part=part: part.first, part.greedy):
-            jobs = propose()
-            cost = float(occupancy.cost[jobs].sum())
-            if part.makes_room(jobs) and (best is None or cost < best.cost):
-                best = Eviction(tuple(sorted(jobs)), cost, 0.0)
-            if best is not None and part.bound >= best.cost * (1 - OPTIMAL_GAP):
-                break
-    if best is None:
+    until = time.perf_counter() + time_limit
+    nodes = _Nodes.of(occupancy, need, workers)
+    if not len(nodes.most):
         return None
-    least = best.cost  # of the domains so far, no set of which costs less
-    for i, part in enumerate(able):
-        left = began + time_limit - time.perf_counter()
-        if part.bound >= best.cost * (1 - OPTIMAL_GAP):
+    covers = nodes.covers(whole=len(nodes.node) <= FEW)
+    slope = steps(covers.least)
+    bounds = _bounds(slope, nodes.domain, workers)
+    best: tuple[Long, float] | None = None
+    least = np.inf  # no set of the domains so far costs less
+    for domain in np.argsort(bounds, kind="stable").tolist():
+        bound = float(bounds[domain])
+        if best is not None and (_near(bound, best[1]) or time.perf_counter() >= until):
+            least = min(least, bound)
             break
-        if left <= 0 or part.parts > LARGE:
-            least = min(least, *(x.bound for x in able[i:]))
-            break
-        jobs, bound = part.exact(best.cost, left, seed)
-        least = min(least, bound)
-        cost = float(occupancy.cost[jobs].sum())
-        if jobs and cost < best.cost:
-            best = Eviction(tuple(sorted(jobs)), cost, 0.0)
-    return Eviction(best.jobs, best.cost, min(least, best.cost))
+        here = np.flatnonzero(nodes.domain == domain) if len(bounds) > 1 else np.arange(len(nodes.most))
+        nobody = np.zeros(len(nodes.cost), bool)
+        one = nodes if len(bounds) == 1 else nodes.only(here, nobody, nobody)
+        search = _Domain(one, workers, best, bound, until)
+        search.begin(*((covers, slope) if one is nodes else (one.covers(), None)))
+        search.run()
+        best, least = search.best, min(least, search.bound)
+    assert best is not None, "a gang fits where all leave who may"
+    return Eviction(tuple(best[0].tolist()), best[1], min(least, best[1]))
 
 
-def _groups(label: Long) -> dict[int, Long]:
-    """Return the places of each label."""
-    order = np.argsort(label, kind="stable")
-    names, first = np.unique(label[order], return_index=True)
-    return dict(zip(names.tolist(), np.split(order, first[1:]), strict=True))
+def _near(bound: float, cost: float) -> bool:
+    """Return whether there is nothing between a bound and a cost but rounding."""
+    return bound >= cost * (1 - ROUNDING) - 1e-300
+
+
+def _bounds(slope: FloatArray, domain: Long, workers: int) -> FloatArray:
+    """Return what no set of each domain is below: the sum of the least slopes, float64 (domains,)."""
+    if not domain[-1]:
+        return np.array([np.partition(slope.ravel(), workers - 1)[:workers].sum()])
+    where = np.repeat(domain, slope.shape[1])
+    order = np.lexsort((slope.ravel(), where))
+    total = np.append(0.0, np.cumsum(np.where(np.isfinite(slope.ravel()[order]), slope.ravel()[order], 0.0)))
+    first = np.searchsorted(where[order], np.arange(domain[-1] + 1))
+    return np.asarray(np.maximum(total[first + workers] - total[first], 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """The nodes that are of use to a gang, by domain, and the parts of gangs that may leave them, by node.
+
+    Attributes:
+        free, most, domain: as of `Occupancy`; of resources only those that are asked for.
+        need: of a worker, above 0, int64 (r,).
+        job, node, used, blocks: as of `Occupancy`.
+        cost: of all gangs.
+    """
+
+    free: Long
+    most: Long
+    domain: Long
+    need: Long
+    job: Long
+    node: Long
+    used: Long
+    blocks: BoolArray
+    cost: FloatArray
+
+    @classmethod
+    def of(cls, of: Occupancy, need: Long, workers: int) -> _Nodes:
+        """Leave out nodes without room even if all leave who may, domains without enough, and parts in nobody's way."""
+        asked = need > 0
+        free, used, need = of.free[asked], of.used[asked], need[asked]
+        goes, m = np.isfinite(of.cost)[of.job], len(of.most)
+        most = np.minimum(of.most, workers)
+        most[of.node[of.blocks & ~goes]] = 0
+        cleared, now = _room(free + sums(of.node[goes], used[:, goes], m), need, most), _room(free, need, most)
+        now[of.node[of.blocks]] = 0
+        _, domain = np.unique(of.domain, return_inverse=True)
+        total = np.bincount(domain, cleared)
+        keep = np.flatnonzero((cleared > 0) & (total >= workers)[domain])
+        keep = keep[grouped(domain[keep], len(total))]
+        _, domain = np.unique(domain[keep], return_inverse=True)
+        at = np.full(m, -1)
+        at[keep] = np.arange(len(keep))
+        part = np.flatnonzero(goes & (at[of.node] >= 0) & (cleared > now)[of.node])
+        part = part[grouped(at[of.node[part]], m)]
+        return cls(
+            free[:, keep], cleared[keep], domain, need, of.job[part], at[of.node[part]], used[:, part], of.blocks[part],
+            of.cost,
+        )  # fmt: skip
+
+    def only(self, rows: Long, stays: BoolArray, gone: BoolArray) -> _Nodes:
+        """Return some of the nodes, ascending, once some gangs have left and others are known to stay."""
+        left, part = gone[self.job], np.flatnonzero(~(gone | stays)[self.job])
+        most, m = self.most.copy(), len(self.most)
+        most[self.node[self.blocks & stays[self.job]]] = 0
+        free = self.free + sums(self.node[left], self.used[:, left], m) if left.any() else self.free
+        if len(part) < len(self.job):
+            most = _room(free + sums(self.node[part], self.used[:, part], m), self.need, most)
+        at = np.full(m, -1)
+        at[rows] = np.arange(len(rows))
+        part = part[at[self.node[part]] >= 0]
+        return _Nodes(
+            free[:, rows], most[rows], self.domain[rows], self.need, self.job[part], at[self.node[part]],
+            self.used[:, part], self.blocks[part], self.cost,
+        )  # fmt: skip
+
+    def coupled(self) -> BoolArray:
+        """Return which parts are of gangs with others in the domain."""
+        return np.asarray(np.bincount(self.job, minlength=1)[self.job] > 1)
+
+    def covers(self, whole: bool = True) -> Covers:
+        """Return the least cost of workers on each node, gangs paying in a domain by what they hold there."""
+        share, some = self.cost[self.job], np.flatnonzero(self.coupled())
+        if len(some):
+            key = self.job[some] * (int(self.domain[-1]) + 1) + self.domain[self.node[some]]
+            _, whose = np.unique(key, return_inverse=True)
+            held = np.maximum((self.used[:, some] / self.need[:, None]).max(axis=0, initial=0.0), 1e-9)
+            share[some] *= held / np.bincount(whose, held)[whose]
+        return Covers(self.free, self.need, self.most, self.node, self.used, self.blocks, share, whole)
+
+    def rooms(self, out: BoolArray) -> tuple[Long, Long]:
+        """Return what is free on each node, and how many workers it may have, once some parts have left."""
+        free = self.free + sums(self.node[out], self.used[:, out], len(self.most))
+        most = self.most.copy()
+        most[self.node[self.blocks & ~out]] = 0
+        return free, _room(free, self.need, most)
+
+
+def _room(free: Long, need: Long, most: Long) -> Long:
+    room = most.copy()
+    for row, asked in zip(free, need.tolist(), strict=True):
+        np.minimum(room, row // asked, out=room)
+    return room
 
 
 class _Domain:
-    """One part of the network.
+    """The search in one part of the network: prune, solve what is left, and branch on a gang that leaves in part.
+
+    Args:
+        nodes: all of its nodes.
+        workers: of the gang.
+        best: the cheapest set known and its cost.
+        bound: no set of this domain costs less.
+        until: of the machine's clock.
+        depth: gangs that were branched on.
 
     Attributes:
-        able: whether the gang fits there at all.
-        bound: no set costs less there.
-        parts: how many there are of gangs that may leave.
-        first: a set whose cost is the bound, if it makes room; see `_by_node`.
+        best: the cheapest set known and its cost, of this domain or one before.
+        bound: no set of this domain costs less, or than the best.
     """
 
-    def __init__(self, of: Occupancy, need: Long, workers: int, here: Long, mine: Long) -> None:
-        self._jobs, job = np.unique(of.job[mine], return_inverse=True)
-        cost = of.cost[self._jobs]
-        # who may not leave is as good as not there: what it holds is not free
-        stays = np.isinf(cost)
-        goes, node, blocks, most = ~stays[job], np.searchsorted(here, of.node[mine]), of.blocks[mine], of.most[here]
-        most[node[blocks & ~goes]] = 0
-        self._of = Occupancy(
-            of.free[:, here], most, np.zeros(len(most), np.int64), job[goes], node[goes],
-            of.used[:, mine][:, goes], blocks[goes], np.where(stays, 0.0, cost),
-        )  # fmt: skip
-        self._need, self._workers, self._movable = need, workers, np.flatnonzero(~stays)
-        self._on: list[list[int]] = [[] for _ in most]  # the parts on each node
-        for i, at in enumerate(self._of.node.tolist()):
-            self._on[at].append(i)
-        self.able = bool(self._of.workers(need, self._movable).sum() >= workers)
-        self.bound, self.first = self._by_node() if self.able else (np.inf, [])
-        self.parts = len(self._of.node)
+    def __init__(
+        self, nodes: _Nodes, workers: int, best: tuple[Long, float] | None, bound: float, until: float,
+        depth: int = 0,
+    ) -> None:  # fmt: skip
+        self._nodes, self._workers, self._until, self._depth = nodes, workers, until, depth
+        self._gone, self._paid = np.zeros(len(nodes.cost), bool), 0.0  # who leaves in this branch
+        self._core = nodes
+        self.best, self.bound = best, bound
 
-    def _by_node(self) -> tuple[float, list[int]]:
-        """Return a cost that no set is below, and the set that it is of, if that makes room.
+    def begin(self, covers: Covers, slope: FloatArray | None) -> None:
+        """Take the covers of all nodes, and their steps, if they are known."""
+        self._covers, self._slope, self._allowed = covers, slope, np.isfinite(covers.least)
 
-        Gangs pay for each part what it has of their GPUs, parts may leave alone, and only GPUs count. That costs no
-        more than any set does, and is the optimum where gangs are on one node each and GPUs are what is scarce. Two
-        dynamic programmes: on each node, the least cost of so many GPUs; over nodes, of so many workers.
-        """
-        of, need = self._of, int(self._need[0])
-        if need <= 0:
-            return 0.0, []
-        held = np.bincount(of.job, of.used[0], len(of.cost))
-        share = of.cost[of.job] * of.used[0] / np.maximum(held[of.job], 1)
-        least = np.full(self._workers + 1, np.inf)  # of so many workers on the nodes so far
-        least[0] = 0.0
-        chosen, of_node = [], []
-        for node, most in enumerate(np.minimum(of.most, self._workers).tolist()):
-            cost, sets = self._on_node(self._on[node], share, int(of.free[0, node]), most)
-            options = np.full((len(cost), len(least)), np.inf)
-            for y, price in enumerate(cost):
-                options[y, y:] = least[: len(least) - y] + price
-            chosen.append(options.argmin(axis=0))
-            least = options.min(axis=0)
-            of_node.append(sets)
-        left, leaves = self._workers, set[int]()
-        for at, sets in zip(reversed(chosen), reversed(of_node), strict=True):
-            leaves.update(int(of.job[i]) for i in sets[at[left]])
-            left -= int(at[left])
-        out = np.array(sorted(leaves), np.int64)
-        return float(least[-1]), [int(j) for j in self._jobs[out]] if self._fit(out) else []
+    def run(self) -> None:
+        """Search until no set of the domain can cost less than the best, or time is up."""
+        if not self._narrow() or self._over():
+            return
+        assert self.best is not None
+        least = self._least()
+        counts = combine(least, self._workers, self._over)
+        if counts is None:
+            return
+        cost = float(least[np.arange(len(counts)), counts].sum()) + self._paid if len(counts) else np.inf
+        self.bound = max(self.bound, min(cost, self.best[1]))
+        if len(counts):
+            self._offer(counts)
+        if not self._proved():
+            self._branch(counts)
 
-    def _on_node(
-        self, parts: list[int], share: FloatArray, free: int, most: int
-    ) -> tuple[list[float], list[list[int]]]:
-        """Return the least cost of 0, 1, ... workers on a node, and the parts that leave for it."""
-        used, need = self._of.used[0], int(self._need[0])
-        best: list[tuple[float, list[int]]] = [(0.0, [])]  # of so many GPUs or more
-        for i in parts:
-            gpus = int(used[i])
-            more = [(cost + share[i], [*some, i]) for cost, some in best]
-            size = len(best)
-            best += [(np.inf, [])] * gpus
-            for at in range(size + gpus - 1, -1, -1):
-                with_it = more[max(at - gpus, 0)]
-                if with_it[0] < best[at][0]:
-                    best[at] = with_it
-        lacks = [max(y * need - free, 0) for y in range(most + 1)]
-        options = [best[gpus] for gpus in lacks if gpus < len(best)]
-        return [cost for cost, _ in options], [some for _, some in options]
+    def _branch(self, counts: Long) -> None:
+        """Let a gang leave, and let it stay, of which only some parts were to leave, or one of a node not exact."""
+        core, rows = self._core, np.flatnonzero(counts)
+        parts, n = self._covers.parts(rows, counts[rows]), len(core.cost)
+        some = np.bincount(core.job[parts], minlength=n)
+        split = (some > 0) & (some < np.bincount(core.job, minlength=n))
+        if not split.any():
+            split[core.job[parts[~self._covers.exact[core.node[parts]]]]] = True
+        if not split.any():
+            return
+        one = np.zeros(n, bool)
+        one[np.where(split, core.cost, -1.0).argmax()] = True
+        bounds = []
+        for leaves in (True, False):
+            if self._over() or self._depth >= DEEP:
+                return
+            child = _Domain(self._nodes, self._workers, self.best, self.bound, self._until, self._depth + 1)
+            child._gone = self._gone | one if leaves else self._gone
+            child._paid = float(core.cost[child._gone].sum())
+            child._core = core.only(np.arange(len(core.most)), one & (not leaves), one & leaves)
+            child.begin(child._core.covers(), None)
+            if not child._covers.exact.all():
+                child._covers.sharpen(np.arange(len(core.most)))
+            child._allowed &= self._allowed[:, : child._allowed.shape[1]]
+            child.run()
+            self.best = child.best
+            bounds.append(child.bound)
+        assert self.best is not None
+        self.bound = max(self.bound, min(*bounds, self.best[1]))
 
-    def greedy(self) -> list[int]:
-        """Return a set: the cheapest for what they hold until the gang fits, less those that can be spared."""
-        of, need = self._of, self._need
-        held = np.zeros(len(of.cost))
-        for used, asked in zip(of.used, need.tolist(), strict=True):
-            if asked > 0:
-                held = np.maximum(held, np.bincount(of.job, used / asked, len(of.cost)))
-        order = self._movable[np.argsort(of.cost[self._movable] / np.maximum(held[self._movable], 1e-9), kind="stable")]
-        low, high = 0, len(order)  # so many of the first are too few, and enough
-        if self._fit(order[:0]):
-            return []
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._fit(order[:middle]) else (middle, high)
-        chosen = order[:high]
-        for one in sorted(chosen.tolist(), key=lambda j: -of.cost[j]):
-            if self._fit(less := chosen[chosen != one]):
-                chosen = less
-        return [int(j) for j in self._jobs[chosen]]
+    def _over(self) -> bool:
+        return time.perf_counter() >= self._until
 
-    def makes_room(self, jobs: list[int]) -> bool:
-        """Return whether the gang fits once these have left."""
-        return self._fit(np.searchsorted(self._jobs, np.array(jobs, np.int64)))
+    def _proved(self) -> bool:
+        return self.best is not None and _near(self.bound, self.best[1])
 
-    def _fit(self, leaves: Long) -> bool:
-        return bool(self._of.workers(self._need, leaves).sum() >= self._workers)
+    def _least(self) -> FloatArray:
+        return np.where(self._allowed, self._covers.least, np.inf)
 
-    def exact(self, below: float, seconds: float, seed: int) -> tuple[list[int], float]:
-        """Return a set that costs less than `below`, none if none is found, and a cost that no set is below."""
-        from ortools.sat.python import cp_model
+    def _narrow(self) -> bool:
+        """Fix what all cheaper sets agree on, workers on nodes and gangs that stay; return whether more is open."""
+        first = True
+        while True:
+            least = self._least()
+            finite = np.isfinite(least)
+            most = least.shape[1] - 1 - finite[:, ::-1].argmax(axis=1)
+            if self.best is not None and (most.sum() < self._workers or not finite.any(axis=1).all()):
+                self.bound = self.best[1]
+                return False
+            bound, price, counts = fill(least, self._workers, self._slope if first else None)
+            bound += self._paid
+            self.bound = max(self.bound, bound if self.best is None else min(bound, self.best[1]))
+            self._offer(counts)
+            if self._proved() or self._over():
+                return not self._proved()
+            assert self.best is not None
+            below = self.best[1] * (1 - ROUNDING)
+            reduced = least - price * np.arange(least.shape[1])
+            reduced -= reduced.min(axis=1)[:, None]
+            self._allowed &= bound + reduced < below
+            rows = np.flatnonzero(self._allowed[:, 1:].any(axis=1))
+            stays = np.zeros(len(self._core.cost), bool)
+            stays[self._core.job] = self._paid + self._core.cost[self._core.job] >= below
+            anew = len(rows) < FEWER * len(least) or (first and not self._covers.exact.all()) or bool(stays.any())
+            if anew:
+                self._core = self._core.only(rows, stays, np.zeros_like(stays))
+                self._covers = self._core.covers()
+                self._allowed = self._allowed[rows][:, : self._covers.least.shape[1]]
+            if not self._covers.exact.all() and len(self._core.most) <= SHARP:
+                self._covers.sharpen(np.arange(len(self._core.most)))
+            self._allowed &= np.isfinite(self._covers.least)
+            first = False
+            if not anew:
+                return True
 
-        from ..cpsat_solver import solver_for
+    def _offer(self, counts: Long) -> None:
+        """Note the set by which nodes have so many workers, if it is the best."""
+        rows = np.flatnonzero(counts)
+        leaves = self._gone.copy()
+        leaves[self._core.job[self._covers.parts(rows, counts[rows])]] = True
+        self._take(leaves)
 
-        of, model = self._of, cp_model.CpModel()
-        leave = {int(j): model.new_bool_var("") for j in self._movable}
-        scale = SUM / max(float(of.cost[self._movable].sum()), 1e-300)
-        job, rows = of.job.tolist(), np.flatnonzero(self._need > 0).tolist()
-        seats = []
-        for node, most in enumerate(of.most.tolist()):
-            if most <= 0:
-                continue
-            seats.append(y := model.new_int_var(0, most, ""))
-            for j in {job[i] for i in self._on[node] if of.blocks[i]}:
-                model.add(y <= most * leave[j])
-            for r in rows:
-                freed = sum(int(of.used[r, i]) * leave[job[i]] for i in self._on[node])
-                model.add(int(self._need[r]) * y <= int(of.free[r, node]) + freed)
-        model.add(sum(seats) >= self._workers)
-        price = {j: int(of.cost[j] * scale) for j in leave}  # rounded down, so that the bound holds
-        model.minimize(sum(price[j] * x for j, x in leave.items()))
-        model.add(sum(price[j] * x for j, x in leave.items()) <= int(below * scale))
-        solver = solver_for(seconds, 1, seed)
-        status = solver.solve(model)
-        if status == cp_model.INFEASIBLE:
-            return [], below
-        bound = max(self.bound, min(below, solver.best_objective_bound / scale))
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return [], bound
-        return [int(self._jobs[j]) for j, x in leave.items() if solver.value(x)], bound
+    def _take(self, leaves: BoolArray) -> None:
+        """Note a set, less those that can be spared, if it makes room and is the best."""
+        nodes = self._nodes
+        free, room = nodes.rooms(leaves[nodes.job])
+        spare = int(room.sum()) - self._workers
+        out = np.flatnonzero(leaves[nodes.job])
+        job, node, used = nodes.job[out], nodes.node[out], nodes.used[:, out]
+        while spare >= 0 and len(out):
+            without = np.where(nodes.blocks[out], 0, _room(free[:, node] - used, nodes.need, room[node]))
+            names, at = np.unique(job, return_inverse=True)
+            loses = np.bincount(at, room[node] - without)
+            can = np.where(loses <= spare, nodes.cost[names], -1.0)
+            one = int(can.argmax())
+            if can[one] < 0:
+                break
+            goes = at == one
+            free[:, node[goes]] -= used[:, goes]
+            room[node[goes]] = without[goes]
+            spare -= int(loses[one])
+            out, job, node, used = out[~goes], job[~goes], node[~goes], used[:, ~goes]
+        jobs = np.unique(job)
+        cost = float(nodes.cost[jobs].sum())
+        if spare >= 0 and (self.best is None or cost < self.best[1]):
+            self.best = jobs, cost

@@ -7,7 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model
 
+from gangplan.solvers.placement import eviction
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 
 
@@ -45,9 +47,9 @@ def test_eleven_full_nodes_and_a_gang_of_eleven() -> None:
     """Eleven nodes of four GPUs full of single-GPU jobs, a gang of 11 x 4: all 44 leave, whatever each costs."""
     parts = [(4 * n + i, n, 1) for n in range(11) for i in range(4)]
     cost = [float(1 + i) for i in range(44)]
-    eviction = find(occupancy([0] * 11, parts, cost), 11, 4)
-    assert eviction is not None and eviction.proved
-    assert eviction.jobs == tuple(range(44)) and eviction.cost == sum(cost)
+    found = find(occupancy([0] * 11, parts, cost), 11, 4)
+    assert found is not None and found.proved
+    assert found.jobs == tuple(range(44)) and found.cost == sum(cost)
 
 
 def test_the_wrong_nodes_are_not_freed() -> None:
@@ -58,8 +60,8 @@ def test_the_wrong_nodes_are_not_freed() -> None:
     that job 4 leaves.
     """
     parts = [(0, 0, 1), (1, 1, 1), (2, 0, 3), (3, 1, 3), (4, 2, 2), (5, 2, 2)]
-    eviction = find(occupancy([0, 0, 0], parts, [1.0, 1.0, 9.0, 9.0, 3.0, np.inf]), 1, 2)
-    assert eviction is not None and eviction.proved and eviction.jobs == (4,) and eviction.cost == 3.0
+    found = find(occupancy([0, 0, 0], parts, [1.0, 1.0, 9.0, 9.0, 3.0, np.inf]), 1, 2)
+    assert found is not None and found.proved and found.jobs == (4,) and found.cost == 3.0
 
 
 def test_all_in_one_domain() -> None:
@@ -90,8 +92,14 @@ def test_nobody_or_never() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_enumeration(seed: int) -> None:
-    """On small clusters with two resources it costs what the best of all sets costs, and the bound is that."""
+@pytest.mark.parametrize("way", ["whole", "fractions first"])
+def test_enumeration(seed: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On small clusters with two resources it costs what the best of all sets costs, and the bound is that.
+
+    Whether parts leave whole in the first bound or not.
+    """
+    if way == "fractions first":
+        monkeypatch.setattr(eviction, "FEW", 0)
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 6)), int(rng.integers(2, 9))
     size = np.array([8, 20])
@@ -126,7 +134,7 @@ def test_enumeration(seed: int) -> None:
 
 
 def test_a_bound_without_time() -> None:
-    """Without time for CP-SAT gangs on several nodes leave a bound that is not above the optimum."""
+    """Without time to branch, gangs on several nodes leave a bound that is not above the optimum."""
     rng = np.random.default_rng(3)
     parts = [(job, node, 4) for job in range(40) for node in rng.choice(40, 2, replace=False).tolist()]
     held = np.bincount([node for _, node, _ in parts], minlength=40)
@@ -137,3 +145,78 @@ def test_a_bound_without_time() -> None:
     best = cheapest_eviction(of, need, 6, time_limit=60.0)
     assert quick is not None and best is not None and best.proved
     assert quick.bound <= best.cost <= quick.cost and not quick.proved
+
+
+@pytest.mark.parametrize("rack", [0, 16])
+def test_three_thousand_nodes(rack: int) -> None:
+    """On 3,000 full nodes the least cost is that of the cheapest nodes, one by one, as no job is on two.
+
+    A worker of four GPUs beside another on a node of eight: a node of two jobs of four gives way at the cost of the
+    cheaper, then of the other. Without racks the workers take the cheapest jobs, in racks those of the best rack.
+    """
+    rng = np.random.default_rng(1)
+    parts = [(2 * n + i, n, 4) for n in range(3000) for i in range(2)]
+    cost = rng.permutation(6000) + 1.0
+    domain = (np.arange(3000) // rack if rack else np.zeros(3000, np.int64)).tolist()
+    found = find(occupancy([0] * 3000, parts, cost.tolist(), domain, size=8), 20, 4)
+    groups = np.split(cost, np.flatnonzero(np.diff(domain)) * 2 + 2)
+    assert found is not None and found.proved
+    assert found.cost == min(np.sort(each)[:20].sum() for each in groups if len(each) >= 20)
+    assert found.cost == cost[list(found.jobs)].sum() and len(found.jobs) == 20
+
+
+def test_no_time_is_an_answer() -> None:
+    """With no time at all there is a set that makes room, and a bound that is not above its cost."""
+    rng = np.random.default_rng(5)
+    parts = [(int(rng.integers(0, 900)), n, 1) for n in range(300) for _ in range(4)]
+    parts = [(job, node, 1) for job, node in {part[:2] for part in parts}]
+    held = np.bincount([node for _, node, _ in parts], minlength=300)
+    of = occupancy((4 - held).tolist(), parts, rng.uniform(1, 9, 900).tolist())
+    quick = cheapest_eviction(replace(of, most=of.most // 4), np.array([4]), 9, time_limit=0.0)
+    assert quick is not None and 0.0 < quick.bound <= quick.cost
+    assert of.workers(np.array([4]), np.array(quick.jobs)).clip(0, 1).sum() >= 9
+
+
+def plain(of: Occupancy, need: np.ndarray, workers: int) -> float:
+    """Return the least cost by the model at the top of the module, in CP-SAT, with costs that are whole numbers."""
+    model = cp_model.CpModel()
+    leave = [model.new_bool_var("") for _ in of.cost]
+    chosen = {d: model.new_bool_var("") for d in set(of.domain.tolist())}
+    model.add_exactly_one(chosen.values())
+    seats: dict[int, list[cp_model.IntVar]] = {d: [] for d in chosen}
+    for n, d in enumerate(of.domain.tolist()):
+        seats[d].append(y := model.new_int_var(0, int(of.most[n]), ""))
+        here = np.flatnonzero(of.node == n).tolist()
+        for row, asked in enumerate(need.tolist()):
+            model.add(asked * y <= int(of.free[row, n]) + sum(int(of.used[row, i]) * leave[of.job[i]] for i in here))
+    for d, x in chosen.items():
+        model.add(sum(seats[d]) >= workers).only_enforce_if(x)
+    model.minimize(sum(int(cost) * x for cost, x in zip(of.cost, leave, strict=True)))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model) == cp_model.OPTIMAL
+    return float(solver.objective_value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plain_model(seed: int) -> None:
+    """On 24 nodes, where greedy sets are seldom the best, it costs what the plain model says, in time or not."""
+    rng = np.random.default_rng(seed)
+    m, gangs, free, parts = 24, seed % 2, np.array([[8], [24]]).repeat(24, axis=1), []
+    for job in range(80):
+        for n in rng.choice(m, int(rng.integers(1, 2 + 2 * gangs)), replace=False).tolist():
+            used = np.minimum(rng.integers(1, [6, 12]), free[:, n])
+            if used[0]:
+                parts.append((job, n, *used.tolist()))
+                free[:, n] -= used
+    job, node, *used = (np.array(x, np.int64) for x in zip(*parts, strict=True))
+    rows, need = slice(0, 1 + seed // 2 % 2), np.array([int(rng.integers(2, 5)), 5])
+    of = Occupancy(
+        free[rows], np.full(m, 8 // need[0]), np.arange(m) // (12 if seed % 3 else 24), job, node, np.stack(used)[rows],
+        np.zeros(len(job), bool), rng.integers(20, 90, 80).astype(float),
+    )  # fmt: skip
+    workers = int(rng.integers(5, 12))
+    found, best = cheapest_eviction(of, need[rows], workers, time_limit=20.0), plain(of, need[rows], workers)
+    assert found is not None and found.proved and found.cost == best
+    quick = cheapest_eviction(of, need[rows], workers, time_limit=0.0)
+    assert quick is not None and quick.bound <= best <= quick.cost

@@ -1,0 +1,155 @@
+"""Moves of running jobs: what is proposed, the check that replays it, and what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.verify.actions import verify_start
+from gangplan.solvers.run import OPTIMAL_GAP
+
+from .explain import listed
+from .policy import Watchdog
+from .queue import Walk
+from .running import Nodes, RunningJob
+from .starts import Start, Starts
+from .state import ClusterState
+from .stops import Stop
+
+TIER = "moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A job that goes on elsewhere.
+
+    Attributes:
+        job: its name.
+        degree: how many workers it has.
+        nodes, to: the GPUs that it leaves, and those that it gets, by name of the node.
+        cost: GPU seconds that it loses: its price on all of its GPUs.
+    """
+
+    job: str
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    to: Mapping[str, tuple[int, ...]]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """A proposal, of which nothing is done yet.
+
+    Attributes:
+        moves: in an order in which each has its place free.
+        cost: GPU seconds.
+        bound: no moves that make such room cost less.
+        domain: what they free, or where a gang is to be: ``rack 2``.
+        gang: for which they make room, "" if all of the domain is free then.
+        seats: GPUs by name of the node that are free then: of a gang its own, else all of the domain.
+    """
+
+    moves: tuple[Move, ...]
+    cost: float
+    bound: float
+    domain: str
+    gang: str
+    seats: Mapping[str, tuple[int, ...]]
+
+    @property
+    def proved(self) -> bool:
+        """Whether no moves cost less, but for rounding."""
+        return self.cost - self.bound <= OPTIMAL_GAP * self.cost
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it in a line: ``3 moves, 1.2 GPU-hours; no set costs less; frees rack 2``, and a line a move."""
+        count = f"{len(self.moves)} move" + "s" * (len(self.moves) != 1)
+        less = "no set costs less" if self.proved else f"no set costs less than {_hours(self.bound)}"
+        room = f"makes room for {self.gang} in {self.domain}" if self.gang else f"frees {self.domain}"
+        rows = [f"  {x.job}: {', '.join(x.nodes)} -> {', '.join(x.to)}" for x in self.moves]
+        return "\n".join([f"{count}, {_hours(self.cost)}; {less}; {room}", *listed(rows)])
+
+
+def _hours(gpu_seconds: float) -> str:
+    return f"{gpu_seconds / 3600:.3g} GPU-hours"
+
+
+def movable(job: RunningJob, now: float) -> bool:
+    """Return whether a job may be stopped now, and has more left than that costs."""
+    price = job.request.price
+    return price is not None and job.settled <= now and job.since < now and job.left(now) > price
+
+
+def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str], list[dict[int, str]]] | None:
+    """Replay moves without a solver: return an order in which each place is free, and who holds which GPUs then.
+
+    Args:
+        state: it is not changed.
+        places: of each job that moves, the GPUs that it gets.
+
+    Returns:
+        `None` if there is no order.
+    """
+    holders, held = [dict(here) for here in state.holders], dict(state.held)
+    order: list[str] = []
+    while len(order) < len(places):
+        for name in (name for name in places if name not in order):
+            job = state.running[name]
+            there = held.pop(name)
+            for node, gpus in job.nodes.items():
+                for gpu in gpus:
+                    del holders[node][gpu]
+            to = places[name]
+            if not verify_start(
+                state.fleet, state.up, holders, held, job.request.job, job.degree, to, state.speeds
+            ):  # fmt: skip
+                held[name] = job.request.job, to
+                for node, gpus in to.items():
+                    holders[node].update(dict.fromkeys(gpus, name))
+                order.append(name)
+                break
+            held[name] = there
+            for node, gpus in job.nodes.items():
+                holders[node].update(dict.fromkeys(gpus, name))
+        else:
+            return None
+    return order, holders
+
+
+def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
+    """Do what was proposed; return who starts and who stops.
+
+    Raises:
+        InstanceError: if that is not possible any more; nothing has changed then.
+    """
+    places = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
+    for x in moves.moves:
+        state.find(x.job, "runs")
+        job = state.running[x.job]
+        if job.degree != x.degree or state.named(job.nodes) != dict(x.nodes) or not movable(job, state.now):
+            raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
+    first = Walk(state.due).next()
+    if first and first[1] != moves.gang and state.waiting[first[1]].due <= state.now:
+        raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
+    if in_order(state, places) is None:
+        raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
+    jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
+    stops = tuple(
+        Stop(x.name, state.named(x.nodes), moves.gang or moves.domain, x.left(state.now), x.request.price or 0.0)
+        for x in jobs
+    )
+    starts.hopeful = False  # it is said where they go
+    for job in jobs:
+        state.free(job.name)
+        state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+    for job in jobs:
+        moved = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
+        assert moved, f"{job.name} has a place that was verified"
+    return tuple(starts.starts), stops
