@@ -90,6 +90,12 @@ def _rules(
     need = job.worker
     tasks = gpus / max(1, need.grants)
     wrong = [f"it has not the label {label}" for label in job.requires if not _has(fleet, label, node)]
+    for taint, has in zip(fleet.taints, fleet.tainted[:, node].tolist(), strict=True):
+        if has and taint not in job.tolerates:
+            wrong.append(f"it has the taint {taint}, which is not tolerated")
+    kind = fleet.gpu_types[fleet.gpu_type[node]] if fleet.gpus[node] else "no GPU"
+    if job.gpu_types and need.grants and kind not in job.gpu_types:
+        wrong.append(f"it has {kind}, accepted is {', '.join(job.gpu_types)}")
     if job.most_per_node is not None and tasks > job.most_per_node:
         wrong.append(f"{tasks:g} workers are more than {job.most_per_node}")
     for other in others:
