@@ -27,10 +27,11 @@ def least_ends(state: ClusterState, request: Request) -> tuple[list[str], Evicti
     against = placer.against(job)
     blocks = np.array([name in against for name, _ in state.running.parts], bool)
     blocks |= placer.guarded[node] | job.whole_nodes
-    left = np.array([x.left(now) * x.gpus for x in state.running.values()])
-    kind = Kind.workers(job)
+    left = np.array([x.left(now) * (x.gpus or 1) for x in state.running.values()])
+    kind, part = Kind.workers(job), placer.part(job)
+    domain = np.zeros(state.fleet.n_nodes, np.int64) if part is None else part
     occupancy = Occupancy(
-        placer.vacant.copy(), placer.most_on(job), np.zeros(state.fleet.n_nodes, np.int64), of, node.copy(),
+        placer.vacant.copy(), placer.most_on(job), domain, of, node.copy(),
         used.copy(), blocks, left,
     )  # fmt: skip
     found = cheapest_eviction(occupancy, np.array(kind.need), job.workers[0], time_limit=SECONDS)

@@ -17,6 +17,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .kinds import TypedSeconds, by_type, longest, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .queue import Request, Seconds, given_seconds
 from .runs import RunsNow
@@ -167,7 +168,7 @@ class Scheduler:
     def submit(
         self,
         job: GangJob,
-        seconds: Seconds = None,
+        seconds: Seconds | TypedSeconds = None,
         *,
         now: float | None = None,
         together: bool | None = None,
@@ -178,8 +179,8 @@ class Scheduler:
 
         Args:
             job: the gang; its name is new.
-            seconds: how long it is expected to run, for each number of workers; by default what finished jobs like it
-                took.
+            seconds: how long it is expected to run, for each number of workers, or that by GPU type,
+                ``{"A100": 600.0, "H100": 350.0}``; by default what finished jobs like it took.
             now: seconds, no less than before; by default as before.
             together, price: instead of the scheduler's.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``.
@@ -191,10 +192,16 @@ class Scheduler:
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
+        job, seconds, types = by_type(job, seconds, state.fleet)
         at, known = state.at(now), given_seconds(job, seconds)
         require_number(price := plain(price), "price", optional=True)
         require_flag(together, "together", optional=True)
         lasts = known or state.estimates.seconds(job)
+        if not job.worker.gpu:
+            together, price = without_gpus(job, together, price), None
+            settings = replace(settings, price=None)
+            if self._network is not None:
+                raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         request = Request(
             job,
             at,
@@ -203,8 +210,9 @@ class Scheduler:
             settings.together if together is None else together,
             state.serial,
             settings.price if price is None else float(price),
-            due=min(at + settings.patience * max(lasts), float_info.max),
+            due=min(at + settings.patience * longest(lasts, types), float_info.max),
             terms=Terms.of(terms),
+            types=types,
         )
         state.check(request)
         state.now, state.serial = at, state.serial + 1
@@ -236,7 +244,8 @@ class Scheduler:
         if self._network is not None:
             self._network.ended(done, state.now)
         state.estimates.learn(
-            done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
+            done.request.job,
+            done.request.done + done.ran(state.now) * (done.request.gpus(done.degree) or done.degree),
         )
 
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
@@ -347,7 +356,7 @@ class Scheduler:
             ahead.choose(state, began + _LOOK * deadline)
         if state.waiting:
             starts.due()
-        if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
+        if state.waiting and self._asked is not None and (state.open or state.running.stoppable):
             left = began + deadline - time.perf_counter()
             scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
         settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
@@ -355,7 +364,7 @@ class Scheduler:
             stops.run()
             if stops.stops:
                 starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
-        if state.waiting and state.idle and not settled:
+        if state.waiting and state.open and not settled:
             starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
@@ -420,7 +429,7 @@ class Scheduler:
     def whatif(
         self,
         job: GangJob,
-        seconds: Seconds = None,
+        seconds: Seconds | TypedSeconds = None,
         *,
         together: bool | None = None,
         price: float | None = None,

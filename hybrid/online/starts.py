@@ -14,6 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
+from .kinds import below_zero
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
 from .reservation import Reservation
@@ -144,7 +145,7 @@ class Starts:
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]
-            if request.due > state.now or not (state.idle or state.running.stoppable):
+            if request.due > state.now or not (state.open or state.running.stoppable):
                 break
             if not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False):
                 walk.again(shape)
@@ -162,7 +163,7 @@ class Starts:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
         walk = Walk(state.queue)
-        while (head := walk.next()) and state.idle and not self.over():
+        while (head := walk.next()) and state.open and not self.over():
             shape, name = head
             request = state.waiting[name]
             if not (degrees := self.degrees(request)):
@@ -256,10 +257,10 @@ class Starts:
         if nodes is None:
             if (why := self._place(request, degree, reservations)) is not None:
                 return why
-            nodes = self._seats(name)
+            nodes = self._seats(request)
         if (why := self._check(request, degree, nodes)) is not None:
             return why
-        slower = state.slower(request, degree, seats := self._seats(name))
+        slower = state.slower(request, degree, seats := self._seats(request))
         end = state.now + request.lasts(degree, slower)
         late = not self._stand(reservations, request.job, end)
         if late or (self.hopeful and state.hopes(request, degree, slower)):
@@ -270,9 +271,12 @@ class Starts:
                 held.reservation.note(request.job, *placer.uses(name), end)
         return seats
 
-    def _seats(self, name: str) -> Nodes:
+    def _seats(self, request: Request) -> Nodes:
         """Return the GPUs of a gang that is seated."""
-        return {node: seat.gpus for node, seat in self._state.placer.running[name].items()}
+        seated = self._state.placer.running[request.name]
+        if not request.job.worker.gpu:
+            return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
+        return {node: seat.gpus for node, seat in seated.items()}
 
     def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
         """Return whether reservations stand if a gang, which is seated, runs to `end`."""
@@ -284,7 +288,7 @@ class Starts:
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
         state, placer, name = self._state, self._state.placer, request.name
-        mine, less, need = name in placer.running, False, request.job.worker.grants
+        mine, less, need = name in placer.running, False, request.job.worker.grants or 1
         if mine and (rest := sum(map(len, nodes.values())) // need - degree) > 0:
             part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
             less = bool(part)
@@ -305,9 +309,9 @@ class Starts:
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
         if self._choose(request, degree) is None:
             return self._full(request, degree)
-        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
+        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(request)))
         if not self._stand(reservations, job, end):
-            end = end if state.places is None else np.inf  # elsewhere it may take longer
+            end = end if state.places is None and not request.types else np.inf  # elsewhere it may take longer
             placer.remove(job.name)
             room = placer.room(job)
             for reservation in reservations:
@@ -324,6 +328,8 @@ class Starts:
         Where places differ, it gets the closest GPUs.
         """
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
+        if not job.worker.gpu:
+            return placer.place(job, room)
         if state.learned is not None and state.learned.ready:
             gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
             policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)

@@ -7,7 +7,9 @@ from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.arrays import require_choice, require_flag, require_number, require_text
+
+TOPOLOGIES = ("required", "preferred")
 
 
 class TermFields(TypedDict, total=False):
@@ -18,6 +20,10 @@ class TermFields(TypedDict, total=False):
     priority: int
     limit: float | None
     title: str
+    within: str
+    topology: str
+    group: int
+    mixed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,11 @@ class Terms:
         priority: its class, the higher the sooner.
         limit: seconds after which it is ended by whoever runs it, `None` if never; far too long for an estimate.
         title: what its user calls it; jobs with like titles take alike.
+        within: a level of the cluster's network, ``rack`` or ``node``, in one group of which its workers are; "" if
+            they may be anywhere.
+        topology: whether that is ``required``, or ``preferred``: then one group has them if it has the room.
+        group: each so many workers are on one node (tensor-parallel groups).
+        mixed: whether its workers may be on several types of GPU; then the slowest counts.
     """
 
     queue: str = ""
@@ -37,14 +48,21 @@ class Terms:
     priority: int = 0
     limit: float | None = field(default=None, metadata={"positive": True})
     title: str = ""
+    within: str = ""
+    topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
+    group: int = field(default=1, metadata={"positive": True})
+    mixed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("queue", "user", "title"):
+        for name in ("queue", "user", "title", "within"):
             if getattr(self, name):
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")
         require_number(self.limit, "limit", optional=True, positive=True)
+        require_choice(self.topology, "topology", TOPOLOGIES)
+        require_number(self.group, "group", whole=True, positive=True)
+        require_flag(self.mixed, "mixed")
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

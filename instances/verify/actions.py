@@ -37,7 +37,7 @@ def verify_start(
         job: the gang.
         degree: how many workers it starts with.
         nodes: the GPUs that it gets, by node, those of a worker on one. It may hold more than its workers need, with
-            the cores, memory and NIC of as many workers, never fewer.
+            the cores, memory and NIC of as many workers, never fewer. A worker without GPUs has a number below 0.
         speeds: which models run on which GPUs; by default all run on all.
     """
     if job.name in running:
@@ -50,18 +50,22 @@ def verify_start(
         if not 0 <= node < fleet.n_nodes:
             wrong.append(f"{job.name}: there is no node {node}")
             continue
-        here = [*_gpus(fleet, holders[node], node, gpus), *_rules(fleet, holders[node], running, node, job, len(gpus))]
+        here = [
+            *_gpus(fleet, holders[node], node, gpus, job),
+            *_rules(fleet, holders[node], running, node, job, len(gpus)),
+        ]
         if not up[node]:
             here.append("the node is down")
         if len(gpus) % each:
             here.append(f"{len(gpus)} GPUs are no whole number of workers, which need {each} each")
-        if speeds is not None and not _runs(fleet, speeds, node, job.model):
+        if speeds is not None and job.worker.gpu and not _runs(fleet, speeds, node, job.model):
             here.append(f"{job.model} does not run on {fleet.gpu_types[fleet.gpu_type[node]]}")
         wrong += [f"{job.name} on {fleet.names[node]}: {words}" for words in here]
         held += len(gpus)
-    need = degree * job.worker.grants
+    need = degree * each
     if held < need:
-        wrong.append(f"{job.name}: {held} GPUs are fewer than its {degree} workers need, {need}")
+        what = "GPUs" if job.worker.gpu else "seats"
+        wrong.append(f"{job.name}: {held} {what} are fewer than its {degree} workers need, {need}")
     return wrong
 
 
@@ -70,12 +74,14 @@ def _runs(fleet: Fleet, speeds: SpeedModel, node: int, model: str) -> bool:
     return model in speeds.models and bool(np.isfinite(speeds.compute[kind, speeds.models.index(model)]))
 
 
-def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int]) -> list[str]:
-    """Return what is wrong with the GPUs on one node."""
+def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int], job: GangJob) -> list[str]:
+    """Return what is wrong with the GPUs on one node, or with the seats of workers without, which are below 0."""
     wrong = ["a GPU is given twice"] if len(set(gpus)) < len(gpus) else []
     wrong += [] if gpus else ["no GPU is given there"]
     for gpu in gpus:
-        if not 0 <= gpu < fleet.gpus[node]:
+        if not job.worker.gpu and gpu >= 0:
+            wrong.append(f"GPU {gpu} is given to a worker that needs none")
+        elif job.worker.gpu and not 0 <= gpu < fleet.gpus[node]:
             wrong.append(f"there is no GPU {gpu}")
         elif gpu in holders:
             wrong.append(f"GPU {gpu} is held by {holders[gpu]}")
@@ -164,3 +170,33 @@ def verify_stop(exchange: Exchange, running: Container[str], order: float) -> li
         return [f"{e.job}: moving it costs {lost:g} GPU s, {e.other} needs {gained:g}"] if lost > gained else []
     left, needs = (e.left - e.price) * e.gpus**order, e.lasts * e.needs**order
     return [f"{e.job}: it has no more left than {e.other} needs and the stop costs"] if left <= needs else []
+
+
+def verify_shared(
+    fleet: Fleet, job: GangJob, nodes: Mapping[int, Sequence[int]], group: int, level: str, one_type: bool
+) -> list[str]:
+    """Return what is wrong with where a gang starts, beside what `verify_start` finds.
+
+    Args:
+        fleet: the nodes.
+        job: the gang.
+        nodes: its GPUs by node.
+        group: so many workers are on one node, or a multiple.
+        level: of the network, one group of which has all of it; ``node``, or "" if it may be anywhere.
+        one_type: whether its GPUs are of one type.
+    """
+    wrong, each = [], max(1, job.worker.grants)
+    wrong += [
+        f"{job.name} on {fleet.names[node]}: {len(gpus) // each} workers are no groups of {group}"
+        for node, gpus in nodes.items()
+        if len(gpus) // each % group
+    ]
+    if level:
+        levels = {each.name: i for i, each in enumerate(fleet.topology.levels)}
+        groups = {node if level == "node" else int(fleet.topology.group[levels[level], node]) for node in nodes}
+        if len(groups) > 1:
+            wrong.append(f"{job.name}: it is in {len(groups)} parts of the level {level}, and is to be in one")
+    types = {fleet.gpu_types[fleet.gpu_type[node]] for node in nodes}
+    if one_type and len(types) > 1:
+        wrong.append(f"{job.name}: its GPUs are of several types, {', '.join(sorted(types))}")
+    return wrong

@@ -1,4 +1,4 @@
-"""Taints, and GPU types that a job names, in the offline problem: every method keeps to them, and the verifier says so."""
+"""Taints and the GPU types that a job names, offline: every method keeps to them, and the verifier says so."""
 
 from __future__ import annotations
 
