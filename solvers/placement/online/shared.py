@@ -56,7 +56,7 @@ def level_groups(fleet: Fleet, level: str) -> Long:
     names = [each.name for each in fleet.topology.levels]
     if level not in names:
         raise InstanceError("within", f"{level!r} is no level of the cluster: {', '.join((NODE, *names))}")
-    return fleet.topology.group[names.index(level)].astype(np.int64)
+    return np.asarray(fleet.topology.group[names.index(level)], dtype=np.int64)
 
 
 class Parts:
