@@ -378,7 +378,7 @@ class World:
 
     def _waited(self, job: Job, degree: int) -> None:
         """Check that no job that could have a node for itself starts where it is slow, unless it is due or alone."""
-        if not (self.patient and self.running) or not self.now < job.due < inf:
+        if not (self.patient and self.running and job.grants) or not self.now < job.due < inf:
             return
         if not self.near:
             words = f"{job.name} is {job.slower} times as slow as on its best type"
