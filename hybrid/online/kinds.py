@@ -102,6 +102,18 @@ def below_zero(holders: Mapping[int, object], count: int) -> tuple[int, ...]:
     return tuple(islice((number for number in numbers if number not in holders), count))
 
 
+def servers_of(job: GangJob, nodes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the parameter servers on each node, even beside the workers: so many of n nodes' that come before."""
+    if not job.servers:
+        return {}
+    total, before, servers = sum(map(len, nodes.values())), 0, {}
+    for node, seats in nodes.items():
+        upto = before + len(seats)
+        servers[node] = job.servers * upto // total - job.servers * before // total
+        before = upto
+    return {node: count for node, count in servers.items() if count}
+
+
 def check_terms(request: Request, fleet: Fleet) -> None:
     """Refuse a level that the cluster has not, and numbers of workers that are no groups.
 

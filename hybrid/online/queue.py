@@ -70,6 +70,14 @@ class Request:
         return self.job.name
 
     @property
+    def seated(self) -> GangJob:
+        """The gang with parameter servers beside its workers, as part of what these need."""
+        job = self.job
+        if not job.servers:
+            return job
+        return replace(job, worker=job.seat, collective="ring", servers=0, server=Demand(gpu=0.0))
+
+    @property
     def pays(self) -> float:
         """The seconds that its next start costs."""
         return self.price or 0.0 if self.again else 0.0
@@ -100,7 +108,7 @@ class Request:
         A bundle is a worker to the placer: all workers on one node, or a node's fill of them; so the room that is kept
         for a bundle says at once where the gang fits.
         """
-        job, need = self.job, self.job.worker
+        job, need = self.seated, self.job.seat
         if size == 1:
             return replace(job, workers=(degree,))
         demand = Demand(need.gpu * size, need.cpu * size, need.memory * size, need.nic * size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import float_info
 
 import numpy as np
@@ -14,7 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
-from .kinds import below_zero
+from .kinds import below_zero, servers_of
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
 from .reservation import Reservation
@@ -39,6 +39,7 @@ class Start:
         nodes: its GPUs by name of the node.
         tier: who said that it should start.
         seconds: how long it is expected to run there.
+        servers: its parameter servers by name of the node, if it has any.
     """
 
     job: str
@@ -46,6 +47,7 @@ class Start:
     nodes: Mapping[str, tuple[int, ...]]
     tier: str
     seconds: float
+    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -128,7 +130,8 @@ class Starts:
             if name in state.promises:
                 self._promised[name] = state.promises[name]
             state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower))
-            self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
+            named = state.named(seats)
+            self.starts.append(Start(name, degree, named, tier, lasts, servers_of(request.job, named)))
             self.waits.pop(name, None)
             if any(held.strict and held.gang.name == name for held in self._held):
                 self._hold_next()

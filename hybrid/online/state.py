@@ -173,11 +173,11 @@ class ClusterState:
 
     def loose(self, request: Request) -> GangJob:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
-        return self._told(request.job)
+        return self._told(request.seated)
 
     def bundle(self, request: Request, degree: int) -> int:
         """Return how many workers stick together if they are to, 0 if so many never fit."""
-        return self.bundles.size(as_placed(request, self._told(request.job), degree), degree, request.terms.group)
+        return self.bundles.size(as_placed(request, self._told(request.seated), degree), degree, request.terms.group)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
@@ -257,8 +257,6 @@ class ClusterState:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs")
         if not (job.worker.gpu or job.worker.cpu or job.worker.memory or job.worker.nic):
             raise InstanceError("job.worker", "asks for nothing: name GPUs, cores, memory or NIC")
-        if job.servers:
-            raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
         check_terms(request, self.fleet)
         if not self.bundle(request, job.workers[0]):
             words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"

@@ -153,6 +153,14 @@ class GangJob:
         return self.workers[0]
 
     @property
+    def seat(self) -> Demand:
+        """What a worker occupies with its share of the parameter servers, rounded up, if they are beside workers."""
+        if not self.servers:
+            return self.worker
+        share, w, s = -(-self.servers // self.gang), self.worker, self.server
+        return Demand(w.gpu, w.cpu + share * s.cpu, w.memory + share * s.memory, w.nic + share * s.nic)
+
+    @property
     def where(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """What says on which nodes it may be: labels, taints and GPU types."""
         return self.requires, self.tolerates, self.gpu_types

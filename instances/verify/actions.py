@@ -38,6 +38,7 @@ def verify_start(
         degree: how many workers it starts with.
         nodes: the GPUs that it gets, by node, those of a worker on one. It may hold more than its workers need, with
             the cores, memory and NIC of as many workers, never fewer. A worker without GPUs has a number below 0.
+            Parameter servers are beside the workers, see `GangJob.seat`.
         speeds: which models run on which GPUs; by default all run on all.
     """
     if job.name in running:
@@ -93,7 +94,7 @@ def _rules(
 ) -> list[str]:
     """Return what else is wrong with the job on one node: labels, neighbours, cores, memory, NIC."""
     others = sorted({*holders.values()})
-    need = job.worker
+    need = job.seat
     tasks = gpus / max(1, need.grants)
     wrong = [f"it has not the label {label}" for label in job.requires if not _has(fleet, label, node)]
     for taint, has in zip(fleet.taints, fleet.tainted[:, node].tolist(), strict=True):
@@ -114,7 +115,7 @@ def _rules(
         asked = getattr(need, what) * tasks
         for other in others:
             there, where = running[other]
-            asked += getattr(there.worker, what) * len(where[node]) / max(1, there.worker.grants)
+            asked += getattr(there.seat, what) * len(where[node]) / max(1, there.worker.grants)
         if getattr(need, what) and asked > whole * (1 + _SLACK):
             wrong.append(f"{what}: {asked:g} are asked for, there are {whole:g}")
     return wrong

@@ -66,6 +66,8 @@ def job_of(spec: dict[str, Any]) -> GangJob:
     rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
     for key in ("seconds", "on", *TOLD):
         rest.pop(key, None)
+    if spec.get("servers"):
+        rest |= {"collective": "ps", "server": Demand(*spec["server"])}
     return GangJob(**rest | {"worker": Demand(*spec["worker"])})
 
 

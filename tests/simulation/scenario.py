@@ -196,6 +196,8 @@ class Driver:
         elif rng.random() < 0.4 and spec["seconds"] is not None:
             accepted = spec.get("gpu_types") or rng.sample(types, rng.randint(1, len(types)))
             spec["on"] = {kind: rng.choice((1.0, 1.0, 1.05, 1.5, 4.0)) for kind in accepted}
+        elif rng.random() < 0.15:
+            spec["servers"], spec["server"] = rng.randint(1, 4), [0, rng.choice((0.5, 1.0, 3.0)), 1e9, 0.0]
         spec["mixed"] = rng.random() < 0.3
         if rng.random() < 0.4:
             spec["within"] = rng.choice(("rack", "rack", "rack", "node"))

@@ -19,7 +19,7 @@ Case = tuple[dict[str, Any], list[Event]]
 PLAIN = {
     "model": "m", "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False, "together": None,
     "price": None, "worker": [1, 0.0, 0.0, 0.0], "tolerates": [], "gpu_types": [], "on": None, "within": "",
-    "topology": "required", "group": 1, "mixed": False,
+    "topology": "required", "group": 1, "mixed": False, "servers": 0,
 }  # fmt: skip
 """What a job is like that is nothing special."""
 
@@ -205,4 +205,8 @@ def source(spec: dict[str, Any]) -> str:
     for key in ("requires", "apart", "most_per_node", "whole_nodes", "tolerates", "gpu_types"):
         if spec.get(key, PLAIN[key]) != PLAIN[key]:
             words.append(f"{key}={tuple(spec[key]) if isinstance(spec[key], list) else spec[key]!r}")
+    if spec.get("servers"):
+        words.append(
+            f"collective='ps', servers={spec['servers']}, server=Demand({', '.join(map(repr, spec['server']))})"
+        )
     return f"GangJob({', '.join(words)})"

@@ -55,6 +55,10 @@ class Job:
         gpu, *self.need = spec["worker"]
         self.grants, self.apart, self.requires = int(gpu), set(spec["apart"]), set(spec["requires"])
         self.each = self.grants or 1  # seats of a worker
+        self.servers = spec.get("servers", 0)
+        if self.servers:  # each worker sets aside what its share of them needs, rounded up
+            share = -(-self.servers // self.workers[0])
+            self.need = [n + share * s for n, s in zip(self.need, spec["server"][1:], strict=True)]
         self.tolerates, self.on = set(spec.get("tolerates", ())), dict(spec.get("on") or {})
         self.accepts = set(self.on or spec.get("gpu_types", ())) if self.grants else set[str]()
         self.group, self.within = spec.get("group", 1), spec.get("within", "")
@@ -337,6 +341,13 @@ class World:
         b, parts = self.bundle(job, degree), [len(gpus) // job.each for gpus in nodes.values()]
         hold(
             not any(p % job.group for p in parts), "group", f"{name} has {parts} workers on nodes, not {job.group} each"
+        )
+        held = dict(start.servers)
+        even = all(held.get(n, 0) <= -(-job.servers * p // sum(parts)) for n, p in zip(nodes, parts, strict=True))
+        hold(
+            sum(held.values()) == job.servers and even,
+            "servers",
+            f"{name} has {held}, {job.servers} in all, on {nodes}",
         )
         common = {self.part(job, node) for node in nodes}
         hold(len(common) == 1, "within", f"{name} is in {common}: {nodes}; {job.spec}")

@@ -370,3 +370,23 @@ def test_whole_nodes_with_cores_and_reservations() -> None:
     assert started(scheduler) == {"alone": {f"node{small}": 2}}
     scheduler.submit(gang("next", 1), 1.0)
     assert started(scheduler) == {}  # six GPUs are idle on the node that alone has to itself
+
+
+def test_parameter_servers_are_beside_the_workers() -> None:
+    """Four workers of two cores with two servers of six: each worker sets six more aside, so two nodes of ten cores."""
+    scheduler = Scheduler(Fleet.regular(1, 3, 8, cpu=16.0))
+    servers = {"collective": "ps", "servers": 2, "server": Demand(0, cpu=6)}
+    scheduler.submit(gang("ps", 4, worker=Demand(1, cpu=2), **servers), 10.0, now=0.0)
+    (start,) = scheduler.decide(60.0).starts
+    # eight cores a worker, two workers on a node of 16, a server beside each two
+    assert [len(gpus) for gpus in start.nodes.values()] == [2, 2] and [*start.servers.values()] == [1, 1]
+    scheduler.submit(gang("next", 1, worker=Demand(1, cpu=1)), 10.0)
+    (start,) = scheduler.decide(60.0).starts
+    assert [*start.nodes] == ["node2"]  # of the others no core is left
+    restored = again(scheduler, Fleet.regular(1, 3, 8, cpu=16.0))
+    for each in (scheduler, restored):
+        each.finish("ps", now=10.0)
+        each.submit(gang("large", 2, worker=Demand(1, cpu=16)), 10.0)
+        assert sorted(each.decide(60.0).starts[0].nodes) == ["node0", "node1"]
+    with pytest.raises(InstanceError, match="never fits"):
+        scheduler.submit(gang("too many", 1, worker=Demand(1, cpu=5), **servers), 10.0)
