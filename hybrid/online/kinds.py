@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.verify.actions import verify_shared
 from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_groups
 
 from .queue import Seconds, given_seconds
@@ -147,9 +148,9 @@ def in_words(request: Request) -> str:
 
 def verify_terms(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, Sequence[int]]) -> list[str]:
     """Return what is wrong with where a job goes, by its terms, in plain words."""
-    from gangplan.instances.verify.actions import verify_shared
-
     terms, job = request.terms, request.job
     one = bool((request.types or len(job.gpu_types) > 1) and job.worker.gpu) and not terms.mixed
     level = terms.within if terms.topology == "required" else ""
+    if not (one or level or terms.group > 1):
+        return []
     return verify_shared(fleet, job, nodes, terms.group, level, one)

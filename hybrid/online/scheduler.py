@@ -25,7 +25,7 @@ from .snapshot import load, save
 from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
-from .terms import TermFields, Terms
+from .terms import USUAL_TERMS, TermFields, Terms
 
 if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
@@ -211,7 +211,7 @@ class Scheduler:
             state.serial,
             settings.price if price is None else float(price),
             due=min(at + settings.patience * longest(lasts, types), float_info.max),
-            terms=Terms.of(terms),
+            terms=Terms.of(terms) if terms else USUAL_TERMS,
             types=types,
         )
         state.check(request)

@@ -97,12 +97,13 @@ def _rules(
     need = job.seat
     tasks = gpus / max(1, need.grants)
     wrong = [f"it has not the label {label}" for label in job.requires if not _has(fleet, label, node)]
-    for taint, has in zip(fleet.taints, fleet.tainted[:, node].tolist(), strict=True):
-        if has and taint not in job.tolerates:
+    for i, taint in enumerate(fleet.taints):
+        if taint not in job.tolerates and fleet.tainted[i, node]:
             wrong.append(f"it has the taint {taint}, which is not tolerated")
-    kind = fleet.gpu_types[fleet.gpu_type[node]] if fleet.gpus[node] else "no GPU"
-    if job.gpu_types and need.grants and kind not in job.gpu_types:
-        wrong.append(f"it has {kind}, accepted is {', '.join(job.gpu_types)}")
+    if job.gpu_types and need.grants:
+        kind = fleet.gpu_types[fleet.gpu_type[node]] if fleet.gpus[node] else "no GPU"
+        if kind not in job.gpu_types:
+            wrong.append(f"it has {kind}, accepted is {', '.join(job.gpu_types)}")
     if job.most_per_node is not None and tasks > job.most_per_node:
         wrong.append(f"{tasks:g} workers are more than {job.most_per_node}")
     for other in others:
@@ -111,12 +112,12 @@ def _rules(
             wrong.append(f"one of them wants the node for itself, and {other} is there")
         if other in job.apart or job.name in there.apart:
             wrong.append(f"it is to be apart from {other}, which is there")
-    for what, whole in (("cpu", fleet.cpu[node]), ("memory", fleet.memory[node]), ("nic", fleet.nic[node])):
-        asked = getattr(need, what) * tasks
-        for other in others:
-            there, where = running[other]
-            asked += getattr(there.seat, what) * len(where[node]) / max(1, there.worker.grants)
-        if getattr(need, what) and asked > whole * (1 + _SLACK):
+    asks = [what for what in ("cpu", "memory", "nic") if getattr(need, what)]
+    held = [running[other] for other in others] if asks else []
+    seats = [(gang.seat, len(where[node]) / max(1, gang.worker.grants)) for gang, where in held]
+    for what in asks:
+        asked = sum((getattr(seat, what) * count for seat, count in seats), getattr(need, what) * tasks)
+        if asked > (whole := getattr(fleet, what)[node]) * (1 + _SLACK):
             wrong.append(f"{what}: {asked:g} are asked for, there are {whole:g}")
     return wrong
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ PARTS = 256
 """Divisions of the fleet into parts that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What tells workers, or parameter servers, apart as far as room for them goes.
 
     Attributes:
