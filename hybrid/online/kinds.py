@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
@@ -16,7 +18,10 @@ from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_g
 from .queue import Seconds, given_seconds
 
 if TYPE_CHECKING:
+    from gangplan.solvers.placement.online.capacity import Capacity
+
     from .queue import Request
+    from .state import ClusterState
 
 Types = tuple[tuple[str, tuple[float, ...]], ...]
 """GPU types, and how many times as long a job takes there as on its best one, for each number of workers."""
@@ -70,6 +75,24 @@ def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, o
         return 1.0
     at, times = request.job.workers.index(degree), dict(request.types)
     return max(times[fleet.gpu_types[fleet.gpu_type[node]]][at] for node in nodes)
+
+
+def best_type(state: ClusterState, request: Request, degree: int, room: Capacity | None) -> Capacity | None:
+    """Return the room on the type where a gang takes least where places differ too, as it is if types may mix."""
+    assert state.places is not None
+    gang, fleet = state.placed(request, degree), state.fleet
+    room = state.placer.room(gang) if room is None else room
+    best, least = room, np.inf
+    for kind, _ in request.types if not request.terms.mixed else ():
+        other = np.flatnonzero(fleet.gpu_type != fleet.gpu_types.index(kind))
+        part = room.with_room(other, np.zeros(len(other), dtype=np.int64))
+        if part.total < gang.workers[0]:
+            continue
+        seats = state.places.closest(part.chosen(gang.workers[0]), gang.workers[0])
+        held = {node: (0,) * (count * gang.worker.grants) for node, count in sorted(seats.items())}
+        if (slower := state.slower(request, degree, held)) < least:
+            best, least = part, slower
+    return best
 
 
 def as_placed(request: Request, gang: GangJob, degree: int) -> GangJob:

@@ -14,7 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
-from .kinds import below_zero, servers_of
+from .kinds import below_zero, best_type, servers_of
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
 from .reservation import Reservation
@@ -340,6 +340,7 @@ class Starts:
         if state.interference is not None:
             return placer.place(job, room, state.interference.policy(job))
         if state.places is not None:
+            room = best_type(state, request, degree, room) if request.types else room
             return placer.place(job, room, state.places.closest)
         return placer.place(job, room)
 

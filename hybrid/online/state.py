@@ -230,7 +230,8 @@ class ClusterState:
         """
         if self.places is None or not request.job.worker.gpu:
             return 1.0
-        gang = self.placed(request, degree) if now else replace(self.loose(request), workers=(degree,))
+        loose = None if now else replace(self.loose(request), workers=(degree,))
+        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
         return self.places.least(gang, request.job.model, request.gpus(degree), now)
 
     def lasts(self, request: Request, degree: int) -> float:

@@ -385,7 +385,8 @@ class World:
             best = min(job.on.get(kind, 1.0) for _, kind in able) if job.on else 1.0
             words = f"{job.name} is in {mine}, {able} have the room for it; {job.spec}"
             hold(len(mine) == 1, "preferred", words)
-            hold(max(job.on.get(kind, 1.0) for _, kind in mine) <= best * (1 + SLACK), "fastest", words)
+            slow = max(job.on.get(kind, 1.0) for _, kind in mine)
+            hold(self.near or slow <= best * (1 + SLACK), "fastest", words)  # else a close place may be better
 
     def _waited(self, job: Job, degree: int) -> None:
         """Check that no job that could have a node for itself starts where it is slow, unless it is due or alone."""
@@ -395,8 +396,10 @@ class World:
             words = f"{job.name} is {job.slower} times as slow as on its best type"
             hold(job.slower <= exp(LONGER) * (1 + SLACK), "patience", words)
             return
-        if any(self.room(job, node, empty=True) >= degree for node in self.nodes.values()):
+        alone = [n for n in self.nodes.values() if self.room(job, n, empty=True) >= degree]
+        if alone:
             best = 1 + self.near["m"] * self.near["links"][0] * (degree * job.grants - 1)
+            best *= min(job.on.get(n.type, 1.0) for n in alone)
             words = f"{job.name} is {job.slower} times as slow as told, at best {best}"
             hold(job.slower <= best * exp(LONGER) * (1 + SLACK) + SLACK, "patience", words)
 

@@ -12,7 +12,7 @@ import pytest
 from gangplan import InstanceError, Scheduler
 from gangplan.hybrid.online import Patient
 from gangplan.hybrid.online.running import RunningJob
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 
 TWO = Fleet.regular(1, 2, 8, gpu_type=("A100", "H100"))
 SECONDS = {"A100": 600.0, "H100": 350.0}
@@ -390,3 +390,18 @@ def test_parameter_servers_are_beside_the_workers() -> None:
         assert sorted(each.decide(60.0).starts[0].nodes) == ["node0", "node1"]
     with pytest.raises(InstanceError, match="never fits"):
         scheduler.submit(gang("too many", 1, worker=Demand(1, cpu=5), **servers), 10.0)
+
+
+@pytest.mark.parametrize("policy", ["heuristic", "patient"])
+def test_types_and_places_are_weighed_together(policy: str) -> None:
+    """Four H100s of four nodes are 1 + 3/4 times as slow as told, four A100s of one node 1.2 (1 + 3/40) times."""
+    fleet = Fleet.regular(1, 6, gpus=(4, 1, 1, 1, 1, 1), gpu_type={"A100": 1, "H100": 5})
+    scheduler = Scheduler(fleet, policy, speeds=Proximity(), together=False)
+    scheduler.submit(gang("first", 1, gpu_types=("H100",)), 1.0, now=0.0)
+    assert [*started(scheduler)] == ["first"]  # so that patience may have jobs wait
+    scheduler.finish("first", now=1.0)
+    scheduler.submit(gang("other", 1, gpu_types=("H100",)), 1e4)
+    scheduler.submit(gang("a", 4), {"A100": 120.0, "H100": 100.0})
+    starts = {x.job: x for x in scheduler.decide(60.0).starts}
+    assert [*starts["a"].nodes] == ["node0"] and starts["a"].seconds == pytest.approx(120.0 * 1.075)
+    assert scheduler._state.lasts(scheduler._state.running["a"].request, 4) == pytest.approx(120.0 * 1.075)
