@@ -131,15 +131,15 @@ class Fleet:
         m = racks * nodes
         names = tuple(f"node{i}" for i in range(m))
         kinds, counts = _types(gpu_type, nodes), list(gpus) if isinstance(gpus, Sequence) else [gpus]
-        for field_, round_ in (("gpu_type", kinds), ("gpus", counts)):
-            if not round_:
-                raise InstanceError(field_, "names none")
+        for name, entries in (("gpu_type", kinds), ("gpus", counts)):
+            if not entries:
+                raise InstanceError(name, "names none")
         place = np.arange(m) % nodes  # of each node in its rack
         types = tuple(dict.fromkeys(kinds))
-        listed: dict[str, tuple[tuple[str, ...], BoolArray]] = {}
-        for field_, given in (("labels", labels or {}), ("taints", taints or {})):
-            marks = [_marked(names, where, f"{field_}.{name}") for name, where in given.items()]
-            listed[field_] = tuple(given), np.array(marks, dtype=bool).reshape(-1, m)
+        marks: dict[str, BoolArray] = {}
+        for name, given in (("labels", labels or {}), ("taints", taints or {})):
+            rows = [_marked(names, where, f"{name}.{each}") for each, where in given.items()]
+            marks[name] = np.array(rows, dtype=bool).reshape(-1, m)
         return cls(
             names=names,
             gpu_types=types,
@@ -149,10 +149,10 @@ class Fleet:
             memory=np.full(m, float(memory)),
             link=np.full(m, float(link)),
             topology=topology,
-            labels=listed["labels"][0],
-            labelled=listed["labels"][1],
-            taints=listed["taints"][0],
-            tainted=listed["taints"][1],
+            labels=tuple(labels or ()),
+            labelled=marks["labels"],
+            taints=tuple(taints or ()),
+            tainted=marks["taints"],
         )
 
     @classmethod
