@@ -133,6 +133,7 @@ class Capacity:
         self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
         self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]
         self._parts = None if kind.shared is None else nodes.parts(kind.shared)
+        self._held = None if self._parts is None else np.bincount(self._parts.part, self.room)
 
     def renew(self, changed: Long) -> None:
         """Look again at these nodes, each named once."""
@@ -143,7 +144,7 @@ class Capacity:
         other = object.__new__(Capacity)
         other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
         other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
-        other._parts = self._parts
+        other._parts, other._held = self._parts, None if self._held is None else self._held.copy()
         other._set(blocked, np.zeros(len(blocked), dtype=np.int64))
         return other
 
@@ -166,8 +167,8 @@ class Capacity:
     @property
     def total(self) -> int:
         """How many workers of one gang the whole cluster could take."""
-        if self._parts is not None:
-            return int(np.bincount(self._parts.part, self.room).max())
+        if self._held is not None:
+            return int(self._held.max())
         return int(self.sums[-1].sum())
 
     def chosen(self, workers: int) -> Capacity:
@@ -177,6 +178,7 @@ class Capacity:
         kept = self._parts.choose(self.room, workers)
         other = object.__new__(Capacity)
         other.nodes, other.kind, other._allowed, other._parts = self.nodes, self.kind, self._allowed, None
+        other._held = None
         other.room = np.zeros_like(self.room)
         other.room[kept] = self.room[kept]
         other.sums = [np.bincount(group, weights=other.room).astype(np.int64) for group in self.nodes.tree.group[1:]]
@@ -187,3 +189,5 @@ class Capacity:
         self.room[nodes] = room
         for group, total in zip(self.nodes.tree.group[1:], self.sums, strict=True):
             np.add.at(total, group[nodes], more)
+        if self._parts is not None and self._held is not None:
+            np.add.at(self._held, self._parts.part[nodes], more)
