@@ -268,10 +268,15 @@ def _wishes(problem: PlacementProblem) -> list[Requirement]:
     fleet = problem.fleet
     for job in problem.jobs:
         if job.requires:
-            able = fleet.labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) & np.asarray(fleet.usable)
+            able = fleet.admits(job.requires, fleet.taints) & np.asarray(fleet.usable)
             words = f"selector: job {job.name} goes to nodes with {', '.join(job.requires)}: "
             words += f"{able.sum()} of {fleet.n_nodes}, with {fleet.gpus[able].sum()} GPUs"
             parts.append(_wish(words, job, requires=()))
+        if taints := tuple(taint for taint in fleet.taints if taint not in job.tolerates):
+            words = f"taints: job {job.name} stays off nodes with {', '.join(taints)}"
+            parts.append(_wish(words, job, tolerates=fleet.taints))
+        if job.gpu_types:
+            parts.append(_wish(f"types: job {job.name} runs on {', '.join(job.gpu_types)} alone", job, gpu_types=()))
         for name in job.apart:
             rest = tuple(other for other in job.apart if other != name)
             parts.append(_wish(f"apart: jobs {job.name} and {name} share no node", job, apart=rest))

@@ -134,7 +134,8 @@ def to_data(value: Any) -> Any:
     cls: type = type(value)
     names = _names(cls)
     if names is not None:
-        return _tag(cls) | {name: to_data(getattr(value, name)) for name in names}
+        entries = ((name, getattr(value, name), later) for name, later in names)
+        return _tag(cls) | {name: to_data(entry) for name, entry, later in entries if not later or len(entry)}
     if isinstance(value, np.ndarray):
         data = value.tolist()
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -146,8 +147,9 @@ def to_data(value: Any) -> Any:
 
 
 @cache
-def _names(cls: type) -> tuple[str, ...] | None:
-    return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
+def _names(cls: type) -> tuple[tuple[str, bool], ...] | None:
+    """Return the fields, and which came later: those are left out where empty, so that hashes stay as they were."""
+    return tuple((f.name, "later" in f.metadata) for f in fields(cls)) if is_dataclass(cls) else None
 
 
 def _tag(cls: type) -> dict[str, Any]:

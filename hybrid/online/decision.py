@@ -38,8 +38,10 @@ class Decision:
     mends: tuple[Mend, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
+        """Return it for JSON; parameter servers only where there are some."""
+        row = asdict(self)
+        row["starts"] = tuple({k: v for k, v in x.items() if k != "servers" or v} for x in row["starts"])
+        return row
 
     def __str__(self) -> str:
         """Return it as lines to be read: who stops, who starts where."""

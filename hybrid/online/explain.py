@@ -14,6 +14,7 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import quantity
 
+from .kinds import in_words
 from .leaving import least_ends
 from .queue import Request
 from .reservation import reserve
@@ -113,6 +114,7 @@ class WaitingJob:
         earliest: when it starts by the scheduler's own rules if nobody else comes and estimates hold; `None` if it does
             not within the next 256 ends of jobs.
         remedies: what would let it start now, each tried out.
+        shared: what its workers share: a rack, a type of GPU; in words.
     """
 
     job: str
@@ -132,6 +134,7 @@ class WaitingJob:
     ahead: tuple[str, ...]
     earliest: float | None
     remedies: tuple[str, ...]
+    shared: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -141,6 +144,7 @@ class WaitingJob:
         """Return it as lines to be read."""
         degrees = " or ".join(map(str, self.workers))
         where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
+        shared = f", {self.shared}" if self.shared else ""
         remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
         earliest = f"not within the next {_ENDS} ends of jobs"
@@ -150,7 +154,7 @@ class WaitingJob:
             earliest = f"{when}, if nobody else comes and estimates hold"
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         rows = [
-            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}; for {span(self.seconds[0])}"),
+            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}"),
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
@@ -213,15 +217,18 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         why = last or first or "there is room for it, but not beside those before it"
         why = why if why != FULL else "there is room for it now, but those before it come first"
     else:
-        why = FULL if state.idle else "no GPU is idle"
+        why = FULL if state.idle or not request.job.worker.gpu else "no GPU is idle"
         if state.ground(request, degree).total < job.workers[0]:
             why = "the nodes that are up are too few for it"
+        elif state.placer.part(job) is not None and int(state.placer.room(job).room.sum()) >= job.workers[0]:
+            why = "there is room for it, but not where its workers are to be: " + in_words(request)
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
         tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
         int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
         place, max(place, len(order)), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if held or earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
+        in_words(request),
     )  # fmt: skip
 
 
@@ -281,7 +288,10 @@ def _remedies(
         yield f"withdraw {blockers[0]}, which is before it and does not fit"
     for workers in (job.workers[0] // 2**i for i in range(1, job.workers[0].bit_length())):
         longer = request.seconds[0] * job.workers[0] / workers
-        if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,))):
+        types = tuple((kind, times[:1]) for kind, times in request.types)
+        if workers % request.terms.group:
+            break
+        if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,), types=types)):
             yield f"submit it with {workers} workers"
             break
     if request.together and state.bundle(request, job.workers[0]) > 1 and starts(instead(together=False)):

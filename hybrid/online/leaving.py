@@ -37,14 +37,19 @@ def occupied(state: ClusterState, job: GangJob, cost: FloatArray, domain: Long) 
     return Occupancy(placer.vacant.copy(), placer.most_on(job), domain, of, node.copy(), used.copy(), blocks, cost)
 
 
+def domains(state: ClusterState, job: GangJob) -> Long:
+    """Return the part of the network of each node, one of which has all of a gang, int64 (m,)."""
+    part = state.placer.part(job)
+    return np.zeros(state.fleet.n_nodes, np.int64) if part is None else part
+
+
 def least_ends(state: ClusterState, request: Request) -> tuple[list[str], Eviction] | None:
     """Return the jobs that have to end so that a waiting one has room with its fewest workers.
 
     What they cost is GPU seconds that they were expected to run still. `None` if they would not be enough.
     """
     job, names = state.placed(request, request.job.workers[0]), list(state.running)
-    left = np.array([x.left(state.now) * x.gpus for x in state.running.values()])
-    anywhere = np.zeros(state.fleet.n_nodes, np.int64)
-    occupancy, need = occupied(state, job, left, anywhere), np.array(Kind.workers(job).need)
+    left = np.array([x.left(state.now) * (x.gpus or 1) for x in state.running.values()])
+    occupancy, need = occupied(state, job, left, domains(state, job)), np.array(Kind.workers(job).need)
     found = cheapest_eviction(occupancy, need, job.workers[0], time_limit=SECONDS)
     return None if found is None else ([names[i] for i in found.jobs], found)

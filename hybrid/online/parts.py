@@ -127,6 +127,9 @@ class Parts:
         free, given = placer.free.astype(np.int64), self._sum(gives, 0)
         want = takes * need[0]
         cost = np.where(takes > 0, np.maximum(want - free, 0) + 1e3 * np.maximum(want - free - given, 0), np.inf)
+        if (part := placer.part(job)) is not None:
+            other = part != _cheapest(part, takes, cost, workers)
+            takes[other], cost[other] = 0, np.inf
         order = np.argsort(cost / np.maximum(takes, 1), kind="stable")
         room, left = Clearance(), workers
         for node in (order[:_LOOKS] if workers == 1 else order).tolist():
@@ -179,3 +182,16 @@ class Parts:
         job = self._state.placed(running.request, running.degree)
         has = self._state.placer.room(job)
         return has.total - int(has.room[list(room.nodes)].sum()) >= job.workers[0]
+
+
+def _cheapest(part: np.ndarray, takes: np.ndarray, cost: np.ndarray, workers: int) -> int:
+    """Return the part of the fleet that has a gang for the least cost, -1 if none has it."""
+    each = np.where(takes > 0, cost / np.maximum(takes, 1), 0.0)
+    order = np.lexsort((each, part))
+    taken = np.cumsum(takes[order])
+    before = taken - takes[order]
+    first = before[np.unique(part[order], return_index=True)[1]]  # what the parts before take
+    asked = np.clip(workers - (before - first[part[order]]), 0, takes[order])
+    total = np.bincount(part[order], asked * each[order])
+    total[np.bincount(part, takes) < workers] = np.inf
+    return int(total.argmin()) if np.isfinite(total).any() else -1

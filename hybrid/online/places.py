@@ -11,6 +11,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.closest import find_closest
 from gangplan.solvers.placement.online.placer import Placer
+from gangplan.solvers.placement.online.shared import Shared
 from gangplan.solvers.placement.policies import Vacancy
 
 _KINDS = 4096
@@ -60,17 +61,31 @@ class Places:
             model, gpus: see `slower`.
             up: whether only nodes that are up count, if they suffice.
         """
-        key = Kind.workers(gang), gang.workers[0], self.proximity.slowdown(model, 1.0), gpus, up
+        kind = Kind.workers(gang)
+        key = kind, gang.workers[0], self.proximity.slowdown(model, 1.0), gpus, up
         if key not in self._least:
             if len(self._least) >= _KINDS:
                 self._least.clear()
             room, workers = self._placer.most_on(gang, up=up), gang.workers[0]
             if up and int(room.sum()) < workers:
                 room = self._placer.most_on(gang, up=False)
-            best = self._find(room, min(workers, int(room.sum())))
-            held = {node: count * gang.worker.grants for node, count in sorted(best.items())}
-            self._least[key] = self.slower(model, gpus, held)
+            self._least[key] = np.inf
+            for times, has in self._by_type(kind.shared, room, workers):
+                best = self._find(has, min(workers, int(has.sum())))
+                held = {node: count * gang.worker.grants for node, count in sorted(best.items())}
+                self._least[key] = min(self._least[key], times * self.slower(model, gpus, held))
         return self._least[key]
+
+    def _by_type(self, shared: Shared | None, room: np.ndarray, workers: int) -> list[tuple[float, np.ndarray]]:
+        """Return the room on each type that has a gang, and how many times as long it takes there; else all room."""
+        names, types = self._fleet.gpu_types, () if shared is None else shared.types
+        rooms = [
+            (times, np.where(self._fleet.gpu_type == names.index(kind), room, 0))
+            for kind, times in types
+            if kind in names
+        ]
+        rooms = [(times, has) for times, has in rooms if int(has.sum()) >= workers]
+        return rooms or [(max((times for _, times in types), default=1.0), room)]
 
     def closest(self, room: Vacancy, degree: int) -> dict[int, int]:
         """Return the closest room that a greedy search finds, as a rule of `GANG_POLICIES`."""

@@ -24,7 +24,7 @@ from gangplan.solvers.placement.eviction import Eviction, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
 from .explain import Candidate
-from .leaving import occupied
+from .leaving import domains, occupied
 from .queue import Request
 from .starts import Starts
 from .state import ClusterState
@@ -138,8 +138,8 @@ class Preemption:
         job, names = state.placed(request, degree), list(state.running)
         (end, since, price, _), (_, wide, _, _), _ = state.running.table()
         work = (np.where(end >= now, end - now, now - since) + price) * wide
-        anywhere = np.zeros(state.fleet.n_nodes, np.int64)
-        occupancy, need = occupied(state, job, np.zeros(len(names)), anywhere), np.array(Kind.workers(job).need)
+        occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
+        need = np.array(Kind.workers(job).need)
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
             cost = np.full(len(names), np.inf)

@@ -43,10 +43,12 @@ class Request:
         price: seconds that its GPUs are held without getting on when it runs again after a stop; `None` if it may not
             be stopped.
         left: of its work, what was left when it last began to wait.
-        done: GPU seconds for which it got on until then.
+        done: GPU seconds, or seconds of workers without GPUs, for which it got on until then.
         again: whether it runs again when it starts, and pays its price.
         due: from when on it goes before others; later by the seconds that it ran before it was stopped.
         terms: on whose behalf it waits, and how it may be treated.
+        types: GPU types, and how many times its seconds it takes there, for each number of workers; none if all are
+            alike.
     """
 
     job: GangJob
@@ -61,11 +63,20 @@ class Request:
     again: bool = False
     due: float = float_info.max
     terms: Terms = USUAL_TERMS
+    types: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     @property
     def name(self) -> str:
         """The job's name."""
         return self.job.name
+
+    @property
+    def seated(self) -> GangJob:
+        """The gang with parameter servers beside its workers, as part of what these need."""
+        job = self.job
+        if not job.servers:
+            return job
+        return replace(job, worker=job.seat, collective="ring", servers=0, server=Demand(gpu=0.0))
 
     @property
     def pays(self) -> float:
@@ -89,7 +100,7 @@ class Request:
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:
             left = ran / whole if whole else 0.0
-        done, again = self.done + ran * self.gpus(degree), self.price is not None
+        done, again = self.done + ran * (self.gpus(degree) or degree), self.price is not None
         return replace(self, left=left, done=done, again=again, due=self.due + held)
 
     def placed(self, degree: int, size: int) -> GangJob:
@@ -98,7 +109,7 @@ class Request:
         A bundle is a worker to the placer: all workers on one node, or a node's fill of them; so the room that is kept
         for a bundle says at once where the gang fits.
         """
-        job, need = self.job, self.job.worker
+        job, need = self.seated, self.job.seat
         if size == 1:
             return replace(job, workers=(degree,))
         demand = Demand(need.gpu * size, need.cpu * size, need.memory * size, need.nic * size)
@@ -142,8 +153,8 @@ class Estimates:
 
     @staticmethod
     def _keys(job: GangJob) -> tuple[tuple[str, int], ...]:
-        most = job.workers[-1] * job.worker.grants
-        return (job.model, most), ("", most), ("", 0)
+        most, side = job.workers[-1] * (job.worker.grants or 1), "" if job.worker.gpu else "without GPUs: "
+        return (side + job.model, most), (side, most), (side, 0)
 
     def learn(self, job: GangJob, work: float) -> None:
         """Learn from a job that finished after so many GPU seconds."""
@@ -160,7 +171,7 @@ class Estimates:
             seen = self._seen.get(key, ())
             if len(seen) >= (_FEW if key[1] else 1):
                 work = float(np.median(np.array(seen)))
-                return tuple(work / (degree * job.worker.grants) for degree in job.workers)
+                return tuple(work / (degree * (job.worker.grants or 1)) for degree in job.workers)
         return tuple(USUAL * job.workers[-1] / degree for degree in job.workers)
 
     def save(self) -> list[list[object]]:

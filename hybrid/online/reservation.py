@@ -51,7 +51,8 @@ class Reservation:
         self._room = placer.room(gang).room.copy()
         if shut is not None:
             self._most[shut] = self._room[shut] = 0
-        self._spare = int(self._room.sum()) - gang.workers[0]
+        self._part, self._workers = placer.part(gang), gang.workers[0]
+        self._spare = self._left()
         self._against = placer.against(gang)
         self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node
         for name in self._against:
@@ -61,6 +62,9 @@ class Reservation:
         self.ends: list[str] = []
         waits = since is not None and since > state.now
         self.time = self._find(state, since if waits else None) if waits or self._spare < 0 else state.now
+        if self._part is not None and self._spare >= 0:  # from now on it is about the part that has most room then
+            other = self._part != int(np.bincount(self._part, self._room).argmax())
+            self._most[other], self._room[other], self._part = 0, 0, None
         if promises is not None and self.time < np.inf:
             self.time = promises[gang.name] = min(self.time, promises.get(gang.name, np.inf))
 
@@ -109,10 +113,17 @@ class Reservation:
                 self._beside[list(self._running[name].nodes)] -= sign
         self._renew(np.unique(nodes))
 
+    def _left(self) -> int:
+        """Return the room that is left beside the gang, of one part if it has to be in one."""
+        room = self._room.sum() if self._part is None else np.bincount(self._part, self._room).max()
+        return int(room) - self._workers
+
     def _renew(self, nodes: Ints) -> None:
         room = self._later(nodes, self._free[:, nodes], self._taken[nodes])
         self._spare += int(room.sum() - self._room[nodes].sum())
         self._room[nodes] = room
+        if self._part is not None:
+            self._spare = self._left()
 
     def _later(self, nodes: Ints, free: Ints, taken: Ints) -> Ints:
         """Return how many workers nodes take then, with so much free and so many jobs there."""

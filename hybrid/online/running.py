@@ -13,7 +13,7 @@ import numpy as np
 from .queue import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
-"""The GPUs of a job by node."""
+"""The GPUs of a job by node; a worker without GPUs has a number below 0, its own on that node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RunningJob:
     @property
     def gpus(self) -> int:
         """How many GPUs it holds."""
-        return sum(len(gpus) for gpus in self.nodes.values())
+        return sum(len(gpus) for gpus in self.nodes.values()) if self.request.job.worker.gpu else 0
 
     @property
     def rows(self) -> dict[int, tuple[int, int]]:

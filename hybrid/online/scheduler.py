@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -18,6 +19,7 @@ from .asking import ask
 from .changes import ChangeCalls
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .kinds import TypedSeconds, by_type, longest, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .queue import Request, Seconds, given_seconds
@@ -28,7 +30,7 @@ from .stages import Stages
 from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
-from .terms import TermFields, Terms
+from .terms import USUAL_TERMS, TermFields, Terms
 from .windows import WindowCalls, stop_drained
 
 if TYPE_CHECKING:
@@ -189,7 +191,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def submit(
         self,
         job: GangJob,
-        seconds: Seconds = None,
+        seconds: Seconds | TypedSeconds = None,
         *,
         now: float | None = None,
         together: bool | None = None,
@@ -200,8 +202,8 @@ class Scheduler(WindowCalls, ChangeCalls):
 
         Args:
             job: the gang; its name is new.
-            seconds: how long it is expected to run, for each number of workers; by default what finished jobs like it
-                took.
+            seconds: how long it is expected to run, for each number of workers, or that by GPU type,
+                ``{"A100": 600.0, "H100": 350.0}``; by default what finished jobs like it took.
             now: seconds, no less than before; by default as before.
             together, price: instead of the scheduler's.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``.
@@ -213,10 +215,16 @@ class Scheduler(WindowCalls, ChangeCalls):
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
+        job, seconds, types = by_type(job, seconds, state.fleet)
         at, known = state.at(now), given_seconds(job, seconds)
         require_number(price := plain(price), "price", optional=True)
         require_flag(together, "together", optional=True)
         lasts = known or state.estimates.seconds(job)
+        if not job.worker.gpu:
+            together, price = without_gpus(job, together, price), None
+            settings = replace(settings, price=None)
+            if self._network is not None:
+                raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         request = Request(
             job,
             at,
@@ -225,8 +233,9 @@ class Scheduler(WindowCalls, ChangeCalls):
             settings.together if together is None else together,
             state.serial,
             settings.price if price is None else float(price),
-            due=min(at + settings.patience * max(lasts), float_info.max),
-            terms=Terms.of(terms),
+            due=min(at + settings.patience * longest(lasts, types), float_info.max),
+            terms=Terms.of(terms) if terms else USUAL_TERMS,
+            types=types,
         )
         state.check(request)
         self._enter(request)
@@ -268,7 +277,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         if self._network is not None:
             self._network.ended(done, state.now)
         state.estimates.learn(
-            done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
+            done.request.job,
+            done.request.done + done.ran(state.now) * (done.request.gpus(done.degree) or done.degree),
         )
 
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
@@ -404,7 +414,7 @@ class Scheduler(WindowCalls, ChangeCalls):
                 starts.due()
             if state.mending.torn:
                 mends += state.mending.run(state, starts)
-            if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
+            if state.waiting and self._asked is not None and (state.open or state.running.stoppable):
                 left = began + deadline - time.perf_counter()
                 scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
             settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
@@ -413,7 +423,7 @@ class Scheduler(WindowCalls, ChangeCalls):
                 stops.run()
                 if len(stops.stops) > before:
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
-            if state.waiting and (state.idle or starts.clear) and not settled:
+            if state.waiting and (state.open or starts.clear) and not settled:
                 starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
@@ -524,7 +534,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def whatif(
         self,
         job: GangJob,
-        seconds: Seconds = None,
+        seconds: Seconds | TypedSeconds = None,
         *,
         together: bool | None = None,
         price: float | None = None,

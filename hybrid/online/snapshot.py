@@ -79,7 +79,8 @@ def _digest(fleet: Fleet) -> str:
 
 
 def _saved(request: Request) -> dict[str, Any]:
-    return asdict(request) | {"terms": request.terms.save()}
+    row = asdict(request) | {"terms": request.terms.save()}
+    return row if request.types else {name: value for name, value in row.items() if name != "types"}
 
 
 def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
@@ -214,4 +215,5 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
     require_number(row.get("due", due), "due")
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
     rest["terms"] = Terms.of(row.get("terms", {}))
+    rest["types"] = tuple((str(kind), tuple(map(float, times))) for kind, times in row.get("types", ()))
     return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import float_info
 
 import numpy as np
@@ -14,6 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
+from .kinds import below_zero, best_type, servers_of
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
 from .reservation import Reservation, reserve
@@ -39,6 +40,7 @@ class Start:
         nodes: its GPUs by name of the node.
         tier: who said that it should start.
         seconds: how long it is expected to run there.
+        servers: its parameter servers by name of the node, if it has any.
     """
 
     job: str
@@ -46,6 +48,7 @@ class Start:
     nodes: Mapping[str, tuple[int, ...]]
     tier: str
     seconds: float
+    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -134,9 +137,9 @@ class Starts:
             end = min(state.now + lasts, float_info.max)
             if name in state.promises:
                 self._promised[name] = state.promises[name]
-            least = state.sharing.least_run
+            least, named = state.sharing.least_run, state.named(seats)
             state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
-            self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
+            self.starts.append(Start(name, degree, named, tier, lasts, servers_of(request.job, named)))
             self.waits.pop(name, None)
             if any(held.strict and held.gang.name == name for held in self._held):
                 self._hold_next()
@@ -166,7 +169,7 @@ class Starts:
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]
-            if request.due > state.now or not (state.idle or state.running.stoppable):
+            if request.due > state.now or not (state.open or state.running.stoppable):
                 break
             if self._limited(request):
                 continue
@@ -187,7 +190,7 @@ class Starts:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
         walk = Walk(state.queue)
-        while (head := walk.next()) and (state.idle or self.clear) and not self.over():
+        while (head := walk.next()) and (state.open or self.clear) and not self.over():
             shape, name = head
             request = state.waiting[name]
             if self._limited(request):
@@ -293,10 +296,10 @@ class Starts:
         if nodes is None:
             if (why := self._place(request, degree, reservations)) is not None:
                 return why
-            nodes = self._seats(name)
+            nodes = self._seats(request)
         if (why := self._check(request, degree, nodes)) is not None:
             return why
-        slower = state.slower(request, degree, seats := self._seats(name))
+        slower = state.slower(request, degree, seats := self._seats(request))
         end = state.now + request.lasts(degree, slower)
         late = not self._stand(reservations, request.job, end)
         shut = self._barred(request, seats, end)
@@ -308,9 +311,12 @@ class Starts:
                 held.reservation.note(request.job, *placer.uses(name), end)
         return seats
 
-    def _seats(self, name: str) -> Nodes:
+    def _seats(self, request: Request) -> Nodes:
         """Return the GPUs of a gang that is seated."""
-        return {node: seat.gpus for node, seat in self._state.placer.running[name].items()}
+        seated = self._state.placer.running[request.name]
+        if not request.job.worker.gpu:
+            return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
+        return {node: seat.gpus for node, seat in seated.items()}
 
     def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
         """Return whether reservations stand if a gang, which is seated, runs to `end`."""
@@ -322,7 +328,7 @@ class Starts:
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
         state, placer, name = self._state, self._state.placer, request.name
-        mine, less, need = name in placer.running, False, request.job.worker.grants
+        mine, less, need = name in placer.running, False, request.job.worker.grants or 1
         if mine and (rest := sum(map(len, nodes.values())) // need - degree) > 0:
             part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
             less = bool(part)
@@ -344,16 +350,14 @@ class Starts:
         open_ = self._open(request, degree, state.now + state.lasts(request, degree))
         if self._choose(request, degree, open_) is None:
             return self._full(request, degree) if open_ is None else WINDOW
-        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
-        if self._barred(
-            request, self._seats(job.name), end
-        ):  # its place is slow, so that a window comes before its end
+        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(request)))
+        if self._barred(request, self._seats(request), end):  # its place is slow, so that a window comes before its end
             placer.remove(job.name)
             if self._choose(request, degree, self._open(request, degree, np.inf)) is None:
                 return WINDOW
-            end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(job.name)))
+            end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(request)))
         if not self._stand(reservations, job, end):
-            end = end if state.places is None else np.inf  # elsewhere it may take longer
+            end = end if state.places is None and not request.types else np.inf  # elsewhere it may take longer
             placer.remove(job.name)
             room = self._open(request, degree, end) or placer.room(job)
             for reservation in reservations:
@@ -381,6 +385,8 @@ class Starts:
         Where places differ, it gets the closest GPUs.
         """
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
+        if not job.worker.gpu:
+            return placer.place(job, room)
         if state.learned is not None and state.learned.ready:
             gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
             policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)
@@ -388,6 +394,7 @@ class Starts:
         if state.interference is not None:
             return placer.place(job, room, state.interference.policy(job))
         if state.places is not None:
+            room = best_type(state, request, degree, room) if request.types else room
             return placer.place(job, room, state.places.closest)
         return placer.place(job, room)
 

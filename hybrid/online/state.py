@@ -25,6 +25,7 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .calendar import Calendar
+from .kinds import as_placed, check_terms, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
 from .queue import Estimates, Queue, Request, Shape
@@ -84,6 +85,7 @@ class ClusterState:
         held: gang and GPUs of each running job, for the verifier.
         finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
         serial: how many jobs were submitted.
+        light: how many wait that need no GPU.
         idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
         placer, bundles: where gangs fit, and in which bundles.
         sharing, accounts: how queues, users and classes share the cluster, and what each holds.
@@ -113,7 +115,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
-        self.now, self.serial, self.changes = 0.0, 0, 0
+        self.now, self.serial, self.changes, self.light = 0.0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
         self.waiting: dict[str, Request] = {}
@@ -189,8 +191,8 @@ class ClusterState:
         """Return the gang that the placer sees."""
         key = request.name, degree
         if key not in self._placed:
-            size = max(1, self.bundle(request, degree)) if request.together else 1
-            self._placed[key] = self._told(request.placed(degree, size))
+            size = max(1, self.bundle(request, degree)) if request.together else request.terms.group
+            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
     def resemble(self, name: str, like: Request) -> None:
@@ -201,11 +203,11 @@ class ClusterState:
 
     def loose(self, request: Request) -> GangJob:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
-        return self._told(request.job)
+        return self._told(request.seated)
 
     def bundle(self, request: Request, degree: int) -> int:
         """Return how many workers stick together if they are to, 0 if so many never fit."""
-        return self.bundles.size(self._told(request.job), degree)
+        return self.bundles.size(as_placed(request, self._told(request.seated), degree), degree, request.terms.group)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
@@ -242,8 +244,11 @@ class ClusterState:
 
     def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
         """Return how many times its seconds a job takes with so many workers on these GPUs."""
+        if not request.job.worker.gpu:
+            return 1.0
         held = {node: len(gpus) for node, gpus in nodes.items()}
-        return 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
+        slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
+        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
 
     def least(self, request: Request, degree: int, *, now: bool = True) -> float:
         """Return how many times its seconds a job takes at its best place if nobody is there.
@@ -253,9 +258,10 @@ class ClusterState:
             degree: how many workers.
             now: whether workers are together and only nodes that are up count; else it is always the same.
         """
-        if self.places is None:
+        if self.places is None or not request.job.worker.gpu:
             return 1.0
-        gang = self.placed(request, degree) if now else replace(self.loose(request), workers=(degree,))
+        loose = None if now else replace(self.loose(request), workers=(degree,))
+        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
         return self.places.least(gang, request.job.model, request.gpus(degree), now)
 
     def lasts(self, request: Request, degree: int) -> float:
@@ -281,10 +287,11 @@ class ClusterState:
         ):  # fmt: skip
             if name in jobs:
                 raise InstanceError("job.name", f"{name!r} {words} already: give each job a name of its own")
-        if 0 < job.worker.gpu < 1 or not job.worker.gpu:
-            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
-        if job.servers:
-            raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
+        if 0 < job.worker.gpu < 1:
+            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs")
+        if not (job.worker.gpu or job.worker.cpu or job.worker.memory or job.worker.nic):
+            raise InstanceError("job.worker", "asks for nothing: name GPUs, cores, memory or NIC")
+        check_terms(request, self.fleet)
         self.sharing.check(request.terms.queue)
         if not self.bundle(request, job.workers[0]):
             words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
@@ -360,6 +367,7 @@ class ClusterState:
         self.waiting[request.name] = request
         self.levels[request.terms.priority] += 1
         self.alike = self.alike and not request.terms.priority
+        self.light += not request.job.worker.gpu
         self._line(request)
 
     def _line(self, request: Request) -> None:
@@ -374,7 +382,8 @@ class ClusterState:
         whom = self.calendar.whom(request)
         group = self.accounts.group(request.terms, self._level(request))
         asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity, whom, group, asks)
+        gpus = request.gpus(degree) or 1
+        shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
@@ -391,7 +400,13 @@ class ClusterState:
         self.levels[level] -= 1
         if not self.levels[level]:
             del self.levels[level]
+        self.light -= not request.job.worker.gpu
         return request
+
+    @property
+    def open(self) -> bool:
+        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
+        return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
@@ -403,7 +418,7 @@ class ClusterState:
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
-        if self.interference is not None:
+        if self.interference is not None and job.gpus:
             self.interference.note(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.note(job)
@@ -418,7 +433,7 @@ class ClusterState:
                 del self.holders[node][gpu]
         self.idle += job.gpus
         self.placer.remove(name)
-        if self.interference is not None:
+        if self.interference is not None and job.gpus:
             self.interference.forget(job.request.job, job.rows)
         if self.learned is not None:
             self.learned.forget(name)
@@ -478,7 +493,8 @@ class ClusterState:
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
-        return verify_start(self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds)
+        start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
+        return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
 
     def put(self, job: RunningJob) -> bool:
         """Have a waiting job run on GPUs that are known, if cores, memory and NIC suffice."""

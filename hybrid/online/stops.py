@@ -98,7 +98,7 @@ class Stops:
         """Stop jobs, and start those for whom they are stopped."""
         state, queue, starts = self._state, self._state.queue, self._starts
         first = [state.waiting[name] for name in queue.first(MOST)]
-        first = [request for request in first if starts.degrees(request)]
+        first = [request for request in first if request.job.worker.gpu and starts.degrees(request)]
         parts = self._parts = Parts(state)
         if not first or not parts.movable.any():
             return

@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_number, require_text
+from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
+
+TOPOLOGIES = ("required", "preferred")
 
 
 def names_of(given: object, field: str) -> tuple[str, ...]:
@@ -34,6 +36,10 @@ class TermFields(TypedDict, total=False):
     title: str
     begin: float
     after: tuple[str, ...]
+    within: str
+    topology: str
+    group: int
+    mixed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,11 @@ class Terms:
         begin: seconds of the user's clock, before which it does not start.
         after: names of jobs that have to be done before it starts.
         array: the array that it is of.
+        within: a level of the cluster's network, ``rack`` or ``node``, in one group of which its workers are; "" if
+            they may be anywhere.
+        topology: whether that is ``required``, or ``preferred``: then one group has them if it has the room.
+        group: each so many workers are on one node (tensor-parallel groups).
+        mixed: whether its workers may be on several types of GPU; then the slowest counts.
     """
 
     queue: str = ""
@@ -59,9 +70,13 @@ class Terms:
     begin: float = 0.0
     after: tuple[str, ...] = ()
     array: str = ""
+    within: str = ""
+    topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
+    group: int = field(default=1, metadata={"positive": True})
+    mixed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("queue", "user", "title", "array"):
+        for name in ("queue", "user", "title", "array", "within"):
             if getattr(self, name):
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
@@ -70,6 +85,9 @@ class Terms:
         require_number(begin := plain(self.begin), "begin")
         object.__setattr__(self, "begin", float(begin))
         object.__setattr__(self, "after", names_of(self.after, "after"))
+        require_choice(self.topology, "topology", TOPOLOGIES)
+        require_number(self.group, "group", whole=True, positive=True)
+        require_flag(self.mixed, "mixed")
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

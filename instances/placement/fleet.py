@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from ..arrays import AMOUNT, NONE, POSITIVE, BoolArray, FloatArray, IntArray, array, check_fields, require
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
+
+Where = Sequence[str | int] | slice | BoolArray
+"""Nodes, by name or number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +32,8 @@ class Fleet:
         labels: names that node selectors may ask for.
         labelled: bool (len(labels), m), which nodes carry each label.
         usable: bool (m,), false where a node has failed or is reserved.
+        taints: names of what keeps jobs off nodes, unless they tolerate it.
+        tainted: bool (len(taints), m), which nodes have each taint.
     """
 
     names: tuple[str, ...] = field(metadata={"unique": True})
@@ -42,6 +47,8 @@ class Fleet:
     labels: tuple[str, ...] = field(default=(), metadata={"unique": True})
     labelled: BoolArray = field(default=NONE, metadata=array("labels", "names", usual=False))
     usable: BoolArray | None = field(default=None, metadata=array("names", usual=True))
+    taints: tuple[str, ...] = field(default=(), metadata={"unique": True, "later": True})
+    tainted: BoolArray = field(default=NONE, metadata=array("taints", "names", usual=False) | {"later": True})
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -72,10 +79,15 @@ class Fleet:
         """How many GPUs there are."""
         return int(self.gpus.sum())
 
+    def admits(self, requires: Sequence[str], tolerates: Sequence[str]) -> BoolArray:
+        """Return the nodes that carry these labels and have no taints but these, usable or not, bool (m,)."""
+        carry = self.labelled[[self.labels.index(label) for label in requires]].all(axis=0)
+        return np.asarray(carry & ~self.tainted[[taint not in tolerates for taint in self.taints]].any(axis=0))
+
     def at(self, nodes: Sequence[int]) -> Fleet:
         """Return the fleet of these nodes, in this order."""
         chosen = list(nodes)
-        arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable")
+        arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable", "tainted")
         return replace(
             self,
             names=tuple(self.names[i] for i in chosen),
@@ -88,37 +100,59 @@ class Fleet:
         cls,
         racks: int,
         nodes: int,
-        gpus: int = 8,
+        gpus: int | Sequence[int] = 8,
         *,
-        gpu_type: str = "A100",
+        gpu_type: str | Sequence[str] | Mapping[str, int] = "A100",
         cpu: float = 96.0,
         memory: float = 1e12,
         link: float = 300e9,
         nic: float = 25e9,
         uplink: float | None = None,
+        labels: Mapping[str, Where] | None = None,
+        taints: Mapping[str, Where] | None = None,
     ) -> Fleet:
-        """Build racks of equal nodes.
+        """Build racks of equal nodes, or of nodes that differ as those of every other rack do.
 
         Args:
             racks: how many.
             nodes: of each rack.
-            gpus: of each node.
-            gpu_type, cpu, memory, link: of each node, see the attributes.
+            gpus: of each node; several numbers go round the nodes of a rack, as several types do.
+            gpu_type: of each node; ``{"A100": 6, "H100": 2}`` says how many nodes of each rack, in this order.
+            cpu, memory, link: of each node, see the attributes.
             nic: bytes/s of a node's link to its rack's switch.
             uplink: bytes/s of a rack's link to the switch above, by default half of what its nodes' NICs could fill.
+            labels, taints: by name, the nodes that have it: their names or numbers, a slice, or bool (m,).
+
+        Raises:
+            InstanceError: if there is no such node, or types are not of all nodes of a rack.
         """
         levels = (Level("rack", nic), Level("cluster", nic * nodes / 2 if uplink is None else uplink))
         topology = TreeTopology.regular(levels, (nodes, racks))
         m = racks * nodes
+        names = tuple(f"node{i}" for i in range(m))
+        kinds, counts = _types(gpu_type, nodes), list(gpus) if isinstance(gpus, Sequence) else [gpus]
+        for name, entries in (("gpu_type", kinds), ("gpus", counts)):
+            if not entries:
+                raise InstanceError(name, "names none")
+        place = np.arange(m) % nodes  # of each node in its rack
+        types = tuple(dict.fromkeys(kinds))
+        marks: dict[str, BoolArray] = {}
+        for name, given in (("labels", labels or {}), ("taints", taints or {})):
+            rows = [_marked(names, where, f"{name}.{each}") for each, where in given.items()]
+            marks[name] = np.array(rows, dtype=bool).reshape(-1, m)
         return cls(
-            names=tuple(f"node{i}" for i in range(m)),
-            gpu_types=(gpu_type,),
-            gpu_type=np.zeros(m, dtype=np.int32),
-            gpus=np.full(m, gpus),
+            names=names,
+            gpu_types=types,
+            gpu_type=np.array([types.index(kind) for kind in kinds], dtype=np.int32)[place % len(kinds)],
+            gpus=np.array(counts)[place % len(counts)],
             cpu=np.full(m, float(cpu)),
             memory=np.full(m, float(memory)),
             link=np.full(m, float(link)),
             topology=topology,
+            labels=tuple(labels or ()),
+            labelled=marks["labels"],
+            taints=tuple(taints or ()),
+            tainted=marks["taints"],
         )
 
     @classmethod
@@ -157,3 +191,28 @@ class Fleet:
             link=np.full(len(nodes), float(link)),
             topology=TreeTopology(levels or (Level("cluster", link),), group),
         )
+
+
+def _types(gpu_type: str | Sequence[str] | Mapping[str, int], nodes: int) -> list[str]:
+    """Return the GPU types that go round the nodes of a rack."""
+    if not isinstance(gpu_type, Mapping):
+        return [gpu_type] if isinstance(gpu_type, str) else list(gpu_type)
+    kinds = [kind for kind, count in gpu_type.items() for _ in range(count)]
+    if len(kinds) != nodes:
+        raise InstanceError("gpu_type", f"names the types of {len(kinds)} nodes, a rack has {nodes}")
+    return kinds
+
+
+def _marked(names: Sequence[str], where: Where, field: str) -> BoolArray:
+    """Return which nodes are named, bool (m,)."""
+    marked = np.zeros(len(names), dtype=bool)
+    if isinstance(where, slice | np.ndarray):
+        marked[where] = True
+        return marked
+    index = {name: node for node, name in enumerate(names)}
+    for i, node in enumerate([where] if isinstance(where, str) else where):
+        at = index.get(node) if isinstance(node, str) else node
+        if at is None or not 0 <= at < len(names):
+            raise InstanceError(f"{field}[{i}]", f"{node!r} is no node of the fleet")
+        marked[at] = True
+    return marked

@@ -115,6 +115,8 @@ class GangJob:
         weight: of its slowdown.
         value: what placing it is worth, if it may be left out; `None` if it must be placed.
         requires: labels that its nodes carry.
+        tolerates: taints that its nodes may have; it stays off nodes with any other.
+        gpu_types: the types of GPU its workers accept, by name; none named means any. Of no meaning without GPUs.
         apart: names of jobs that share no node with it.
         most_per_node: of its workers, `None` if any number may share a node.
         whole_nodes: whether nobody else may be on its nodes.
@@ -133,6 +135,8 @@ class GangJob:
     apart: tuple[str, ...] = ()
     most_per_node: int | None = field(default=None, metadata={"positive": True})
     whole_nodes: bool = False
+    tolerates: tuple[str, ...] = field(default=(), metadata={"later": True})
+    gpu_types: tuple[str, ...] = field(default=(), metadata={"later": True})
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -147,3 +151,16 @@ class GangJob:
     def gang(self) -> int:
         """How many workers it has at least."""
         return self.workers[0]
+
+    @property
+    def seat(self) -> Demand:
+        """What a worker occupies with its share of the parameter servers, rounded up, if they are beside workers."""
+        if not self.servers:
+            return self.worker
+        share, w, s = -(-self.servers // self.gang), self.worker, self.server
+        return Demand(w.gpu, w.cpu + share * s.cpu, w.memory + share * s.memory, w.nic + share * s.nic)
+
+    @property
+    def where(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """What says on which nodes it may be: labels, taints and GPU types."""
+        return self.requires, self.tolerates, self.gpu_types

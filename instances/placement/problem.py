@@ -155,7 +155,11 @@ class PlacementProblem:
         speeds = self.speeds
         rows = np.array([speeds.gpu_types.index(kind) for kind in self.fleet.gpu_types], dtype=int)
         index = {name: k for k, name in enumerate(speeds.models)}
-        return np.asarray(speeds.compute[rows][:, [index[job.model] for job in self.jobs]].T)
+        seconds = np.asarray(speeds.compute[rows][:, [index[job.model] for job in self.jobs]].T)
+        for j, job in enumerate(self.jobs):
+            if job.gpu_types and job.worker.grants:
+                seconds[j, [kind not in job.gpu_types for kind in self.fleet.gpu_types]] = np.inf
+        return seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,8 @@ def verify_start(
         job: the gang.
         degree: how many workers it starts with.
         nodes: the GPUs that it gets, by node, those of a worker on one. It may hold more than its workers need, with
-            the cores, memory and NIC of as many workers, never fewer.
+            the cores, memory and NIC of as many workers, never fewer. A worker without GPUs has a number below 0.
+            Parameter servers are beside the workers, see `GangJob.seat`.
         speeds: which models run on which GPUs; by default all run on all.
     """
     if job.name in running:
@@ -50,18 +51,22 @@ def verify_start(
         if not 0 <= node < fleet.n_nodes:
             wrong.append(f"{job.name}: there is no node {node}")
             continue
-        here = [*_gpus(fleet, holders[node], node, gpus), *_rules(fleet, holders[node], running, node, job, len(gpus))]
+        here = [
+            *_gpus(fleet, holders[node], node, gpus, job),
+            *_rules(fleet, holders[node], running, node, job, len(gpus)),
+        ]
         if not up[node]:
             here.append("the node is down")
         if len(gpus) % each:
             here.append(f"{len(gpus)} GPUs are no whole number of workers, which need {each} each")
-        if speeds is not None and not _runs(fleet, speeds, node, job.model):
+        if speeds is not None and job.worker.gpu and not _runs(fleet, speeds, node, job.model):
             here.append(f"{job.model} does not run on {fleet.gpu_types[fleet.gpu_type[node]]}")
         wrong += [f"{job.name} on {fleet.names[node]}: {words}" for words in here]
         held += len(gpus)
-    need = degree * job.worker.grants
+    need = degree * each
     if held < need:
-        wrong.append(f"{job.name}: {held} GPUs are fewer than its {degree} workers need, {need}")
+        what = "GPUs" if job.worker.gpu else "seats"
+        wrong.append(f"{job.name}: {held} {what} are fewer than its {degree} workers need, {need}")
     return wrong
 
 
@@ -70,12 +75,14 @@ def _runs(fleet: Fleet, speeds: SpeedModel, node: int, model: str) -> bool:
     return model in speeds.models and bool(np.isfinite(speeds.compute[kind, speeds.models.index(model)]))
 
 
-def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int]) -> list[str]:
-    """Return what is wrong with the GPUs on one node."""
+def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int], job: GangJob) -> list[str]:
+    """Return what is wrong with the GPUs on one node, or with the seats of workers without, which are below 0."""
     wrong = ["a GPU is given twice"] if len(set(gpus)) < len(gpus) else []
     wrong += [] if gpus else ["no GPU is given there"]
     for gpu in gpus:
-        if not 0 <= gpu < fleet.gpus[node]:
+        if not job.worker.gpu and gpu >= 0:
+            wrong.append(f"GPU {gpu} is given to a worker that needs none")
+        elif job.worker.gpu and not 0 <= gpu < fleet.gpus[node]:
             wrong.append(f"there is no GPU {gpu}")
         elif gpu in holders:
             wrong.append(f"GPU {gpu} is held by {holders[gpu]}")
@@ -87,9 +94,16 @@ def _rules(
 ) -> list[str]:
     """Return what else is wrong with the job on one node: labels, neighbours, cores, memory, NIC."""
     others = sorted({*holders.values()})
-    need = job.worker
+    need = job.seat
     tasks = gpus / max(1, need.grants)
     wrong = [f"it has not the label {label}" for label in job.requires if not _has(fleet, label, node)]
+    for i, taint in enumerate(fleet.taints):
+        if taint not in job.tolerates and fleet.tainted[i, node]:
+            wrong.append(f"it has the taint {taint}, which is not tolerated")
+    if job.gpu_types and need.grants:
+        kind = fleet.gpu_types[fleet.gpu_type[node]] if fleet.gpus[node] else "no GPU"
+        if kind not in job.gpu_types:
+            wrong.append(f"it has {kind}, accepted is {', '.join(job.gpu_types)}")
     if job.most_per_node is not None and tasks > job.most_per_node:
         wrong.append(f"{tasks:g} workers are more than {job.most_per_node}")
     for other in others:
@@ -98,12 +112,12 @@ def _rules(
             wrong.append(f"one of them wants the node for itself, and {other} is there")
         if other in job.apart or job.name in there.apart:
             wrong.append(f"it is to be apart from {other}, which is there")
-    for what, whole in (("cpu", fleet.cpu[node]), ("memory", fleet.memory[node]), ("nic", fleet.nic[node])):
-        asked = getattr(need, what) * tasks
-        for other in others:
-            there, where = running[other]
-            asked += getattr(there.worker, what) * len(where[node]) / max(1, there.worker.grants)
-        if getattr(need, what) and asked > whole * (1 + _SLACK):
+    asks = [what for what in ("cpu", "memory", "nic") if getattr(need, what)]
+    held = [running[other] for other in others] if asks else []
+    seats = [(gang.seat, len(where[node]) / max(1, gang.worker.grants)) for gang, where in held]
+    for what in asks:
+        asked = sum((getattr(seat, what) * count for seat, count in seats), getattr(need, what) * tasks)
+        if asked > (whole := getattr(fleet, what)[node]) * (1 + _SLACK):
             wrong.append(f"{what}: {asked:g} are asked for, there are {whole:g}")
     return wrong
 
@@ -212,3 +226,33 @@ def verify_preemption(claim: Preempted, running: Container[str]) -> list[str]:
         f"{c.other}: {c.cause or 'nothing'} does not let it stop {c.job}": allowed.get(c.cause, False),
     }
     return [words for words, holds in rules.items() if not holds]
+
+
+def verify_shared(
+    fleet: Fleet, job: GangJob, nodes: Mapping[int, Sequence[int]], group: int, level: str, one_type: bool
+) -> list[str]:
+    """Return what is wrong with where a gang starts, beside what `verify_start` finds.
+
+    Args:
+        fleet: the nodes.
+        job: the gang.
+        nodes: its GPUs by node.
+        group: so many workers are on one node, or a multiple.
+        level: of the network, one group of which has all of it; ``node``, or "" if it may be anywhere.
+        one_type: whether its GPUs are of one type.
+    """
+    wrong, each = [], max(1, job.worker.grants)
+    wrong += [
+        f"{job.name} on {fleet.names[node]}: {len(gpus) // each} workers are no groups of {group}"
+        for node, gpus in nodes.items()
+        if len(gpus) // each % group
+    ]
+    if level:
+        levels = {each.name: i for i, each in enumerate(fleet.topology.levels)}
+        groups = {node if level == "node" else int(fleet.topology.group[levels[level], node]) for node in nodes}
+        if len(groups) > 1:
+            wrong.append(f"{job.name}: it is in {len(groups)} parts of the level {level}, and is to be in one")
+    types = {fleet.gpu_types[fleet.gpu_type[node]] for node in nodes}
+    if one_type and len(types) > 1:
+        wrong.append(f"{job.name}: its GPUs are of several types, {', '.join(sorted(types))}")
+    return wrong

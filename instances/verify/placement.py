@@ -102,6 +102,7 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     words = []
     # only rows that may be wrong are looked at one by one
     picky = np.array([bool(job.requires) or job.most_per_node is not None for job in problem.jobs])[plan.job]
+    picky |= fleet.tainted[:, plan.node].any(axis=0)
     for r in np.flatnonzero(picky | ~usable | ~able).tolist():
         node = int(plan.node[r])
         job, where = problem.jobs[plan.job[r]], fleet.names[node]
@@ -113,6 +114,11 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
             f"selector: job {job.name} is on {where}, which lacks the label {label}"
             for label in job.requires
             if not fleet.labelled[labels[label], node]
+        ]
+        words += [
+            f"taint: job {job.name} is on {where}, which has the taint {taint}, and does not tolerate it"
+            for taint, has in zip(fleet.taints, fleet.tainted[:, node].tolist(), strict=True)
+            if has and taint not in job.tolerates
         ]
         if job.most_per_node is not None and plan.workers[r] > job.most_per_node:
             words.append(

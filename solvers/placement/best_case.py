@@ -53,7 +53,7 @@ class BestCase:
         value = np.inf if job.value is None else job.value
         kind = (
             *(job.model, job.worker, job.workers, job.server, job.servers),
-            *(job.requires, job.most_per_node, job.collective, job.weight),
+            *(job.where, job.most_per_node, job.collective, job.weight),
         )
         if kind not in self._costs:
             self._costs[kind] = min([self.least(j, degree) for degree in job.workers])

@@ -36,7 +36,7 @@ def _one(batch: Batch, state: PlacementState) -> str | None:
         if job.value is not None or state.rows[j]:
             continue
         kind = (
-            *(job.model, job.worker, job.workers, job.servers, job.server, job.requires),
+            *(job.model, job.worker, job.workers, job.servers, job.server, job.where),
             *(job.most_per_node, job.whole_nodes, frozenset(batch.apart[j])),
         )
         if kind in kinds:

@@ -190,7 +190,7 @@ def order_of(batch: Batch) -> list[int]:
     def key(j: int) -> tuple[object, ...]:
         job = batch.jobs[j]
         gpus = job.workers[0] * job.worker.gpu
-        choice = int(batch.allowed[j][batch.kind].sum()) if job.requires else batch.n_nodes
+        choice = int(batch.allowed[j][batch.kind].sum()) if any(job.where) else batch.n_nodes
         return job.value is not None, not job.whole_nodes, choice, -gpus, -job.worker.cpu * job.workers[0], j
 
     return sorted(range(len(batch.jobs)), key=key)

@@ -85,11 +85,14 @@ def _own(problem: PlacementProblem, j: int, where: Where) -> bool:
     fleet, job = problem.fleet, problem.jobs[j]
     seconds = problem.compute()[j]
     labels = [fleet.labels.index(label) for label in job.requires]
+    taints = [i for i, taint in enumerate(fleet.taints) if taint not in job.tolerates]
     usable = np.asarray(fleet.usable)
     for node, (w, p) in enumerate(where):
         if not w and not p:
             continue
         if not usable[node] or (w and not np.isfinite(seconds[node])) or not fleet.labelled[labels, node].all():
+            return False
+        if fleet.tainted[taints, node].any():
             return False
         if job.most_per_node is not None and w > job.most_per_node:
             return False

@@ -57,7 +57,7 @@ def families(batch: Batch) -> Kinship:
     found: dict[object, list[int]] = {}
     for j, job in enumerate(batch.jobs):
         lone = job.workers == (1,) and not job.servers and not batch.apart[j] and not job.whole_nodes
-        key = (job.model, job.worker, job.weight, job.value, job.requires) if lone else j
+        key = (job.model, job.worker, job.weight, job.value, job.where) if lone else j
         found.setdefault(key, []).append(j)
     members = list(found.values())
     lead = [jobs[0] for jobs in members]

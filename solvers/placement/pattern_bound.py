@@ -357,7 +357,7 @@ def _families(batch: Batch, best: BestCase) -> list[list[int]]:
             continue
         small = job.workers[-1] <= most[j]
         key = (
-            *(job.model, job.worker, job.workers, job.requires, job.most_per_node, job.value),
+            *(job.model, job.worker, job.workers, job.where, job.most_per_node, job.value),
             *(weight if job.value is not None else round(log(weight) / _ALIKE), "" if small else job.collective),
         )
         found.setdefault(key, []).append(j)

@@ -263,8 +263,8 @@ class _Gangs:
 
 def _open(problem: PlacementProblem, j: int) -> list[bool]:
     fleet = problem.fleet
-    labels = fleet.labelled[[fleet.labels.index(x) for x in problem.jobs[j].requires]].all(axis=0)
-    return [bool(x) for x in np.asarray(fleet.usable) & labels]
+    meets = fleet.admits(problem.jobs[j].requires, problem.jobs[j].tolerates)
+    return [bool(x) for x in np.asarray(fleet.usable) & meets]
 
 
 def _price(problem: PlacementProblem) -> list[float]:

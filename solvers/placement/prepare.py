@@ -72,12 +72,14 @@ class Batch:
         fleet, jobs = problem.fleet, problem.jobs
         self.jobs, self.n_nodes = jobs, fleet.n_nodes
         self.kind, self.sample = _kinds(problem)
-        labelled = fleet.labelled[:, self.sample]
-        asked = list(dict.fromkeys(job.requires for job in jobs))  # thousands of jobs ask for few sets of labels
-        meets = [labelled[[fleet.labels.index(x) for x in labels]].all(axis=0) for labels in asked]
-        row = {labels: i for i, labels in enumerate(asked)}
+        # thousands of jobs ask for few sets of labels
+        asked = list(dict.fromkeys((job.requires, job.tolerates) for job in jobs))
+        meets = [fleet.admits(*wishes)[self.sample] for wishes in asked]
+        row = {wishes: i for i, wishes in enumerate(asked)}
         self.allowed = (
-            np.array(meets, dtype=bool).reshape(-1, len(self.sample))[[row[job.requires] for job in jobs]]
+            np.array(meets, dtype=bool).reshape(-1, len(self.sample))[
+                [row[job.requires, job.tolerates] for job in jobs]
+            ]
             & np.asarray(fleet.usable)[self.sample]
         )
         alone = problem.compute_at(np.arange(len(jobs))[:, None], self.sample)
@@ -187,9 +189,8 @@ def gpu_room(gpus: FloatArray, each: IntArray, share: FloatArray) -> FloatArray:
 
 def _kinds(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
     fleet = problem.fleet
-    keys = np.stack(
-        [fleet.gpu_type, fleet.gpus, fleet.cpu, fleet.memory, fleet.link, np.asarray(fleet.usable), *fleet.labelled]
-    )
+    names = (*fleet.labelled, *fleet.tainted)
+    keys = np.stack([fleet.gpu_type, fleet.gpus, fleet.cpu, fleet.memory, fleet.link, np.asarray(fleet.usable), *names])
     _, sample, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     return np.asarray(kind.ravel(), np.int32), np.asarray(sample, np.int32)
 

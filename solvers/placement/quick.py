@@ -96,7 +96,7 @@ class _Nodes:
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
         """Return nodes and their room, in order, until that is `most` tasks; one alone if it has it; none of `but`."""
         job = self.batch.jobs[j]
-        key = job.whole_nodes, job.requires, tuple(x[j] for x in need), need is self.server or self._cards(j)
+        key = job.whole_nodes, job.where, tuple(x[j] for x in need), need is self.server or self._cards(j)
         if key not in self.able:
             self.able[key] = list(range(self.batch.n_nodes))
         able = self.able[key]

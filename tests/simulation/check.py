@@ -21,8 +21,12 @@ from .wrong import Wrong, hold
 
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
-TERMS = ("queue", "user", "priority")
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
+TOLD = {
+    "together": None, "price": None, "begin": 0.0, "after": [], "queue": "", "user": "", "priority": 0,
+    "within": "", "topology": "required", "group": 1, "mixed": False,
+}  # fmt: skip
+"""What `submit` is told of a job beside its gang and its seconds, as it usually is."""
 LATE = 0.5
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
 
@@ -32,6 +36,7 @@ def fleet_of(cluster: dict[str, Any]) -> Fleet:
     nodes, labels = cluster["nodes"], tuple(cluster["labels"])
     racks = np.arange(len(nodes)) % cluster["racks"]
     labelled = np.array([[x in node["labels"] for node in nodes] for x in labels], dtype=bool)
+    tainted = np.array([[x in node["taints"] for node in nodes] for x in cluster.get("taints", ())], dtype=bool)
     return Fleet(
         names=tuple(node["name"] for node in nodes),
         gpu_types=tuple(cluster["types"]),
@@ -42,6 +47,7 @@ def fleet_of(cluster: dict[str, Any]) -> Fleet:
         link=np.full(len(nodes), 3e11),
         topology=TreeTopology((Level("rack", cluster["nic"]), Level("cluster", 1e11)), np.stack([racks, 0 * racks])),
         **({"labels": labels, "labelled": labelled} if labels else {}),
+        **({"taints": taints, "tainted": tainted} if (taints := tuple(cluster.get("taints", ()))) else {}),
         usable=np.array([node["usable"] for node in nodes]),
     )
 
@@ -62,9 +68,24 @@ def speeds_of(cluster: dict[str, Any]) -> SpeedModel | Proximity | None:
 def job_of(spec: dict[str, Any]) -> GangJob:
     """Return a job as the scheduler takes it."""
     rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
-    for key in ("seconds", "together", "price", "begin", "after", *TERMS):
+    for key in ("seconds", "on", *TOLD):
         rest.pop(key, None)
+    if spec.get("servers"):
+        rest |= {"collective": "ps", "server": Demand(*spec["server"])}
     return GangJob(**rest | {"worker": Demand(*spec["worker"])})
+
+
+def seconds_of(spec: dict[str, Any]) -> Any:
+    """Return the estimate of a job, by type if it has one for each."""
+    if not (on := spec.get("on")):
+        return spec["seconds"]
+    seconds = spec["seconds"]
+    return {kind: [x * s for s in seconds] if isinstance(seconds, list) else x * seconds for kind, x in on.items()}
+
+
+def told_of(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return what else is said of a job."""
+    return {key: spec[key] for key, usual in TOLD.items() if spec.get(key, usual) != usual}
 
 
 class Player:
@@ -95,7 +116,7 @@ class Player:
         """Call a scheduler, note it, and return its answer or its `InstanceError`."""
         self.log.append([name, method, args, options, False])
         try:
-            args = tuple(job_of(x) if isinstance(x, dict) and method == "submit" else x for x in args)
+            args = tuple(job_of(x) if isinstance(x, dict) and "workers" in x else x for x in args)
             return getattr(self.all[name], method)(*args, **options)
         except InstanceError as error:
             self.log[-1][-1] = True
@@ -173,9 +194,7 @@ class Player:
         world, name = self.world, spec["name"]
         if world.known(name):
             return False
-        options = {key: spec[key] for key in ("together", "price", *TERMS) if spec.get(key) is not None}
-        options |= {key: spec[key] for key in ("begin", "after") if spec.get(key)}
-        answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
+        answer = self.each("submit", spec, seconds_of(spec), right=False, now=now, **told_of(spec))
         expected = world.admits(spec) and all(map(world.known, spec.get("after", ())))
         refused = isinstance(answer, InstanceError)
         hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
@@ -305,8 +324,9 @@ class Player:
         if what == "report":
             args = argument, 1.0
         elif what == "submit":
-            args = argument, argument["seconds"]
-            options |= {key: argument[key] for key in ("price", *TERMS) if argument.get(key) is not None}
+            odd = isinstance(argument["seconds"], str | list)
+            args = argument, argument["seconds"] if odd else seconds_of(argument)
+            options |= told_of(argument)
         elif what == "restore":
             options = {}
         elif what == "snap":
@@ -330,7 +350,7 @@ class Player:
         if what != "submit":
             return not world.may(what, argument)
         name, seconds = argument["name"], argument["seconds"]
-        usual = isinstance(name, str) and name and argument["worker"][0] >= 1 and argument["model"] != 3
+        usual = isinstance(name, str) and name and argument["worker"][0] != 0.5 and argument["model"] != 3
         usual = usual and (argument["price"] or 0.0) >= 0
         usual = usual and not world.known(name) and all(map(world.known, argument.get("after", ())))
         if usual and seconds is not None:

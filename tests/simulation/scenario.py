@@ -62,8 +62,14 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
         policy = "patient"
     elif policy not in NAMES and more.random() < (0.5 if near else 0.05):
         policy = "gnn"
+    kinds = random.Random(f"kinds of {nodes!r}")  # its own, for the same reason
+    varied = kinds.random() < 0.5
+    taints = kinds.choice(([], ["t"], ["t", "u"])) if varied else []
+    for node in nodes:
+        node["taints"] = [x for x in taints if kinds.random() < 0.3]
     return {
         "sharing": sharing_of(random.Random(f"sharing {nodes!r}")),
+        "taints": taints, "varied": varied,
         "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy, "near": near,
         "options": options, "rushed": rushed, "double": not rushed and rng.random() < 0.15, "racks": rng.randint(1, 3),
     }  # fmt: skip
@@ -115,6 +121,7 @@ class Driver:
         self.later, self.closing = dates.choice((0, 0, 0.2, 0.5)), dates.choice((0, 0, 0.03, 0.1))
         self.altering = dates.choice((0, 0, 0.05, 0.1))
         self.small, self.arrival = rng.random() < 0.3, 0.0
+        self.kinds = random.Random(f"kinds of {self.cluster['nodes']!r}")
         self.ends: dict[str, tuple[int, float]] = {}
         self.chance = random.Random(repr(self.cluster["nodes"]))  # its own, so that other jobs stay what they were
         self.levels = self.chance.choice(([0], [0, 0, 0, 1], [0, 1, 5], [-1, 0]))
@@ -166,7 +173,7 @@ class Driver:
                 return ["finish", max(now, end), name]
         spec = self._spec()
         now = max(now, self.arrival)
-        mean = self.length * spec["workers"][0] * spec["worker"][0] / max(1, self.gpus) / self.load
+        mean = self.length * spec["workers"][0] * (spec["worker"][0] or 1) / max(1, self.gpus) / self.load
         self.arrival = now + rng.expovariate(1 / mean)
         return ["submit", now, spec]
 
@@ -206,6 +213,8 @@ class Driver:
             spec["price"] = rng.choice((0.0, 5.0, 300.0))
         if self.dates.random() < self.later:
             spec |= self._when()
+        if self.cluster["varied"]:
+            self._vary(spec)
         return spec
 
     def _terms(self) -> dict[str, Any]:
@@ -256,6 +265,32 @@ class Driver:
             what["begin"] = world.now + dates.choice((0.0, dates.expovariate(1 / self.length)))
             what["after"] = dates.sample(over, min(len(over), dates.randint(0, 1)))
         return ["alter", world.now, dates.choice(names), what]
+
+    def _vary(self, spec: dict[str, Any]) -> None:
+        """Have a job differ in where it may be: types, taints, racks, groups, no GPU."""
+        rng, types = self.kinds, self.cluster["types"]
+        spec["tolerates"] = [x for x in self.cluster["taints"] if rng.random() < 0.5]
+        if rng.random() < 0.2:
+            spec["gpu_types"] = rng.sample(types, rng.randint(1, len(types)))
+        if rng.random() < 0.15:
+            spec["worker"] = [0, rng.choice((0.5, 1.0, 2.0, 6.0)), rng.choice((0.0, 0.0, 2e9)), 0.0]
+            spec["price"] = None
+            spec["together"] = rng.choice((None, False))
+        elif rng.random() < 0.4 and spec["seconds"] is not None:
+            accepted = spec.get("gpu_types") or rng.sample(types, rng.randint(1, len(types)))
+            spec["on"] = {kind: rng.choice((1.0, 1.0, 1.05, 1.5, 4.0)) for kind in accepted}
+        elif rng.random() < 0.15:
+            spec["servers"], spec["server"] = rng.randint(1, 4), [0, rng.choice((0.5, 1.0, 3.0)), 1e9, 0.0]
+        spec["mixed"] = rng.random() < 0.3
+        if rng.random() < 0.4:
+            spec["within"] = rng.choice(("rack", "rack", "rack", "node"))
+            spec["topology"] = rng.choice(("required", "required", "preferred"))
+        if rng.random() < 0.25 and spec["worker"][0]:
+            spec["group"] = group = rng.choice((2, 2, 3, 4))
+            if rng.random() < 0.9:
+                spec["workers"] = sorted({-(-d // group) * group for d in spec["workers"]})
+                if isinstance(spec["seconds"], list):
+                    spec["seconds"] = max(spec["seconds"])
 
     def _node(self) -> Event:
         node = self.rng.choice([*self.world.nodes.values()])

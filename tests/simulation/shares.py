@@ -39,8 +39,8 @@ class Shares:
 
     def amounts(self, job: Job) -> list[float]:
         """Return what a running job holds."""
-        gpus = sum(map(len, job.nodes.values()))
-        return [gpus, *(gpus / job.grants * x for x in job.need[:2])]
+        seats = sum(map(len, job.nodes.values()))
+        return [seats if job.grants else 0, *(seats / max(1, job.grants) * x for x in job.need[:2])]
 
     def wants(self, job: Job) -> list[float]:
         """Return what a waiting job will hold with its fewest workers, whole bundles."""

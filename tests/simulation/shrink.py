@@ -18,7 +18,9 @@ from .wrong import Wrong
 Case = tuple[dict[str, Any], list[Event]]
 PLAIN = {
     "model": "m", "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False, "together": None,
-    "price": None, "worker": [1, 0.0, 0.0, 0.0], "begin": 0.0, "after": [],
+    "begin": 0.0, "after": [], "queue": "", "user": "", "priority": 0,
+    "price": None, "worker": [1, 0.0, 0.0, 0.0], "tolerates": [], "gpu_types": [], "on": None, "within": "",
+    "topology": "required", "group": 1, "mixed": False, "servers": 0,
 }  # fmt: skip
 """What a job is like that is nothing special."""
 
@@ -81,9 +83,18 @@ def _fewer_nodes(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case]
 
 
 def _plainer_cluster(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case]:
-    for key, value in (("policy", "heuristic"), ("racks", 1), ("double", False), ("labels", []), ("runs", None)):
+    for key, value in (
+        ("policy", "heuristic"),
+        ("racks", 1),
+        ("double", False),
+        ("labels", []),
+        ("runs", None),
+        ("taints", []),
+    ):
         yield cluster | {key: value}, events
-    if cluster["runs"] is None:
+    if cluster["runs"] is None and not any(
+        e[0] == "submit" and (e[2].get("on") or e[2].get("gpu_types")) for e in events
+    ):
         yield cluster | {"types": ["A"], "nodes": [n | {"type": "A"} for n in cluster["nodes"]]}, events
     for key in cluster["options"]:
         yield cluster | {"options": {k: v for k, v in cluster["options"].items() if k != key}}, events
@@ -105,7 +116,7 @@ def _plainer_jobs(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case
         changes += [{"workers": [d]} for d in spec["workers"] if len(spec["workers"]) > 1]
         changes += [{"workers": [max(1, d - n) for d in spec["workers"]]} for n in (4, 1) if len(spec["workers"]) == 1]
         for change in changes:
-            if any(spec.get(key, value) != value for key, value in change.items()):
+            if any(spec.get(key, PLAIN.get(key)) != value for key, value in change.items()):
                 if isinstance(spec["seconds"], list) and "workers" in change:
                     change = change | {"seconds": max(spec["seconds"])}  # noqa: PLW2901
                 yield cluster, [*events[:i], [*event[:2], spec | change], *events[i + 1 :]]
@@ -144,6 +155,9 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
         f"    labels={tuple(cluster['labels'])},"
         f" labelled=np.array({[[x in n['labels'] for n in nodes] for x in cluster['labels']]}, dtype=bool)"
         f".reshape({len(cluster['labels'])}, {len(nodes)}),\n"
+        f"    taints={tuple(cluster['taints'])},"
+        f" tainted=np.array({[[x in n['taints'] for n in nodes] for x in cluster['taints']]}, dtype=bool)"
+        f".reshape({len(cluster['taints'])}, {len(nodes)}),\n"
         f"    usable=np.array({[n['usable'] for n in nodes]}),".splitlines()
     )
     lines = [
@@ -177,7 +191,7 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
         elif method == "restore" and i and player.log[i - 2][1] == "snapshot":
             lines.append(f"{name}.restore(saved)")
         else:
-            words = [source(x) if isinstance(x, dict) and method == "submit" else repr(x) for x in args]
+            words = [source(x) if isinstance(x, dict) and "workers" in x else repr(x) for x in args]
             call = f"{name}.{method}({', '.join([*words, *(f'{k}={v!r}' for k, v in named.items())])})"
             lines.append(f"print({call})" if method in ("decide", "explain", "fail_node") else call)
     lines += ['print("run:", s.running, "wait:", s.waiting, "idle:", s.idle)', f"# {wrong.rule}: {wrong.words}"]
@@ -189,7 +203,11 @@ def source(spec: dict[str, Any]) -> str:
     words = [repr(spec["name"]), repr(spec["model"]), repr(tuple(spec["workers"]))]
     if spec["worker"] != PLAIN["worker"]:
         words.append(f"Demand({', '.join(map(repr, spec['worker']))})")
-    for key in ("requires", "apart", "most_per_node", "whole_nodes"):
-        if spec[key] != PLAIN[key]:
+    for key in ("requires", "apart", "most_per_node", "whole_nodes", "tolerates", "gpu_types"):
+        if spec.get(key, PLAIN[key]) != PLAIN[key]:
             words.append(f"{key}={tuple(spec[key]) if isinstance(spec[key], list) else spec[key]!r}")
+    if spec.get("servers"):
+        words.append(
+            f"collective='ps', servers={spec['servers']}, server=Demand({', '.join(map(repr, spec['server']))})"
+        )
     return f"GangJob({', '.join(words)})"

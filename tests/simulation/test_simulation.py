@@ -198,6 +198,45 @@ class Scatters(Scheduler):
         return replace(decision, mends=tuple(replace(x, nodes={}) for x in decision.mends))
 
 
+class Roams(Scheduler):
+    """Does not listen where a job is to be."""
+
+    def submit(self, job: Any, seconds: Any = None, *, within: str = "", topology: str = "", **options: Any) -> None:
+        super().submit(job, seconds, **options)
+
+
+class Mixes(Scheduler):
+    """Takes it that gangs may be on several types."""
+
+    def submit(self, job: Any, seconds: Any = None, **options: Any) -> None:
+        super().submit(job, seconds, **options | {"mixed": True})
+
+
+class Splits(Scheduler):
+    """Does not keep groups of workers together."""
+
+    def submit(self, job: Any, seconds: Any = None, *, group: int = 1, **options: Any) -> None:
+        super().submit(job, seconds, **options)
+
+
+class Trespasses(Scheduler):
+    """Takes taints for labels that nobody asks for."""
+
+    def submit(self, job: Any, seconds: Any = None, **options: Any) -> None:
+        tolerant = replace(job, tolerates=("t", "u")) if isinstance(job.model, str) and job.model else job
+        super().submit(tolerant, seconds, **options)
+
+
+class Mistakes(Scheduler):
+    """Takes the slowest type for the fastest."""
+
+    def submit(self, job: Any, seconds: Any = None, **options: Any) -> None:
+        if isinstance(seconds, dict):
+            slow = sorted(seconds, key=lambda kind: str(seconds[kind]))
+            seconds = dict(zip(slow, [seconds[kind] for kind in reversed(slow)], strict=True))
+        super().submit(job, seconds, **options)
+
+
 MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (DoubleBooks, {"twice", "place", "gang"}),
     (Tears, {"gang"}),
@@ -220,6 +259,11 @@ MUTANTS: list[tuple[type[Scheduler], set[str]]] = [
     (Open, {"window", "drain", "restored"}),
     (Stays, {"stop", "seconds", "restored", "reserved"}),
     (Scatters, {"mend"}),
+    (Roams, {"within", "preferred"}),
+    (Mixes, {"within"}),
+    (Splits, {"group"}),
+    (Trespasses, {"place"}),
+    (Mistakes, {"seconds", "fastest"}),
 ]
 
 

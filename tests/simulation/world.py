@@ -5,7 +5,7 @@ It is written from docs/scheduler.md and public docstrings alone and shares no c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from math import exp, inf
 from typing import Any
 
@@ -25,9 +25,9 @@ class Node:
 
     def __init__(self, spec: dict[str, Any], nic: float) -> None:
         self.name, self.gpus, self.type = spec["name"], spec["gpus"], spec["type"]
-        self.labels, self.up = set(spec["labels"]), spec["usable"]
+        self.labels, self.up, self.taints = set(spec["labels"]), spec["usable"], set(spec.get("taints", ()))
         self.has = (spec["cpu"], spec["memory"], nic)
-        self.holder: dict[int, Job] = {}
+        self.holder: dict[int, Job] = {}  # by GPU; tasks without any have numbers below 0
         self.jobs: dict[str, Job] = {}
 
 
@@ -39,14 +39,30 @@ class Job:
         self.workers: list[int] = spec["workers"]
         gpu, *self.need = spec["worker"]
         self.grants, self.apart, self.requires = int(gpu), set(spec["apart"]), set(spec["requires"])
+        self.each = self.grants or 1  # seats of a worker
+        self.servers = spec.get("servers", 0)
+        if self.servers:  # each worker sets aside what its share of them needs, rounded up
+            share = -(-self.servers // self.workers[0])
+            self.need = [n + share * s for n, s in zip(self.need, spec["server"][1:], strict=True)]
+        self.tolerates, self.on = set(spec.get("tolerates", ())), dict(spec.get("on") or {})
+        self.accepts = set(self.on or spec.get("gpu_types", ())) if self.grants else set[str]()
+        self.group, self.within = spec.get("group", 1), spec.get("within", "")
+        self.required = spec.get("topology", "required") == "required"
+        self.one_type = not spec.get("mixed", False) and bool(self.on or len(self.accepts) > 1)
         self.most, self.whole = spec["most_per_node"] or 10**9, spec["whole_nodes"]
         self.together = options.get("together", True) if spec["together"] is None else spec["together"]
+        self.together = bool(self.together and self.grants)
         self.price = options.get("price") if spec["price"] is None else spec["price"]
+        self.price = self.price if self.grants else None
         seconds = spec["seconds"]
         if isinstance(seconds, int | float):
             seconds = [seconds * self.workers[-1] / d for d in self.workers]
+        least, most = min(self.on.values(), default=1.0), max(self.on.values(), default=1.0)
+        self.worst = None if seconds is None else [x * most for x in seconds]
+        seconds = None if seconds is None else [x * least for x in seconds]  # on the type that is best
+        self.on = {kind: x / least for kind, x in self.on.items()}
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
-        self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(seconds)
+        self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(self.worst or seconds)
         self.left, self.pays, self.repeats = 1.0, 0.0, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
@@ -115,15 +131,17 @@ class World:
     @property
     def idle(self) -> int:
         """GPUs of nodes that are up which nobody holds."""
-        return sum(n.gpus - len(n.holder) for n in self.nodes.values() if n.up)
+        return sum(n.gpus - sum(g >= 0 for g in n.holder) for n in self.nodes.values() if n.up)
 
     # ---- room ----
 
     def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, without: Iterable[str] = ()) -> int:
         """Return how many workers of a job a node takes beside its jobs, or without some of them."""
-        if (up and not node.up) or not job.requires <= node.labels:
+        if (up and not node.up) or not job.requires <= node.labels or not node.taints <= job.tolerates:
             return 0
-        if self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
+        if job.grants and self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
+            return 0
+        if job.accepts and node.type not in job.accepts:
             return 0
         count, used = node.gpus, [0.0, 0.0, 0.0]
         for other in () if empty else node.jobs.values():
@@ -132,9 +150,9 @@ class World:
             if job.whole or other.whole or other.name in job.apart or job.name in other.apart:
                 return 0
             held = len(other.nodes[node.name])
-            count -= held
-            used = [u + need * (held // other.grants) for u, need in zip(used, other.need, strict=True)]
-        count = min(count // job.grants, job.most)
+            count -= held if other.grants else 0
+            used = [u + need * (held // other.each) for u, need in zip(used, other.need, strict=True)]
+        count = min(count // job.grants if job.grants else 10**9, job.most)
         for need, has, gone in zip(job.need, node.has, used, strict=True):
             if need:
                 count = min(count, max(0, int((has * (1 + SLACK) - gone) / need + SLACK)))
@@ -146,16 +164,30 @@ class World:
         if job.known != self.turns:
             job.known, job.sizes = self.turns, {}
         if key not in job.sizes:
-            rooms = [self.room(job, n, empty=True, up=up) for n in self.nodes.values()]
-            sizes = range(min(degree, max(rooms)) if job.together else 1, 0, -1)
-            job.sizes[key] = next((b for b in sizes if sum(r // b for r in rooms) >= -(-degree // b)), 0)
+            rooms = {name: self.room(job, n, empty=True, up=up) for name, n in self.nodes.items()}
+            most = min(degree, max(rooms.values())) if job.together else job.group
+            sizes = [b for b in range(most, 0, -1) if b % job.group == 0]
+            job.sizes[key] = next((b for b in sizes if self._in_one(job, rooms, b, degree)), 0)
         return job.sizes[key]
+
+    def part(self, job: Job, name: str, *, near: bool = False) -> tuple[Any, ...]:
+        """Return what a node has that all nodes of a job have in common; `near`: are to have if there is the room."""
+        level = {"": "", "node": name, "rack": self.rack[name]}[job.within if job.required or near else ""]
+        return level, self.nodes[name].type if job.one_type or (near and job.on) else ""
+
+    def _in_one(self, job: Job, rooms: dict[str, int], size: int, degree: int) -> bool:
+        """Return whether nodes that have enough in common take so many workers, so many at a time."""
+        held: dict[Any, int] = {}
+        for name, room in rooms.items():
+            part = self.part(job, name)
+            held[part] = held.get(part, 0) + room // size
+        return max(held.values(), default=0) >= -(-degree // size)
 
     def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
         """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
         takes = inf if self.near else max(job.takes(d) or inf for d in job.workers)
         nodes = [n for n in (self.nodes.values() if nodes is None else nodes) if not self.shut(job, n.name, takes)]
-        return self._holds(job, [self.room(job, n) for n in nodes])
+        return self._holds(job, {n.name: self.room(job, n) for n in nodes})
 
     def shut(self, job: Job, node: str, takes: float, at: float | None = None) -> str:
         """Return the window that closes a node to a job before it ends, "" if none does."""
@@ -166,16 +198,20 @@ class World:
                 return name
         return ""
 
-    def _holds(self, job: Job, rooms: Collection[int]) -> bool:
+    def _holds(self, job: Job, rooms: dict[str, int]) -> bool:
         """Return whether nodes that take so many workers hold a job."""
-        if not any(rooms):
+        if not any(rooms.values()):
             return False
         sizes = ((d, self.bundle(job, d)) for d in job.workers)
-        return any(b and sum(r // b for r in rooms) >= -(-d // b) for d, b in sizes)
+        return any(b and self._in_one(job, rooms, b, d) for d, b in sizes)
 
     def admits(self, spec: dict[str, Any]) -> bool:
         """Return whether a new job can ever run here."""
         job = Job(spec, self.options, 0.0, 0)
+        if any(d % job.group for d in job.workers) or job.most < job.group:
+            return False
+        if not job.grants and (spec["price"] is not None or self.cluster["policy"] == "gnn"):
+            return False
         return self.bundle(job, job.workers[0], up=False) > 0 and not self.books.never(job)
 
     def earliest(self, job: Job, running: Iterable[Job]) -> float:
@@ -184,12 +220,12 @@ class World:
         if self.windows:
             return self._earliest_beside(job, list(running), gone)
         rooms = {name: self.room(job, n, without=gone) for name, n in self.nodes.items()}
-        if self._holds(job, rooms.values()):
+        if self._holds(job, rooms):
             return self.now
         for other in sorted(running, key=lambda x: x.end(self.now)):
             gone.add(other.name)
             rooms |= {name: self.room(job, self.nodes[name], without=gone) for name in other.nodes}
-            if self._holds(job, rooms.values()):
+            if self._holds(job, rooms):
                 return other.end(self.now)
         return inf
 
@@ -202,14 +238,15 @@ class World:
         for time in sorted({self.now, *ends.values(), *opens}):
             out = gone | {name for name, end in ends.items() if end <= time and time > self.now}
             nodes = [n for name, n in self.nodes.items() if not self.shut(job, name, takes, time)]
-            if self._holds(job, [self.room(job, n, without=out) for n in nodes]):
+            if self._holds(job, {n.name: self.room(job, n, without=out) for n in nodes}):
                 return time
         return inf
 
     def slower(self, job: Job, degree: int, nodes: Nodes) -> float:
         """Return how many times its seconds a job takes on the first GPUs that it needs of those it has."""
-        if not self.near:
-            return 1.0
+        types = max((job.on.get(self.nodes[name].type, 1.0) for name in nodes), default=1.0)
+        if not self.near or not job.grants:
+            return types
         used, left = [], degree * job.grants
         for name, gpus in nodes.items():
             used += [name] if left > 0 else []
@@ -217,7 +254,7 @@ class World:
         node, rack, cluster = self.near["links"]
         racks = len({self.rack[name] for name in used})
         cost = (degree * job.grants - len(used)) * node + (len(used) - racks) * rack + (racks - 1) * cluster
-        return 1 + float(self.near["m"]) * cost
+        return (1 + float(self.near["m"]) * cost) * types
 
     # ---- events ----
 
@@ -245,7 +282,7 @@ class World:
         held = self._lacks(job) or job.begin > self.now
         (self.held if held else self.waiting)[job.name] = job
         self.serial += 1
-        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
+        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.worst or [inf])])
 
     def free(self, name: str) -> Job:
         """Have a running job hold nothing any more."""
@@ -430,20 +467,36 @@ class World:
             shut = self.shut(job, node, start.seconds)
             hold(not shut, "window", f"{name} starts on {node} for {start.seconds} s, which {shut} closes")
             hold(len({*gpus}) == len(gpus), "twice", f"{name} has a GPU of {node} twice: {gpus}")
-            hold(all(0 <= g < n.gpus for g in gpus), "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
+            right = all(0 <= g < n.gpus if job.grants else g < 0 for g in gpus)
+            hold(right, "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
             for g in gpus:
                 hold(g not in n.holder, "twice", f"{name} gets GPU {g} of {node}, which {n.holder.get(g)} holds")
-            count, most = len(gpus) // job.grants, self.room(job, n)
-            there = {x: len(y.nodes[node]) // y.grants for x, y in n.jobs.items()}
-            words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels)}, {n.gpus} GPUs, {n.has}; there {there}"
+            count, most = len(gpus) // job.each, self.room(job, n)
+            there = {x: len(y.nodes[node]) // y.each for x, y in n.jobs.items()}
+            words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels | n.taints)}, {n.gpus} GPUs, {n.has}"
+            words += f"; there {there}"
             words = f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}"
             hold(count <= most, "place", words)
-        b, parts = self.bundle(job, degree), [len(gpus) // job.grants for gpus in nodes.values()]
+        b, parts = self.bundle(job, degree), [len(gpus) // job.each for gpus in nodes.values()]
+        hold(
+            not any(p % job.group for p in parts), "group", f"{name} has {parts} workers on nodes, not {job.group} each"
+        )
+        held = dict(start.servers)
+        even = all(held.get(n, 0) <= -(-job.servers * p // sum(parts)) for n, p in zip(nodes, parts, strict=True))
+        hold(
+            sum(held.values()) == job.servers and even,
+            "servers",
+            f"{name} has {held}, {job.servers} in all, on {nodes}",
+        )
+        common = {self.part(job, node) for node in nodes}
+        hold(len(common) == 1, "within", f"{name} is in {common}: {nodes}; {job.spec}")
         whole = sum(parts)
         words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
         fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
         hold(whole >= degree if own else fair, "gang", words)
         job.slower = self.slower(job, degree, nodes)
+        if not own and start.tier in ("heuristic", "patient", "lookahead") and len(self.waiting) == 1:
+            self._nearest(job, degree, nodes, b)
         self._waited(job, degree)
         takes = job.takes(degree, job.slower)
         words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
@@ -460,12 +513,33 @@ class World:
             self.nodes[node].jobs[name] = job
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
 
+    def _nearest(self, job: Job, degree: int, nodes: Nodes, size: int) -> None:
+        """Check that a job that waits alone has what it prefers: the fastest type with room, one rack if any has it."""
+        held: dict[Any, int] = {}
+        for name, node in self.nodes.items():
+            part = self.part(job, name, near=True)
+            held[part] = held.get(part, 0) + self.room(job, node) // size
+        able = [part for part, count in held.items() if count >= -(-degree // size)]
+        mine = {self.part(job, name, near=True) for name in nodes}
+        if able and (job.on or job.within):
+            best = min(job.on.get(kind, 1.0) for _, kind in able) if job.on else 1.0
+            words = f"{job.name} is in {mine}, {able} have the room for it; {job.spec}"
+            hold(len(mine) == 1, "preferred", words)
+            slow = max(job.on.get(kind, 1.0) for _, kind in mine)
+            hold(self.near or slow <= best * (1 + SLACK), "fastest", words)  # else a close place may be better
+
     def _waited(self, job: Job, degree: int) -> None:
         """Check that no job that could have a node for itself starts where it is slow, unless it is due or alone."""
-        if not (self.near and self.patient and self.running) or not self.now < job.due < inf:
+        if not (self.patient and self.running and job.grants) or not self.now < job.due < inf:
             return
-        if any(self.room(job, node, empty=True) >= degree for node in self.nodes.values()):
+        if not self.near:
+            words = f"{job.name} is {job.slower} times as slow as on its best type"
+            hold(job.slower <= exp(LONGER) * (1 + SLACK), "patience", words)
+            return
+        alone = [n for n in self.nodes.values() if self.room(job, n, empty=True) >= degree]
+        if alone:
             best = 1 + self.near["m"] * self.near["links"][0] * (degree * job.grants - 1)
+            best *= min(job.on.get(n.type, 1.0) for n in alone)
             words = f"{job.name} is {job.slower} times as slow as told, at best {best}"
             hold(job.slower <= best * exp(LONGER) * (1 + SLACK) + SLACK, "patience", words)
 
@@ -494,7 +568,7 @@ class World:
         power = self.options.get("order", 0.0 if self.options.get("price") is None else 0.5)
 
         def place(j: Job) -> tuple[bool, float, int]:
-            key = (j.takes(j.workers[0]) or 0) * (j.workers[0] * j.grants) ** power
+            key = (j.takes(j.workers[0]) or 0) * max(1, j.workers[0] * j.grants) ** power
             return (False, j.due, j.serial) if j.due <= self.now else (True, key, j.serial)
 
         if not self.books.alike:

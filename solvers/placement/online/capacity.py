@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,38 +12,45 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
 from ..prepare import Tree
+from .shared import Parts, Shared, SharedGang
 from .state import CPU, MOST, Long
 
 ANY = 2**31 - 1
 """More than any node takes."""
+PARTS = 256
+"""Divisions of the fleet into parts that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What tells workers, or parameter servers, apart as far as room for them goes.
 
     Attributes:
         need: GPUs, millionths of a core, bytes, bytes/s of the NIC.
-        model: the model type, `None` for parameter servers, which need no GPU.
+        model: the model type, `None` for tasks that need no GPU.
+        where: labels, taints and GPU types, see `GangJob.where`.
         most: how many a node may have.
         alone: whether nobody else may be there.
+        shared: what all workers of a gang share, if anything.
     """
 
     need: tuple[int, int, int, int]
     model: str | None
-    requires: tuple[str, ...]
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     most: int
     alone: bool
+    shared: Shared | None = None
 
     @classmethod
     def workers(cls, job: GangJob) -> Kind:
         """Return the kind of the workers of a job."""
-        return cls(_need(job.worker), job.model, job.requires, job.most_per_node or ANY, job.whole_nodes)
+        model = job.model if job.worker.gpu else None
+        shared = job.shared if isinstance(job, SharedGang) else None
+        return cls(_need(job.worker), model, job.where, job.most_per_node or ANY, job.whole_nodes, shared)
 
     @classmethod
     def servers(cls, job: GangJob) -> Kind:
         """Return the kind of the parameter servers of a job."""
-        return cls(_need(job.server), None, job.requires, ANY, job.whole_nodes)
+        return cls(_need(job.server), None, job.where, ANY, job.whole_nodes)
 
 
 def demanded(demand: Demand) -> tuple[int, float, float, float]:
@@ -77,16 +84,28 @@ class Nodes:
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
         self.tree = Tree(fleet)
+        self._parts: dict[Shared, Parts] = {}
+
+    def parts(self, shared: Shared) -> Parts:
+        """Return the parts of the fleet, one of which has a gang whole."""
+        if shared not in self._parts:
+            if len(self._parts) >= PARTS:
+                self._parts.clear()
+            self._parts[shared] = Parts(self.fleet, shared)
+        return self._parts[shared]
 
     def allowed(self, kind: Kind) -> BoolArray:
-        """Return the nodes where such workers may be: usable, with the labels, of a GPU type that runs the model."""
+        """Return the nodes where such workers may be: usable, by labels, taints and types; its GPUs run the model."""
         fleet, speeds = self.fleet, self.speeds
-        found = np.array(fleet.usable, dtype=bool)
-        for label in kind.requires:
+        requires, tolerates, types = kind.where
+        for label in requires:
             if label not in fleet.labels:
                 raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
-            found &= fleet.labelled[fleet.labels.index(label)]
+        found = np.array(fleet.usable, dtype=bool) & fleet.admits(requires, tolerates)
         if kind.model is not None:
+            if types:
+                accepted = np.array([name in types for name in fleet.gpu_types], dtype=bool)
+                found &= accepted[np.where(fleet.gpus > 0, fleet.gpu_type, 0)]
             if kind.model not in speeds.models:
                 raise InstanceError("job.model", f"{kind.model!r} has no speed")
             rows = [speeds.gpu_types.index(name) for name in fleet.gpu_types]
@@ -113,6 +132,8 @@ class Capacity:
         self._allowed = nodes.allowed(kind)
         self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
         self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]
+        self._parts = None if kind.shared is None else nodes.parts(kind.shared)
+        self._held = None if self._parts is None else np.bincount(self._parts.part, self.room)
 
     def renew(self, changed: Long) -> None:
         """Look again at these nodes, each named once."""
@@ -123,6 +144,7 @@ class Capacity:
         other = object.__new__(Capacity)
         other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
         other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
+        other._parts, other._held = self._parts, None if self._held is None else self._held.copy()
         other._set(blocked, np.zeros(len(blocked), dtype=np.int64))
         return other
 
@@ -144,11 +166,28 @@ class Capacity:
 
     @property
     def total(self) -> int:
-        """How many workers the whole cluster could take."""
+        """How many workers of one gang the whole cluster could take."""
+        if self._held is not None:
+            return int(self._held.max())
         return int(self.sums[-1].sum())
+
+    def chosen(self, workers: int) -> Capacity:
+        """Return the room of the part that takes so many workers of one gang, itself if nothing is to be shared."""
+        if self._parts is None:
+            return self
+        kept = self._parts.choose(self.room, workers)
+        other = object.__new__(Capacity)
+        other.nodes, other.kind, other._allowed, other._parts = self.nodes, self.kind, self._allowed, None
+        other._held = None
+        other.room = np.zeros_like(self.room)
+        other.room[kept] = self.room[kept]
+        other.sums = [np.bincount(group, weights=other.room).astype(np.int64) for group in self.nodes.tree.group[1:]]
+        return other
 
     def _set(self, nodes: Long, room: Long) -> None:
         more = room - self.room[nodes]
         self.room[nodes] = room
         for group, total in zip(self.nodes.tree.group[1:], self.sums, strict=True):
             np.add.at(total, group[nodes], more)
+        if self._parts is not None and self._held is not None:
+            np.add.at(self._held, self._parts.part[nodes], more)

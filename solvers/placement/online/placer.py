@@ -116,6 +116,11 @@ class Placer:
                 room = np.minimum(room, whole // need)
         return room
 
+    def part(self, job: GangJob) -> Long | None:
+        """Return the part of the fleet of each node, one of which has a job whole, int64 (m,); `None` if any may."""
+        shared = Kind.workers(job).shared
+        return None if shared is None else self._nodes.parts(shared).part
+
     def idle(self, node: int) -> list[int]:
         """Return the GPUs of a node that nobody holds."""
         return list(self._idle[node])
@@ -163,7 +168,7 @@ class Placer:
         for degree in reversed(job.workers):
             if degree > total:
                 continue
-            workers = policy(room, degree)
+            workers = policy(room.chosen(degree), degree)
             servers = self._servers(job, workers, blocked) if job.servers else {}
             if servers is not None:
                 return self._take(job, workers, servers, policy.__name__)
@@ -177,7 +182,7 @@ class Placer:
         seats = {node: NodeAllocation(count, 0, ()) for node, count in workers.items()}
         if (self._used(job, seats) > self._nodes.free[:, list(seats)]).any():
             return False
-        for node, gpus in nodes.items():
+        for node, gpus in nodes.items() if job.worker.gpu else ():
             self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
         self._take(job, workers, {}, "put")
         for node in nodes:
