@@ -245,6 +245,14 @@ class Queue:
         shape, place = self._at[name]
         return float(place[0] * shape.gpus**self.order)
 
+    def place(self, name: str) -> tuple[Shape, Place]:
+        """Return the line of a job, and its place there."""
+        return self._at[name]
+
+    def some(self, count: int) -> Iterator[tuple[Shape, list[Place]]]:
+        """Yield the first lines."""
+        return islice(self._lines.items(), count)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all jobs in the order of their keys."""
         walk = Walk(self)

@@ -17,6 +17,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .intervals import StartIntervals
 from .policy import Proposes, Ranks, Watchdog
 from .queue import Request, Seconds, given_seconds
 from .runs import RunsNow
@@ -137,6 +138,7 @@ class Scheduler:
         self._explained: dict[int, Explanation] = {}
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
+        self._intervals = StartIntervals()
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -212,6 +214,7 @@ class Scheduler:
         if self._network is not None:
             self._network.submitted(request)
         self._expect(request)
+        self._intervals.submitted(state, job.name)
 
     def _expect(self, request: Request) -> None:
         """Load what is slow to load when a job comes that needs it, and not when a decision is due."""
@@ -289,6 +292,7 @@ class Scheduler:
         state.now = state.at(now)
         state.forget(state.free(job).request if runs else state.leave(job))
         state.over(job)
+        self._intervals.withdrawn(job)
         if self._network is not None:
             self._network.forgotten(job)
 
@@ -365,6 +369,7 @@ class Scheduler:
             self._count, tier, names, starts.waits, scores, orders, stops.candidates, notes
         )
         self._explained.pop(self._count - _KEEP, None)
+        self._intervals.decided(state, names)
         took = time.perf_counter() - began
         made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
         return Decision(self._count, state.now, *made)
