@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import inf, nextafter
+from sys import float_info
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import quantity
 
+from .intervals import StartIntervals
 from .leaving import least_ends
 from .queue import Request
 from .reservation import Reservation
@@ -113,6 +115,10 @@ class WaitingJob:
         earliest: when it starts by the scheduler's own rules if nobody else comes and estimates hold; `None` if it does
             not within the next 256 ends of jobs.
         remedies: what would let it start now, each tried out.
+        probably: between which times it starts in 9 of 10 cases, as learned from those that waited before; `None`
+            until enough have started.
+        latest: when it starts at the latest if estimates hold, nodes stay up, and nobody comes who is due before it or
+            runs longer than those that are here; `None` if nodes must come up first.
     """
 
     job: str
@@ -132,6 +138,8 @@ class WaitingJob:
     ahead: tuple[str, ...]
     earliest: float | None
     remedies: tuple[str, ...]
+    probably: tuple[float, float] | None = None
+    latest: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -154,11 +162,23 @@ class WaitingJob:
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
+            *self._when(),
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
         head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
+
+    def _when(self) -> Iterator[tuple[str, str]]:
+        """Yield rows on when it starts with others who come, unless that is at once."""
+        if self.earliest == self.now:
+            return
+        if self.probably is not None:
+            low, high = (span(time - self.now) for time in self.probably)
+            times = " and ".join(f"{time:.6g}" for time in self.probably)
+            yield "probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"
+        if self.latest is not None:
+            yield "at latest", f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
 
 
 def explained(
@@ -185,7 +205,9 @@ def explained(
     return Explanation(number, tier, {k: v for k, v in found.items() if v}, shown, None, None, notes)
 
 
-def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[], Scheduler]) -> WaitingJob:
+def why_waits(
+    state: ClusterState, name: str, last: str | None, twin: Callable[[], Scheduler], intervals: StartIntervals
+) -> WaitingJob:
     """Return why a job waits.
 
     Args:
@@ -193,6 +215,7 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         name: of a job that waits.
         last: what the last decision said of it; `None` if it was not there.
         twin: makes a scheduler of the same state, with which may be done what one likes.
+        intervals: what was learned of waits.
     """
     request, order = state.waiting[name], list(state.queue)
     degree, place = request.job.workers[0], order.index(name) + 1
@@ -215,6 +238,7 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
         place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
+        (state.now, state.now) if earliest == state.now else intervals.predict(state, name), _latest(state, request),
     )  # fmt: skip
 
 
@@ -230,6 +254,25 @@ def _first_start(twin: Scheduler, name: str) -> float | None:
         for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
             twin.finish(ended, now=now)
     return None
+
+
+def _latest(state: ClusterState, request: Request) -> float | None:
+    """Return when a job starts at the latest, by the rule for those that are due (`Starts`); `None` if it has no bound.
+
+    Once it is due and the k before it have gone, nobody who comes delays it: L seconds after the last one, or after it
+    is due, all that ran then have ended.
+    """
+    if state.places is not None:  # how much slower another place is, is not known
+        return None
+    degree = request.job.workers[0]
+    if state.ground(request, degree).total < state.placed(request, degree).workers[0]:
+        return None
+    waiting = state.waiting.values()
+    runs = [job.left(state.now) + (job.request.price or 0.0) for job in state.running.values()]
+    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + (r.price or 0.0) for r in waiting)])
+    before = sum((other.due, other.serial) < (request.due, request.serial) for other in waiting)
+    latest = max(request.due, state.now) + (before + 1) * longest
+    return latest if latest < float_info.max else None
 
 
 def _remedies(

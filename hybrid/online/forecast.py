@@ -19,7 +19,7 @@ _RECENT = 256
 """Submissions by which the rate of work is known."""
 _ROWS = 256
 """Running jobs that are looked at; of more, evenly spaced ones count for the others."""
-_PLACES = 16
+_PLACES = 8
 """Jobs of a line that are looked at; of more, evenly spaced ones count for the others."""
 _LINES = 64
 """Lines that are looked at."""
@@ -45,9 +45,11 @@ class Arrivals:
     def rate(self, now: float, key: float, order: float) -> float:
         """Return the GPUs that jobs with a smaller key than this have come to ask for, in the mean over time."""
         when, seconds, gpus = self.rows[:, : min(self.count, _RECENT)]
-        if len(when) < 2 or now <= (first := float(when.min())):
+        first = when[self.count % _RECENT if self.count > _RECENT else 0]
+        if len(when) < 2 or now <= first:
             return 0.0
-        return float((seconds * gpus)[seconds * gpus**order < key].sum()) / (now - first)
+        keys = seconds if not order else seconds * gpus**order
+        return float((seconds * gpus) @ (keys < key) / (now - first))
 
 
 def before(queue: Queue, name: str) -> tuple[int, float, float]:
@@ -75,30 +77,29 @@ def features(state: ClusterState, name: str, arrivals: Arrivals) -> np.ndarray:
     need = state.holds(request, degree)
     count, wide, work = before(state.queue, name)
     times, counts, _ = state.running.table()
-    rows = np.flatnonzero(counts[2])
+    rows = counts[2].nonzero()[0]
     step = -(-len(rows) // _ROWS) or 1
     rows = rows[::step]
-    end, since = times[0, rows], times[1, rows]
-    left = np.where(end >= now, end - now, now - since)
-    order = np.argsort(left)
-    at = np.zeros(len(rows) + 1)
-    at[1:] = left[order]
-    free = np.full(len(at), float(state.idle))
-    free[1:] += np.cumsum(counts[1, rows][order]) * step
+    end = times[0, rows]
+    left = np.where(end >= now, end - now, now - times[1, rows])
+    order = left.argsort()
+    at, free = np.zeros((2, len(rows) + 1))
+    at[1:], free[1:] = left[order], counts[1, rows[order]].cumsum() * step
+    free += state.idle
     done = np.zeros(len(at))
-    np.cumsum(free[:-1] * np.diff(at), out=done[1:])
+    done[1:] = (free[:-1] * (at[1:] - at[:-1])).cumsum()
     last = len(at) - 1
 
     def room(wanted: float) -> float:
-        return float(at[min(int(np.searchsorted(free, wanted)), last)])
+        return float(at[min(free.searchsorted(wanted), last)])
 
     def served(wanted: float) -> float:
-        k = max(int(np.searchsorted(done, wanted, side="right")) - 1, 0)
+        k = max(done.searchsorted(wanted, "right") - 1, 0)
         return float(at[k] + (wanted - done[k]) / free[k]) if free[k] > 0 else float(at[k])
 
     rate = arrivals.rate(now, state.queue.key(name), state.queue.order)
     alone = later = served(work)
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS * (rate > 0)):
         later = served(work + min(rate, _FULL * gpus) * later)
     first = next(iter(state.waiting.values())).submit
     found = (room(need), alone, later, room(need + wide), need, request.lasts(degree), count, len(state.waiting))

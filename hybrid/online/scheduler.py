@@ -392,7 +392,7 @@ class Scheduler:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""
-        document = save(self._state, self._watchdog.faults, self._count)
+        document = save(self._state, self._watchdog.faults, self._count, self._intervals)
         return document if self._network is None else document | {"network": self._network.save()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -408,7 +408,7 @@ class Scheduler:
     def _twin(self, policy: Any, snapshot: Mapping[str, Any]) -> Scheduler:
         """Return a scheduler of the same cluster and arguments with another policy and state."""
         fresh = Scheduler(self._state.fleet, policy, **self._arguments)
-        fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
+        fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
         for job in fresh._state.running.values():
@@ -466,7 +466,7 @@ class Scheduler:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
             last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved))
+            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

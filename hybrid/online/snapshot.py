@@ -11,6 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.placement import Demand, GangJob
 
+from .intervals import StartIntervals
 from .queue import Request
 from .running import RunningJob
 from .state import ClusterState, SchedulerSettings
@@ -21,7 +22,7 @@ _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
 
 
-def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
+def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: StartIntervals) -> dict[str, Any]:
     """Return the state after `count` decisions: names, numbers, lists and dicts only."""
     return {
         "gangplan": "scheduler",
@@ -48,6 +49,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "promises": dict(state.promises),
         "guess": state.estimates.save(),
         "faults": dict(faults),
+        "intervals": intervals.save(),
         **{name: asdict(of) for name, of in _places(state).items() if of is not None},
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
@@ -58,14 +60,17 @@ def _saved(request: Request) -> dict[str, Any]:
     return asdict(request) | {"terms": request.terms.save()}
 
 
-def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
+def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int], intervals: StartIntervals) -> int:
     """Enter a document into a state in which nothing has happened yet; return how many decisions there were.
 
     Raises:
         InstanceError: naming what of the document is wrong.
     """
     try:
-        return _load(document, state, faults)
+        count = _load(document, state, faults)
+        if "intervals" in document:
+            intervals.load(document["intervals"], state)
+        return count
     except InstanceError as error:
         raise error.within("snapshot") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:
