@@ -238,7 +238,8 @@ def why_waits(
         int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
         place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
-        (state.now, state.now) if earliest == state.now else intervals.predict(state, name), _latest(state, request),
+        (state.now, state.now) if earliest == state.now else intervals.predict(state, name),
+        latest_start(state, request),
     )  # fmt: skip
 
 
@@ -256,7 +257,7 @@ def _first_start(twin: Scheduler, name: str) -> float | None:
     return None
 
 
-def _latest(state: ClusterState, request: Request) -> float | None:
+def latest_start(state: ClusterState, request: Request) -> float | None:
     """Return when a job starts at the latest, by the rule for those that are due (`Starts`); `None` if it has no bound.
 
     Once it is due and the k before it have gone, nobody who comes delays it: L seconds after the last one, or after it

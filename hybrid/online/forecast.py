@@ -45,8 +45,7 @@ class Arrivals:
     def rate(self, now: float, key: float, order: float) -> float:
         """Return the GPUs that jobs with a smaller key than this have come to ask for, in the mean over time."""
         when, seconds, gpus = self.rows[:, : min(self.count, _RECENT)]
-        first = when[self.count % _RECENT if self.count > _RECENT else 0]
-        if len(when) < 2 or now <= first:
+        if self.count < 2 or now <= (first := when[self.count % _RECENT if self.count > _RECENT else 0]):
             return 0.0
         keys = seconds if not order else seconds * gpus**order
         return float((seconds * gpus) @ (keys < key) / (now - first))

@@ -34,7 +34,7 @@ CASES = 1024
 """Cases that are over and remembered."""
 OPEN = 256
 """Cases that are not over and looked at, the latest."""
-NEAREST = 32
+NEAREST = 64
 """Cases whose residuals are looked at."""
 ENOUGH = 20
 """Cases that are over before an interval is told."""
@@ -48,7 +48,7 @@ RIDGE = 10.0
 """Penalty of a coefficient's square, in cases."""
 FLOOR = 0.3
 """Added to the standard deviation of a feature, all of which are logarithms."""
-BEYOND, STRETCH = 1.0, 3.0
+BEYOND, STRETCH = 2.0, 1.0
 """How far quantiles may be adapted beyond the outermost residual, and the logarithm of its stretch there, by one."""
 LONGEST = 2.3
 """No interval ends later than e to this times the longest wait of the cases."""
