@@ -24,8 +24,8 @@ RIVALS = ("plain", "adapted")
 """Quantiles of the waits of a size: as they are, and with the same adaptation as ours."""
 WINDOW = 256
 """Waits of a size that a rival looks at: 512 do the same on the traces on which ours was tuned, 64 and 128 worse."""
-FIRST, TIMES = 600.0, 4.0
-"""Seconds after which a job is asked of again, and how many times as long the next time."""
+FIRST, TIMES, EACH = 600.0, 4.0, 4
+"""Seconds after which a job is asked of again, how many times as long the next time, and one of how many jobs is."""
 
 
 class Sizes:
@@ -49,7 +49,7 @@ class Sizes:
         if len(waits) < ENOUGH:
             return None
         logs = np.sort(np.log1p(waits))
-        low, high = self._levels.of(logs) if self._adapted else np.quantile(logs, [TAIL, 1 - TAIL]).tolist()
+        low, high = (self._levels if self._adapted else Levels(TAIL, 1 - TAIL)).of(logs)
         ends = now + float(np.expm1(max(low, 0.0))), now + float(np.expm1(min(high, logs[-1] + 2.3)))
         self._open[job] = *ends, False
         heappush(self._ends, (ends[1], job))
@@ -116,7 +116,8 @@ class Watched(SchedulerPolicy):
         for job in sorted(self._known - self._seen):
             if str(job) in state.waiting:
                 self.waited[job] = now
-                heappush(self._again, (now + FIRST, job))
+                if job % EACH == 0:
+                    heappush(self._again, (now + FIRST, job))
                 self._ask("ours", now, job, 0.0)
                 for name, rival in self._rivals.items():
                     self.asked.append(Asked(name, job, 0.0, rival.ask(now, job, int(gpus[job]))))

@@ -76,20 +76,18 @@ def _philly(queue: str, nodes: int, tuned: bool = False) -> Case:
 
 _SMALL, _WIDE = "1:6,2:2,4:1,8:1", "1:4,2:2,4:2,8:2,16:1,32:0.5"
 CASES = (
-    _philly("b436b2", 9),
-    _philly("6c71a0", 6),
     _philly("0e4a51", 6),
     _philly("7f04ca", 10),
-    Case("openb", 4, partial(_file, OPENB, "")),
     Case("Pollux", 4, _pollux, gpus=4),
     Case("generated, poisson", 16, partial(_drawn, "poisson", 11, _WIDE, 0.85, 16, 4000)),
     Case("generated, burst", 16, partial(_drawn, "burst", 12, _WIDE, 0.85, 16, 4000)),
     Case("generated, diurnal", 16, partial(_drawn, "diurnal", 13, _WIDE, 0.85, 16, 4000)),
-    _philly("11cb48", 2),
+    Case("openb", 4, partial(_file, OPENB, "")),
+    _philly("6c71a0", 6),
+    _philly("b436b2", 9),
     _philly("103959", 4, tuned=True),
     _philly("2869ce", 6, tuned=True),
     Case("Philly, 1,000 jobs of ee9e8c", 20, partial(_file, CROSSCHECK, ""), tuned=True),
-    Case("generated, burst, tuned on", 8, partial(_drawn, "burst", 1, _SMALL, 0.9, 8, 4000), tuned=True),
     Case("generated, diurnal, tuned on", 8, partial(_drawn, "diurnal", 2, _SMALL, 0.9, 8, 4000), tuned=True),
 )
 
