@@ -137,8 +137,9 @@ class Watched(SchedulerPolicy):
 
 def tasks(options: Options) -> Iterator[Task]:
     """Yield every trace with every kind of durations."""
-    for name in options.chosen(case.name for case in CASES):
-        yield from (Task(name, durations, 0) for durations in options.policies or DURATIONS)
+    names = options.chosen(case.name for case in CASES)
+    for durations in options.policies or DURATIONS:
+        yield from (Task(name, durations, 0) for name in names)
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
@@ -191,20 +192,14 @@ def intervals(found: Found) -> str:
     for case in (case for case in CASES if not case.tuned):
         for how in (how for how in DURATIONS if (case.name, how) in found.runs):
             one = {name: found.one(case.name, how, name) for name in FIGURES}
-            lines.append(
-                (
-                    f"{case.name}, {how}",
-                    f"{one['asked']:,.0f}",
-                    f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}",
-                    f"{one['later_cover']:.1%}",
-                    *(f"{one[f'{who}_cover']:.1%}" for who in RIVALS),
-                    number(one["ours_median"] / 60),
-                    *(number(one[f"{who}_median"] / 60) for who in RIVALS),
-                    *(f"{one['ours_loss'] / one[f'{who}_loss'] - 1:+.0%}" for who in RIVALS),
-                )
-            )
-    head = ("trace, durations", "jobs", "held", "asked later", *("by size", "adapted") * 1)
-    return table((*head, "width, min", "by size", "adapted", "loss, by size", "adapted"), lines)
+            held = f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}"
+            rivals = " / ".join(f"{one[f'{who}_cover']:.1%}" for who in RIVALS)
+            widths = " / ".join(number(one[f"{who}_median"] / 60) for who in RIVALS)
+            loss = " / ".join(f"{one['ours_loss'] / one[f'{who}_loss'] - 1:+.0%}" for who in RIVALS)
+            ours = f"{one['asked']:,.0f}", held, f"{one['later_cover']:.1%}", rivals
+            lines.append((f"{case.name}, {how}", *ours, number(one["ours_median"] / 60), widths, loss))
+    head = ("trace, durations", "jobs", "held", "later", "by size / adapted", "median width, min", "by size / adapted")
+    return table((*head, "loss against these"), lines)
 
 
 FIGURES = (

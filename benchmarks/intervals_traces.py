@@ -18,8 +18,8 @@ from gangplan.systems.topdrl.suites import suite
 
 from .policies_traces import CROSSCHECK, OPENB, PHILLY
 
-DURATIONS = ("known", "history", "limits")
-"""What the scheduler is told: how long jobs run; nothing, so that it takes medians of those before; a limit."""
+DURATIONS = ("known", "limits", "history")
+"""What the scheduler is told: how long jobs run; a limit; nothing, so that it takes medians of those before."""
 FACTOR, SPREAD, SEED = 3.0, 1.0, 7
 """A limit is log-normally so many times too long in the median, with this deviation of its logarithm; never too
 short."""
@@ -78,7 +78,7 @@ _SMALL, _WIDE = "1:6,2:2,4:1,8:1", "1:4,2:2,4:2,8:2,16:1,32:0.5"
 CASES = (
     _philly("0e4a51", 6),
     _philly("7f04ca", 10),
-    Case("Pollux", 4, _pollux, gpus=4),
+    Case("Pollux", 8, _pollux, gpus=4),
     Case("generated, poisson", 16, partial(_drawn, "poisson", 11, _WIDE, 0.85, 16, 4000)),
     Case("generated, burst", 16, partial(_drawn, "burst", 12, _WIDE, 0.85, 16, 4000)),
     Case("generated, diurnal", 16, partial(_drawn, "diurnal", 13, _WIDE, 0.85, 16, 4000)),

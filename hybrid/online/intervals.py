@@ -36,11 +36,11 @@ OPEN = 256
 """Cases that are not over and looked at, the latest."""
 NEAREST = 64
 """Cases whose residuals are looked at."""
-ENOUGH = 20
+ENOUGH = 50
 """Cases that are over before an interval is told."""
 TAIL = 0.05
 """Share of jobs that start before, and after, an interval of 90%."""
-STEP = 0.01
+STEP = 0.02
 """How much a miss moves the quantile that is taken."""
 EVERY = 16
 """Cases that turn out between two regressions."""
