@@ -90,10 +90,10 @@ def features(state: ClusterState, name: str, arrivals: Arrivals) -> np.ndarray:
     last = len(at) - 1
 
     def room(wanted: float) -> float:
-        return float(at[min(free.searchsorted(wanted), last)])
+        return float(at[min(int(free.searchsorted(wanted)), last)])
 
     def served(wanted: float) -> float:
-        k = max(done.searchsorted(wanted, "right") - 1, 0)
+        k = max(int(done.searchsorted(wanted, "right")) - 1, 0)
         return float(at[k] + (wanted - done[k]) / free[k]) if free[k] > 0 else float(at[k])
 
     rate = arrivals.rate(now, state.queue.key(name), state.queue.order)

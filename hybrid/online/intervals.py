@@ -121,7 +121,9 @@ class StartIntervals:
         self._since = np.full(OPEN, np.nan)
         self._slots: list[str] = [""] * OPEN
         self._asked, self._saved = 0, SAVED
-        self._mean, self._scale, self._slope = np.zeros(FEATURES), np.ones(FEATURES), np.zeros(FEATURES)
+        self._mean: np.ndarray = np.zeros(FEATURES)
+        self._scale: np.ndarray = np.ones(FEATURES)
+        self._slope: np.ndarray = np.zeros(FEATURES)
         self._level, self._longest, self._stale = 0.0, 0.0, EVERY
         self._arrange()
 
@@ -198,10 +200,11 @@ class StartIntervals:
             raise InstanceError("model", "has a scale, seconds or GPUs that cannot be")
         self._arrange()
         self._fresh = dict.fromkeys(saved["fresh"])
-        for name, slot, since, x, *told, passed in saved["open"]:
-            for value, field in ((since, "since"), *((end, "told") for end in told)):
-                require_number(value, f"open.{field}", optional=field == "told")
-            case = self._open[name] = Case(slot, since, _numbers([x], "open", 1, FEATURES)[0], *told, passed is True)
+        for name, slot, since, x, low, high, passed in saved["open"]:
+            for value, field in ((since, "since"), (low, "low"), (high, "high")):
+                require_number(value, f"open.{field}", optional=field != "since")
+            case = Case(slot, since, _numbers([x], "open", 1, FEATURES)[0], low, high, passed is True)
+            self._open[name] = case
             self._slots[slot], self._since[slot] = name, min(since, state.now)
             self._put(CASES + slot, case.x)
             if case.high is not None and not case.passed:

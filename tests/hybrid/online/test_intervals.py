@@ -77,15 +77,15 @@ def test_levels_follow_what_is_missed() -> None:
 def test_nine_of_ten_jobs_start_in_their_interval(change: float) -> None:
     """Of jobs that wait 88 to 92% start within it, and so they do where the load changes on the way."""
     loop, told = Loop(seed=1), dict[str, tuple[float, float]]()
-    for i in range(2500):
-        loop.step(change if i > 1000 else 1.0)
+    for i in range(1500):
+        loop.step(change if i > 700 else 1.0)
         name = f"j{i}"
         if name in loop.waited:
             interval = loop.scheduler._intervals.predict(loop.scheduler._state, name)
             if interval is not None:
                 told[name] = interval
     held = [told[name][0] <= at <= told[name][1] for name, at in loop.starts if name in told]
-    assert len(held) > 500 and 0.88 <= np.mean(held) <= 0.92
+    assert len(held) > 300 and 0.88 <= np.mean(held) <= 0.92
 
 
 def test_none_until_enough_have_started() -> None:
