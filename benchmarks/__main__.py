@@ -24,6 +24,7 @@ STUDIES = {
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "picture": "exact, network, search, rules by size; teachers: docs/picture.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",
+    "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }

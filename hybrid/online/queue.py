@@ -233,13 +233,13 @@ class Queue:
 
     Attributes:
         order: the key of a job is its seconds times its GPUs to this power.
-        place: of the account that pays for a line; the least is first, whatever the keys are.
+        rank: of the account that pays for a line; the least is first, whatever the keys are.
         open: the lines that are looked at, `None` if all are.
         stays: whether a line is still one of them.
     """
 
-    def __init__(self, order: float, place: Callable[[int], Rank] = lambda _: ()) -> None:
-        self.order, self.place = order, place
+    def __init__(self, order: float, rank: Callable[[int], Rank] = lambda _: ()) -> None:
+        self.order, self.rank = order, rank
         self.open: Collection[Shape] | None = None
         self.stays: Callable[[Shape], bool] = lambda _: True
         self._lines: dict[Shape, list[Place]] = {}
@@ -272,6 +272,14 @@ class Queue:
         shape, place = self._at[name]
         return float(place[0] * shape.gpus**self.order)
 
+    def place(self, name: str) -> tuple[Shape, Place]:
+        """Return the line of a job, and its place there."""
+        return self._at[name]
+
+    def some(self, count: int) -> Iterator[tuple[Shape, list[Place]]]:
+        """Yield the first lines."""
+        return islice(self._lines.items(), count)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all jobs in the order of their keys."""
         walk = Walk(self)
@@ -299,7 +307,7 @@ class Walk:
         heapify(self._heap)
 
     def _entry(self, place: Place, shape: Shape) -> tuple[Rank, float, int, str, Shape]:
-        return self._queue.place(shape.group.leaf), place[0] * self._weight[shape], *place[1:], shape
+        return self._queue.rank(shape.group.leaf), place[0] * self._weight[shape], *place[1:], shape
 
     def next(self) -> tuple[Shape, str] | None:
         """Return the next job and its line, which is closed unless `again` or `skip` is called."""
@@ -307,7 +315,7 @@ class Walk:
             rank, *_, name, shape = entry = heappop(self._heap)
             if not self._queue.stays(shape):
                 continue
-            if (now := self._queue.place(shape.group.leaf)) > rank:  # its queue got more meanwhile
+            if (now := self._queue.rank(shape.group.leaf)) > rank:  # its queue got more meanwhile
                 heappush(self._heap, (now, *entry[1:]))
                 continue
             self._place = self._at[name][1]

@@ -19,6 +19,7 @@ from .asking import ask
 from .changes import ChangeCalls
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .intervals import StartIntervals
 from .kinds import TypedSeconds, by_type, longest, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
@@ -161,6 +162,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._explained: dict[int, Explanation] = {}
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
+        self._intervals = StartIntervals()
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -252,6 +254,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         if self._network is not None:
             self._network.submitted(request)
         self._expect(request)
+        if held is None:
+            self._intervals.submitted(state, request.name)
 
     def _expect(self, request: Request) -> None:
         """Load what is slow to load when a job comes that needs it, and not when a decision is due."""
@@ -333,6 +337,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.forget(gone := state.free(job).request if runs else state.leave(job))
         state.over(job)
         state.later.over(state, gone, False, not held)
+        self._intervals.withdrawn(job)
         if self._network is not None:
             self._network.forgotten(job)
 
@@ -433,6 +438,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             self._count, tier, names, starts.waits, scores, orders, (*preemption.candidates, *stops.candidates), notes
         )
         self._explained.pop(self._count - _KEEP, None)
+        self._intervals.decided(state, names)
         took = time.perf_counter() - began
         stopped = (*drained, *preemption.stops, *stops.stops)
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
@@ -500,7 +506,7 @@ class Scheduler(WindowCalls, ChangeCalls):
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""
-        document = save(self._state, self._watchdog.faults, self._count)
+        document = save(self._state, self._watchdog.faults, self._count, self._intervals)
         return document if self._network is None else document | {"network": self._network.save()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -516,7 +522,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
         """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
         fresh = Scheduler(fleet or self._state.fleet, policy, **self._arguments)
-        fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
+        fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
         for job in fresh._state.running.values():
@@ -575,7 +581,7 @@ class Scheduler(WindowCalls, ChangeCalls):
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
             last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved))
+            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

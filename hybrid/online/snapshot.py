@@ -15,6 +15,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
+from .intervals import StartIntervals
 from .queue import Request
 from .running import RunningJob
 from .sharing import Sharing
@@ -28,7 +29,7 @@ _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
 """The last clusters that were saved, and what tells them from others."""
 
 
-def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
+def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: StartIntervals) -> dict[str, Any]:
     """Return the state after `count` decisions: names, numbers, lists and dicts only."""
     return {
         "gangplan": "scheduler",
@@ -57,6 +58,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "guess": state.estimates.save(),
         "shares": state.accounts.save(),
         "faults": dict(faults),
+        "intervals": intervals.save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
         **state.later.save(),
         **state.calendar.save(),
@@ -83,14 +85,17 @@ def _saved(request: Request) -> dict[str, Any]:
     return row if request.types else {name: value for name, value in row.items() if name != "types"}
 
 
-def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
+def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int], intervals: StartIntervals) -> int:
     """Enter a document into a state in which nothing has happened yet; return how many decisions there were.
 
     Raises:
         InstanceError: naming what of the document is wrong.
     """
     try:
-        return _load(document, state, faults)
+        count = _load(document, state, faults)
+        if "intervals" in document:
+            intervals.load(document["intervals"], state)
+        return count
     except InstanceError as error:
         raise error.within("snapshot") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:

@@ -125,7 +125,8 @@ def test_snapshot_of_an_earlier_version() -> None:
     scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0)
     scheduler.restore(saved)
     assert saved["version"] == 3 and "due" not in saved["waiting"][0]
-    assert json.loads(json.dumps(scheduler.snapshot())) == state()
+    unknown = {"intervals": None}  # what was learned of waits since
+    assert json.loads(json.dumps(scheduler.snapshot())) | unknown == state() | unknown
     scheduler.finish("runs", now=4.0)
     (start,) = scheduler.decide(1.0).starts
     assert (start.job, start.degree, start.seconds) == ("waits", 4, 0.25)
