@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,14 +41,15 @@ class SchedulerPolicy:
     Args:
         told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
             or the estimates, of jobs without a choice of GPUs, (n,).
+        terms: fields of the trace that are told as terms, such as ``user``, ``title``, ``queue`` and ``limit``.
         options: of `Scheduler`.
     """
 
     steady = False
     preemptive = True
 
-    def __init__(self, told: bool | FloatArray = True, **options: Any) -> None:
-        self._told, self._options = told, options
+    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = (), **options: Any) -> None:
+        self._told, self._terms, self._options = told, tuple(terms), options
         self._view: View | None = None
         self.took: list[float] = []
         """Seconds of each decision."""
@@ -122,4 +124,7 @@ class SchedulerPolicy:
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None
-        self.scheduler.submit(gang, told[job] if isinstance(told, np.ndarray) else told, now=view.now)
+        terms: Any = {name: column[job] for name in self._terms if (column := getattr(work, name)) is not None}
+        if "limit" in terms:
+            terms["limit"] = float(terms["limit"]) if np.isfinite(terms["limit"]) else None
+        self.scheduler.submit(gang, told[job] if isinstance(told, np.ndarray) else told, now=view.now, **terms)

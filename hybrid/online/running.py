@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from heapq import merge
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush, merge
 from itertools import islice
+from sys import float_info
 
 import numpy as np
 
+from .durations.spread import index, passed
 from .queue import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
@@ -27,6 +29,7 @@ class RunningJob:
         end: when it is expected to be done.
         nodes: its GPUs by node.
         slower: how many times its seconds it takes there.
+        index: the seconds for which it counts in an order, if it may be stopped and its work is a distribution.
     """
 
     request: Request
@@ -35,6 +38,7 @@ class RunningJob:
     end: float
     nodes: Nodes
     slower: float = 1.0
+    index: float | None = None
 
     @property
     def name(self) -> str:
@@ -71,6 +75,25 @@ class RunningJob:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
         return self.end - now if self.end >= now else now - self.since
 
+    def counts(self, now: float) -> float:
+        """Return the seconds for which it counts where jobs are put into an order."""
+        return self.left(now) if self.index is None else self.index
+
+    def aged(self, now: float) -> tuple[RunningJob, float]:
+        """Return it as its age says, if its work is a distribution, and when that says something else."""
+        request, pace = self.request, self.slower / self.request.gpus(self.degree)
+        begun = self.since + request.pays
+        age = request.done + max(0.0, now - begun) / pace
+        base, rest = passed(request.work, age)
+        after = begun + (float(rest[0]) - request.done) * pace
+        if after <= now:  # rounding
+            age = float(rest[0])
+            base, rest = passed(request.work, age)
+            after = begun + (float(rest[0]) - request.done) * pace
+        end = begun + (float(rest.mean()) - request.done) * pace
+        rank = None if request.price is None else index(request.work, age) * pace
+        return replace(self, end=min(end, float_info.max), index=rank), after
+
 
 class RunningJobs(dict[str, RunningJob]):
     """The running jobs by name, in the order in which they are expected to end, and their parts on nodes as arrays.
@@ -86,10 +109,15 @@ class RunningJobs(dict[str, RunningJob]):
         self.parts: list[tuple[str, int]] = []
         self.stoppable = 0
         self._at: dict[tuple[str, int], int] = {}
-        self._times, self._counts = np.zeros((4, 256)), np.zeros((8, 256), dtype=np.int64)
+        self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
+        self._next: dict[str, float] = {}  # the entry of each that holds
+        self._times, self._counts = np.zeros((5, 256)), np.zeros((8, 256), dtype=np.int64)
 
     def add(self, job: RunningJob, used: np.ndarray) -> None:
         """Note a job that starts, and what it uses of its nodes in the units of `Kind.need`, int64 (4, nodes)."""
+        if job.request.work:
+            job, after = job.aged(job.since)
+            self._look(job, after)
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
         price, wide = job.request.price, job.gpus
@@ -99,10 +127,31 @@ class RunningJobs(dict[str, RunningJob]):
             if at == self._times.shape[1]:
                 self._times = np.concatenate([self._times, self._times], axis=1)
                 self._counts = np.concatenate([self._counts, self._counts], axis=1)
-            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled
+            index = np.nan if job.index is None else job.index
+            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled, index
             self._counts[:, at] = node, wide, 0 if i else 1, job.request.serial, *used[:, i]
             self._at[job.name, node] = at
             self.parts.append((job.name, node))
+
+    def _look(self, job: RunningJob, after: float) -> None:
+        self._next[job.name] = after
+        heappush(self._ages, (after, job.request.serial, job.name))
+
+    def age(self, now: float) -> None:
+        """Look at jobs again that have run so long that it says something of when they end."""
+        while self._ages and self._ages[0][0] <= now:
+            at, serial, name = heappop(self._ages)
+            if self._next.get(name) != at:
+                continue
+            job = self[name]
+            aged, after = job.aged(now)
+            self._look(aged, after)
+            del self.by_end[bisect_left(self.by_end, (job.end, serial, name))]
+            insort(self.by_end, (aged.end, serial, name))
+            self[name] = aged
+            for row in self.rows(name):
+                self._times[0, row] = aged.end
+                self._times[4, row] = np.nan if aged.index is None else aged.index
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
@@ -114,6 +163,7 @@ class RunningJobs(dict[str, RunningJob]):
     def remove(self, name: str) -> RunningJob:
         """Forget a job that stops and return it: the last part takes the place of each of its own."""
         job = self.pop(name)
+        self._next.pop(name, None)
         del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
         self.stoppable -= 0 if job.request.price is None else len(job.nodes)
         for node in job.nodes:
@@ -131,8 +181,8 @@ class RunningJobs(dict[str, RunningJob]):
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return views on all parts: times, counts and what they use.
 
-        Times are the end, the start, the price, infinite for jobs that may not be stopped, and `RunningJob.settled`,
-        float64 (4, parts); counts the node, the GPUs of the whole job, whether it is the job's first part, and the
+        Times are the end, the start, the price, infinite for jobs that may not be stopped, `RunningJob.settled` and
+        `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job, whether it is the job's first part, and the
         job's serial number, int64 (4, parts); uses are in the units of `Kind.need`, int64 (4, parts). The order of the
         rows depends on what was removed before: who goes through them breaks ties by serial number.
         """

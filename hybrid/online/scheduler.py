@@ -84,6 +84,9 @@ class Scheduler:
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
+            the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
+            says how much jobs like it used.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -101,6 +104,7 @@ class Scheduler:
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        durations: str = "told",
     ) -> None:
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
@@ -124,7 +128,8 @@ class Scheduler:
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience)
+        self._arguments["durations"] = durations
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations)
         self._state = ClusterState(fleet, speeds, settings, rule)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -194,7 +199,11 @@ class Scheduler:
         at, known = state.at(now), given_seconds(job, seconds)
         require_number(price := plain(price), "price", optional=True)
         require_flag(together, "together", optional=True)
-        lasts = known or state.estimates.seconds(job)
+        spoken, guess = Terms.of(terms), None
+        if settings.durations == "history" and known is not None:
+            known, guess = None, known[-1]
+        work = () if known else state.estimates.predict(job, spoken, guess)
+        lasts = known or (work[-1],) * len(job.workers)
         request = Request(
             job,
             at,
@@ -203,9 +212,12 @@ class Scheduler:
             settings.together if together is None else together,
             state.serial,
             settings.price if price is None else float(price),
-            due=min(at + settings.patience * max(lasts), float_info.max),
-            terms=Terms.of(terms),
+            terms=spoken,
+            work=work,
+            guess=guess,
         )
+        request = request.aged(0.0) if work else request
+        request = replace(request, due=min(at + settings.patience * max(request.seconds), float_info.max))
         state.check(request)
         state.now, state.serial = at, state.serial + 1
         state.wait(request)
@@ -235,9 +247,9 @@ class Scheduler:
         state.over(job)
         if self._network is not None:
             self._network.ended(done, state.now)
-        state.estimates.learn(
-            done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
-        )
+        request = done.request
+        work = request.done + done.ran(state.now) * request.gpus(done.degree)
+        state.estimates.learn(request.job, request.terms, work, request.guess)
 
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
         """Learn from how fast a running job is, beside those that run where it does.

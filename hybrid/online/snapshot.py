@@ -17,6 +17,8 @@ from .state import ClusterState, SchedulerSettings
 from .terms import Terms
 
 VERSION = 5
+_USUAL = {"durations": "told"}
+"""Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
 
@@ -46,7 +48,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         ],
         "finished": list(state.finished),
         "promises": dict(state.promises),
-        "guess": state.estimates.save(),
+        "durations": state.estimates.save(),
         "faults": dict(faults),
         **{name: asdict(of) for name, of in _places(state).items() if of is not None},
         **({} if state.learned is None else {"learned": state.learned.save()}),
@@ -119,8 +121,9 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
             raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
     settings = document["settings"]
     for field, value in asdict(state.settings).items():
-        if (document["version"] == VERSION or field in settings) and settings[field] != value:
-            raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
+        earlier = document["version"] < VERSION and field not in settings
+        if not earlier and settings.get(field, _USUAL.get(field)) != value:
+            raise InstanceError(f"settings.{field}", f"{settings.get(field)!r} where this scheduler has {value!r}")
     for field, of in _places(state).items():
         if document.get(field) != (mine := None if of is None else asdict(of)):
             raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {mine!r}")
@@ -128,7 +131,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
     """Enter what was learned: how long jobs take, how fast they run, how much they weigh."""
-    state.estimates.load(document["guess"])
+    state.estimates.load(document["durations"] if "durations" in document else document["guess"])
     if (learned := document.get("learned")) is not None:
         from .learned_speeds import LearnedSpeeds
 
@@ -170,6 +173,11 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
     for i, value in enumerate(seconds):
         require_number(value, f"seconds[{i}]")
     require_number(row["serial"], "serial", whole=True)
+    work = row.get("work", ())
+    for i, value in enumerate(work):
+        require_number(value, f"work[{i}]")
+    for field in ("index", "guess"):
+        require_number(row.get(field), field, optional=True)
     for field in ("told", "together", "again"):
         if not isinstance(row[field], bool):
             raise InstanceError(field, f"{row[field]!r} is not true or false")
@@ -177,6 +185,6 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
     require_number(row.get("due", due), "due")
-    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
+    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
     rest["terms"] = Terms.of(row.get("terms", {}))
-    return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)
+    return Request(job=GangJob(**job), seconds=tuple(seconds), work=tuple(work), **rest)

@@ -16,7 +16,7 @@ all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
@@ -191,7 +191,7 @@ class Stops:
         Whoever starts on a node of such a job may rest on its GPUs, cores or memory, and whoever started after one that
         nobody may delay may delay it.
         """
-        while loss := next((x for x in self.stops if not x.gains(self._made(), self.stops)), None):
+        while loss := next((x for x in self.stops if not x.gains(self._counted(), self.stops)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
                 where = {node for x in self.stops if x.job in stops for node in x.nodes}
@@ -212,7 +212,12 @@ class Stops:
     def _made(self) -> list[Start]:
         return [start for start in self._starts.starts if start.tier == TIER]
 
+    def _counted(self) -> list[Start]:
+        """Return the starts with the seconds for which they count."""
+        now, running = self._state.now, self._state.running
+        return [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
+
     def _exchange(self, job: RunningJob, request: Request, degree: int, moved: bool) -> Exchange:
-        left, price = job.left(self._state.now), job.request.price
-        lasts, needs = request.lasts(degree), request.gpus(degree)
+        left, price = job.counts(self._state.now), job.request.price
+        lasts, needs = request.counts(degree), request.gpus(degree)
         return Exchange(job.name, price, left, job.gpus, request.name, lasts, needs, moved)
