@@ -42,7 +42,7 @@ class Case:
     needs: str
     nodes: int
     make: Callable[[Path, int], Workload]
-    windows: int = 3
+    windows: int = 2
 
     def workload(self, data: Path, window: int) -> Workload:
         """Return the jobs of a window, as fast as the load says, with limits."""
@@ -87,16 +87,16 @@ def _openb(data: Path, window: int) -> Workload:
     """Return pods that ended, on whole GPUs: a fourth of them each window."""
     trace = read_trace(data / OPENB).workload
     kept = np.flatnonzero(trace.duration > 0)
-    kept = kept[np.argsort(trace.submit[kept], kind="stable")]
+    kept = kept[np.argsort(trace.submit[kept], kind="stable")][::2]
     many = len(kept) // 4
     return _bare(trace.take(kept[window * many : (window + 1) * many]))
 
 
 def _pollux(data: Path, window: int) -> Workload:
-    """Return Pollux's jobs five times over, each as long as drawn in the bounds of its model."""
+    """Return Pollux's jobs three times over, each as long as drawn in the bounds of its model."""
     trace = read_trace(data / POLLUX, seconds=dict.fromkeys(HOURS, 1.0)).workload
     rng = np.random.default_rng(window)
-    order = np.concatenate([rng.permutation(trace.n_jobs) for _ in range(5)])
+    order = np.concatenate([rng.permutation(trace.n_jobs) for _ in range(3)])
     models, gpus = tuple(trace.model[i] for i in order), trace.gpus[order]
     low, high = np.log(np.array([HOURS[m] for m in models])).T
     seconds = np.exp(rng.uniform(low, high)) * 3600 / gpus
@@ -121,7 +121,7 @@ of the GPU time, as Hu et al. (NSDI 2024) tell of Acme. Drawn, and no more than 
 def _language(data: Path, window: int) -> Workload:
     """Draw the jobs of an LLM cluster: users, their recurring jobs by title, queues; the same for the same window."""
     rng = np.random.default_rng(100 + window)
-    users, jobs = 40, 2000
+    users, jobs = 40, 1000
     active = 1 / (np.arange(users) + 1.0)
     active /= active.sum()
     names, shares = list(PURPOSES), np.array([share for share, _, _ in PURPOSES.values()])
@@ -149,8 +149,7 @@ def _language(data: Path, window: int) -> Workload:
 
 
 CASES = (
-    Case("Philly, all", PHILLY, 8, partial(_philly, (), 10)),
-    Case("Philly, 6c71a0", PHILLY, 6, partial(_philly, ("6c71a0",), 2)),
+    Case("Philly, all", PHILLY, 8, partial(_philly, (), 20)),
     Case("Philly, four clusters", PHILLY, 16, partial(_philly, ("0e4a51", "2869ce", "7f04ca", "103959"), 1)),
     Case("openb", OPENB, 4, _openb),
     Case("Pollux", POLLUX, 8, _pollux),

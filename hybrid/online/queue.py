@@ -103,14 +103,16 @@ class Request:
         rank = None if self.price is None else index(self.work, done)
         return replace(self, seconds=seconds, left=1.0 - done / whole, done=done, index=rank)
 
-    def stopped(self, degree: int, ran: float, held: float) -> Request:
+    def stopped(self, degree: int, ran: float, held: float, patience: float = 0.0) -> Request:
         """Return it after it got on for so many seconds with so many workers, of those for which it held GPUs.
 
-        One that had run longer than expected is expected to run as long again.
+        One that had run longer than expected is expected to run as long again. If its work is a distribution it is due
+        later by `patience` times the seconds by which more are expected.
         """
         if self.work:
             aged = self.aged(self.done + ran * self.gpus(degree))
-            return replace(aged, again=self.price is not None, due=self.due + held)
+            held += patience * max(0.0, max(aged.seconds) - max(self.seconds))
+            return replace(aged, again=self.price is not None, due=min(self.due + held, float_info.max))
         whole = self.seconds[self.job.workers.index(degree)]
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:

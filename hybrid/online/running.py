@@ -64,12 +64,15 @@ class RunningJob:
     def settled(self) -> float:
         """From when on it may be stopped: once it got on for its price.
 
-        A job that was due when it started never is.
+        A job that was due when it started never is; if its work is a distribution, not for as long as was expected.
         """
         request = self.request
-        if request.price is None or request.due <= self.since:
+        if request.price is None or (request.due <= self.since and not request.work):
             return float(np.inf)
-        return self.since + request.pays + request.price
+        least = request.price
+        if request.due <= self.since:
+            least = max(least, request.lasts(self.degree, self.slower) - request.pays)
+        return self.since + request.pays + least
 
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
