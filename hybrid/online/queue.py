@@ -72,6 +72,11 @@ class Request:
         """The seconds that its next start costs."""
         return self.price or 0.0 if self.again else 0.0
 
+    @property
+    def toll(self) -> float:
+        """The GPU seconds that a stop costs, with the most workers."""
+        return (self.price or 0.0) * self.gpus(self.job.workers[-1])
+
     def gpus(self, degree: int) -> int:
         """Return how many GPUs it holds with so many workers."""
         return degree * self.job.worker.grants
@@ -100,19 +105,17 @@ class Request:
         """Return it after it got on for so many GPU seconds in all: what it is expected to need, given that."""
         whole = expected(self.work, done)
         seconds = tuple(whole / self.gpus(degree) for degree in self.job.workers)
-        rank = None if self.price is None else index(self.work, done)
+        rank = None if self.price is None else index(self.work, done, self.toll)
         return replace(self, seconds=seconds, left=1.0 - done / whole, done=done, index=rank)
 
-    def stopped(self, degree: int, ran: float, held: float, patience: float = 0.0) -> Request:
+    def stopped(self, degree: int, ran: float, held: float) -> Request:
         """Return it after it got on for so many seconds with so many workers, of those for which it held GPUs.
 
-        One that had run longer than expected is expected to run as long again. If its work is a distribution it is due
-        later by `patience` times the seconds by which more are expected.
+        One that had run longer than expected is expected to run as long again.
         """
         if self.work:
             aged = self.aged(self.done + ran * self.gpus(degree))
-            held += patience * max(0.0, max(aged.seconds) - max(self.seconds))
-            return replace(aged, again=self.price is not None, due=min(self.due + held, float_info.max))
+            return replace(aged, again=self.price is not None, due=self.due + held)
         whole = self.seconds[self.job.workers.index(degree)]
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:

@@ -37,7 +37,8 @@ SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
 TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
-"""The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
+"""The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
+rollout says better."""
 _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
@@ -76,9 +77,9 @@ class Scheduler:
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes. By default so,
             unless jobs wait for close GPUs.
         reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
-            the policy is patient. Who is due never is.
+            the policy is patient or history says when jobs end. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
-            is a `price`, or what a lookahead chooses for each decision; of a `Patient` its own.
+            is a `price` or seconds are not believed, or what a lookahead chooses for each decision; of a `Patient` its own.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
@@ -122,9 +123,10 @@ class Scheduler:
         require_share(forget := plain(forget), "forget", positive=True)
         order, price, patience = plain(order), plain(price), plain(patience)
         together = rule is None or not isinstance(speeds, Proximity) if together is None else together
-        reserve = rule is None if reserve is None else reserve
+        reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
-        usual = order if order is not None else rule.gpus if rule else USUAL if price is None else STOPPING
+        known = price is None and durations != "history"
+        usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
@@ -203,7 +205,7 @@ class Scheduler:
         if settings.durations == "history" and known is not None:
             known, guess = None, known[-1]
         work = () if known else state.estimates.predict(job, spoken, guess)
-        lasts = known or (work[-1],) * len(job.workers)
+        lasts = known or (work[-1],) * len(job.workers)  # that of work see below
         request = Request(
             job,
             at,
@@ -216,8 +218,10 @@ class Scheduler:
             work=work,
             guess=guess,
         )
-        request = request.aged(0.0) if work else request
-        request = replace(request, due=min(at + settings.patience * max(request.seconds), float_info.max))
+        if work:
+            request = request.aged(0.0)
+            known = (work[-1] / request.gpus(job.workers[0]),)
+        request = replace(request, due=min(at + settings.patience * max(known), float_info.max))
         state.check(request)
         state.now, state.serial = at, state.serial + 1
         state.wait(request)

@@ -155,8 +155,7 @@ class Stops:
             return
         for job in jobs:  # each waits with what is left of its work
             state.free(job.name)
-            ran, held = job.ran(state.now), state.now - job.since
-            state.wait(job.request.stopped(job.degree, ran, held, state.settings.patience))
+            state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
         starts.renew()
         where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
         begun: list[str] = []

@@ -27,7 +27,7 @@ USUAL = 3600.0
 """Seconds that a job is expected to run before any has finished, the median."""
 BINS, WIDTH = 72, 0.25
 """Bins of a histogram, and the logarithm of the ratio of a bin's ends: from a second to two years."""
-GROUPS = 2048
+GROUPS = 1024
 """Groups that are remembered, the last to have learned."""
 FORGET = 0.99
 """Weight of a job in its group after the next one: about 100 count."""
@@ -41,10 +41,10 @@ _KERNEL = np.array([0.25, 0.5, 0.25])
 """How a job counts in its bin and the two beside."""
 _KINDS = (
     "all", "size", "model", "queue", "user", "user size", "user title", "user title size", "title",
-    "limit", "limit user", "limit title",
+    "work", "work model", "work user", "limit", "limit user", "limit title",
 )  # fmt: skip
-_LIMITS = _KINDS.index("limit")
-"""Kinds of groups from here on are of shares of limits."""
+_WORKS, _LIMITS = _KINDS.index("work"), _KINDS.index("limit")
+"""Kinds of groups from here on are of GPU seconds, and of limits over seconds."""
 _MIDDLE = np.exp((np.arange(BINS) + 0.5) * WIDTH) * (np.sinh(WIDTH / 2) / (WIDTH / 2))
 """Mean seconds of a bin in which logarithms are spread evenly."""
 
@@ -74,7 +74,7 @@ class Durations:
         self._row: dict[Key, int] = {}
         self._count = np.zeros((GROUPS, BINS))
         self._total = np.zeros(GROUPS)
-        start = np.array([1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2], dtype=float)[:, None]
+        start = np.array([1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 2], dtype=float)[:, None]
         self._weight = start * np.array([0.2, 0.4, 0.7, 1.0, 1.2, 1.4, 1.5])[None]
         spread = np.exp(-0.5 * ((np.arange(BINS) + 0.5) * WIDTH - log(USUAL)) ** 2)
         self._prior = spread / spread.sum()
@@ -93,15 +93,18 @@ class Durations:
                 keys += [(6, (6, user, title)), (7, (7, user, title, size))]
         if title:
             keys.append((8, (8, title)))
+        keys += [(9, (9,)), (10, (10, job.model))]
+        if user:
+            keys.append((11, (11, user)))
         if scale:
-            keys.append((9, (9,)))
+            keys.append((12, (12,)))
             if user:
-                keys.append((10, (10, user)))
+                keys.append((13, (13, user)))
                 if title:
-                    keys.append((11, (11, user, title)))
+                    keys.append((14, (14, user, title)))
         return keys
 
-    def _pool(self, keys: list[tuple[int, Key]], scale: float) -> Pooled:
+    def _pool(self, keys: list[tuple[int, Key]], gpus: int, scale: float) -> Pooled:
         """Return what the groups say that have had a job, hot."""
         known = [(kind, row) for kind, key in keys if (row := self._row.get(key)) is not None]
         if not known:
@@ -110,9 +113,11 @@ class Durations:
         kind, row = np.array(known).T
         total = self._total[row]
         each = self._count[row] / total[:, None]
-        first = int(np.searchsorted(kind, _LIMITS))
-        if first < len(kind):
-            each[first:] = _shifted(each[first:], scale)
+        works, limits = np.searchsorted(kind, (_WORKS, _LIMITS)).tolist()
+        if gpus > 1 and works < limits:
+            each[works:limits] = _moved(each[works:limits], -log(gpus) / WIDTH)
+        if limits < len(kind):
+            each[limits:] = _moved(each[limits:, ::-1], log(max(1.0, scale)) / WIDTH - BINS)
         each *= 1 - FLOOR
         each += FLOOR * each[0]
         bucket = np.searchsorted(_STEPS, total, "right")
@@ -127,7 +132,7 @@ class Durations:
         """Return the work of a job, if its `seconds` are no more than a `guess`, as `guess` with the most workers."""
         gpus = job.workers[-1] * job.worker.grants
         scale = terms.limit or guess or 0.0
-        pool = self._pool(self._keys(job, terms, scale), scale).pool
+        pool = self._pool(self._keys(job, terms, scale), gpus, scale).pool
         if terms.limit is not None:
             last = max(0, min(BINS - 1, int(log(max(1.0, terms.limit)) / WIDTH)))
             if last < BINS - 1:
@@ -144,26 +149,30 @@ class Durations:
 
     def learn(self, job: GangJob, terms: Terms, work: float, guess: float | None = None) -> None:
         """Learn from a job that finished after so many GPU seconds."""
-        seconds = max(1.0, work / (job.workers[-1] * job.worker.grants))
+        gpus = job.workers[-1] * job.worker.grants
+        seconds = max(1.0, work / gpus)
         scale = terms.limit or guess or 0.0
         keys = self._keys(job, terms, scale)
         at = _bin(seconds)
-        said = self._pool(keys, scale)
+        said = self._pool(keys, gpus, scale)
         if len(said.kind):
             right = said.each[:, at - 1 : at + 2] @ _KERNEL
             step = np.clip(RATE * (right / max(1e-12, said.weight @ right) - 1), -1.0, 1.0)
             self._weight[said.kind, said.bucket] = np.clip(
                 self._weight[said.kind, said.bucket] * np.exp(step), 1e-3, 1e3
             )
-        self._trust *= 0.5
+        self._trust *= 0.25
         rows = np.array([self._open(key) for _, key in keys])
         self._count[rows] *= FORGET
         self._total[rows] = FORGET * self._total[rows] + 1
-        first = next((i for i, (kind, _) in enumerate(keys) if kind >= _LIMITS), len(keys))
-        self._count[rows[:first], at - 1 : at + 2] += _KERNEL
-        if first < len(keys):
+        kind = np.array([kind for kind, _ in keys])
+        works, limits = np.searchsorted(kind, (_WORKS, _LIMITS)).tolist()
+        self._count[rows[:works], at - 1 : at + 2] += _KERNEL
+        at = _bin(seconds * gpus)
+        self._count[rows[works:limits], at - 1 : at + 2] += _KERNEL
+        if limits < len(keys):
             at = _bin(max(1.0, scale / seconds))
-            self._count[rows[first:], at - 1 : at + 2] += _KERNEL
+            self._count[rows[limits:], at - 1 : at + 2] += _KERNEL
 
     def _open(self, key: Key) -> int:
         """Return the row of a group that learns, that of the one that did so longest ago if it is new."""
@@ -229,19 +238,13 @@ def _bin(value: float) -> int:
     return max(1, min(BINS - 2, int(log(value) / WIDTH)))
 
 
-def _shifted(each: FloatArray, scale: float) -> FloatArray:
-    """Return histograms of seconds of those of limit over seconds: bin b is log limit less b."""
-    top = log(max(1.0, scale)) / WIDTH - 1
-    whole = int(np.floor(top))
-    part = top - whole
-    turned = np.zeros((len(each), 2 * BINS + 1))
-    turned[:, BINS + 1 :] = each[:, ::-1]  # bin b of seconds stands at 2 * BINS - (whole - b)
-    begin = 2 * BINS - whole
-    shifted = np.zeros_like(each)
-    for move, share in ((0, 1 - part), (-1, part)):
-        first = begin + move
-        low, high = max(0, -first), min(BINS, 2 * BINS + 1 - first)
-        shifted[:, low:high] += share * turned[:, first + low : first + high]
-    left = 1 - shifted.sum(axis=1)
-    shifted[:, 0] += np.maximum(left, 0.0)
-    return shifted
+def _moved(each: FloatArray, by: float) -> FloatArray:
+    """Return histograms moved by so many bins to the right; what falls off an end is in its last bin."""
+    whole = int(np.floor(by))
+    moved = np.zeros_like(each)
+    for step, share in ((whole, 1 - (by - whole)), (whole + 1, by - whole)):
+        low, high = min(BINS, max(0, step)), max(0, min(BINS, BINS + step))
+        if low < high:
+            moved[:, low:high] += share * each[:, low - step : high - step]
+    moved[:, 0 if by < 0 else -1] += np.maximum(0.0, each.sum(axis=1) - moved.sum(axis=1))
+    return moved
