@@ -12,6 +12,7 @@ from .study import Options, Study
 STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
+    "durations": "durations known, limits, history or nothing, rivals alike: docs/durations.md",
     "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",

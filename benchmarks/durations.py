@@ -27,21 +27,25 @@ PRICE = 600.0
 """Seconds that a stop costs: ten minutes."""
 RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
 RIVALS = (*RULES, *(f"tiresias {name}" for name in THRESHOLDS))
-OURS = ("Scheduler", "Scheduler stops", "gnn", "gnn stops")
+GNN, DEAR = ("gnn", "gnn stops"), "Scheduler stops 1800"
+OURS = ("Scheduler", "Scheduler stops", *GNN, DEAR)
 
 
 def tasks(options: Options) -> Iterator[Task]:
-    """Yield every trace, knowledge, policy and window; window 0 is for tuning."""
-    for case in CASES:
-        for known in KNOWN:
-            name = f"{case.name}: {known}"
-            if not options.chosen([name]):
-                continue
-            for policy in options.policies or (*RIVALS, *OURS):
-                mine = policy in OURS
-                if not mine and known != "known" and policy.split()[0] in ("tiresias",):
-                    continue  # it looks at no duration
-                yield from (Task(name, policy, window) for window in range(int(mine and "0" not in options.only), case.windows + 1))
+    """Yield every window, knowledge, trace and policy; window 0 is for tuning rivals, and nothing of ours is run on it.
+
+    Rivals that look at no duration are run once, where they are known; the network where only history is.
+    """
+    for window in range(3):
+        for case in CASES:
+            for known in KNOWN:
+                mine = [] if window == 0 else [*OURS[:2], *(GNN if known == "history" else ())]
+                mine += [DEAR] if known == "limits" and window else []
+                rivals = RIVALS if known == "known" else RULES[1:]
+                for policy in options.policies or (*rivals, *mine):
+                    name = f"{case.name}: {known}"
+                    if options.chosen([name]) and policy in (*rivals, *mine):
+                        yield Task(name, policy, window)
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
@@ -60,18 +64,19 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
     return figures | {"p95_wait": np.quantile(wait, 0.95), "seconds": time.process_time() - began}
 
 
-def simulated(case: Case, work: Workload, known: str, policy: str, price: float = PRICE) -> Outcome:
+def simulated(case: Case, work: Workload, known: str, policy: str) -> Outcome:
     """Return what a policy makes of a window that is told so much of durations."""
     if known == "nothing":
         work = Workload(work.names, work.submit, work.gpus, work.duration)
     if policy not in OURS:
-        return run(work, case.nodes, GPUS, policy, _estimates(work, known), price)
+        return run(work, case.nodes, GPUS, policy, _estimates(work, known), PRICE)
     which, *stops = policy.split()
-    told: bool = known == "known"
-    options = {"policy": "gnn" if which == "gnn" else "hybrid", "price": price if stops else None}
-    mine = SchedulerPolicy(told, KNOWN[known], **options)
+    price = float(stops[1]) if len(stops) > 1 else PRICE if stops else None
+    durations = "told" if known == "known" else "history"
+    rule = "gnn" if which == "gnn" else "hybrid"
+    mine = SchedulerPolicy(known == "known", KNOWN[known], policy=rule, price=price, durations=durations)
     fleet = Fleet.regular(1, case.nodes, GPUS, cpu=1e15, memory=1e15)
-    return simulate(work, fleet, EngineScheduler((mine,), "head", True, True), preempt_cost=price if stops else 0.0)
+    return simulate(work, fleet, EngineScheduler((mine,), "head", True, True), preempt_cost=price or 0.0)
 
 
 def _estimates(work: Workload, known: str) -> Callable[[], Told | Rolling]:

@@ -35,14 +35,12 @@ class Case:
         needs: a file of the data folder, "" if none.
         nodes: how many.
         make: the jobs of a window, by data folder and window; window 0 is for tuning, the others for testing.
-        windows: how many of the latter.
     """
 
     name: str
     needs: str
     nodes: int
     make: Callable[[Path, int], Workload]
-    windows: int = 2
 
     def workload(self, data: Path, window: int) -> Workload:
         """Return the jobs of a window, as fast as the load says, with limits."""

@@ -72,11 +72,6 @@ class Request:
         """The seconds that its next start costs."""
         return self.price or 0.0 if self.again else 0.0
 
-    @property
-    def toll(self) -> float:
-        """The GPU seconds that a stop costs, with the most workers."""
-        return (self.price or 0.0) * self.gpus(self.job.workers[-1])
-
     def gpus(self, degree: int) -> int:
         """Return how many GPUs it holds with so many workers."""
         return degree * self.job.worker.grants
@@ -105,7 +100,7 @@ class Request:
         """Return it after it got on for so many GPU seconds in all: what it is expected to need, given that."""
         whole = expected(self.work, done)
         seconds = tuple(whole / self.gpus(degree) for degree in self.job.workers)
-        rank = None if self.price is None else index(self.work, done, self.toll)
+        rank = None if self.price is None else index(self.work, done)
         return replace(self, seconds=seconds, left=1.0 - done / whole, done=done, index=rank)
 
     def stopped(self, degree: int, ran: float, held: float) -> Request:

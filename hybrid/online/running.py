@@ -94,7 +94,7 @@ class RunningJob:
             base, rest = passed(request.work, age)
             after = begun + (float(rest[0]) - request.done) * pace
         end = begun + (float(rest.mean()) - request.done) * pace
-        rank = None if request.price is None else index(request.work, age, request.toll) * pace
+        rank = None if request.price is None else index(request.work, age) * pace
         return replace(self, end=min(end, float_info.max), index=rank), after
 
 

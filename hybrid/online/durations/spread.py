@@ -43,16 +43,15 @@ def expected(work: Work, age: float) -> float:
     return float(passed(work, age)[1].mean())
 
 
-def index(work: Work, age: float, price: float = 0.0) -> float:
+def index(work: Work, age: float) -> float:
     """Return the Gittins index of a job of an age in GPU seconds, the least goes first.
 
     It is the least, over amounts d, of the work that the job is expected to take before it ends or has had d, over the
     probability that it ends by then (Gittins, Journal of the Royal Statistical Society B 1979; Scully, Harchol-Balter
-    and Scheller-Wolf, SIGMETRICS 2018). If it does not end by then it is stopped, which takes `price` GPU seconds more.
-    If the amount is known the index is what is left. The age is that of the last amount
+    and Scheller-Wolf, SIGMETRICS 2018). If the amount is known it is what is left. The age is that of the last amount
     passed, so that a job does not seem to be about to end just before the next one.
     """
     base, rest = passed(work, age)
     more, n = rest - base, len(rest)
     ended = np.arange(1, n + 1)
-    return float(((np.cumsum(more) + (n - ended) * (more + price)) / ended).min())
+    return float(((np.cumsum(more) + (n - ended) * more) / ended).min())
