@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.outcome import Outcome
 
 from .durations_rivals import THRESHOLDS, Rolling, Told, run
+from .durations_tables import RULES, TABLES, TEST
 from .durations_traces import CASES, GPUS, Case
 from .rows import Task
 from .study import Options, Study
@@ -25,7 +27,6 @@ KNOWN = {"known": (), "limits": ("user", "title", "queue", "limit"), "history": 
 """What is told of a job beside its gang, by what is known of durations; of nothing, not the model either."""
 PRICE = 600.0
 """Seconds that a stop costs: ten minutes."""
-RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
 RIVALS = (*RULES, *(f"tiresias {name}" for name in THRESHOLDS))
 GNN, DEAR = ("gnn", "gnn stops"), "Scheduler stops 1800"
 OURS = ("Scheduler", "Scheduler stops", *GNN, DEAR)
@@ -36,16 +37,16 @@ def tasks(options: Options) -> Iterator[Task]:
 
     Rivals that look at no duration are run once, where they are known; the network where only history is.
     """
-    for window in range(3):
-        for case in CASES:
-            for known in KNOWN:
-                mine = [] if window == 0 else [*OURS[:2], *(GNN if known == "history" else ())]
-                mine += [DEAR] if known == "limits" and window else []
-                rivals = RIVALS if known == "known" else RULES[1:]
-                for policy in options.policies or (*rivals, *mine):
-                    name = f"{case.name}: {known}"
-                    if options.chosen([name]) and policy in (*rivals, *mine):
-                        yield Task(name, policy, window)
+    for window, more in ((0, False), *((window, more) for window in TEST for more in (False, True))):
+        for case, known in product(CASES, KNOWN):
+            rivals = RIVALS if known == "known" else RULES[1:]
+            mine = OURS[:2] if window else ()
+            here = (*rivals, *mine)
+            if more:
+                here = GNN if known == "history" else (DEAR,) if known == "limits" else ()
+            for policy in here:
+                if options.chosen([f"{case.name}: {known}"]) and (not options.policies or policy in options.policies):
+                    yield Task(f"{case.name}: {known}", policy, window)
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
@@ -100,5 +101,6 @@ STUDY = Study(
     ("mean_jct", "p95_jct", "mean_wait", "p95_wait", "seconds"),
     tasks,
     measure,
+    TABLES,
 )
 """Of jobs mean and 95th percentile of completion time and of queue delay, seconds; seconds of the processor."""

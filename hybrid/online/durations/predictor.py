@@ -37,6 +37,10 @@ FLOOR = 0.01
 """Of each group's histogram, what is that of all jobs: nothing is impossible."""
 _STEPS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Jobs of a group from which on it has another weight."""
+LEVELS, SLOW = 16, 0.998
+"""Levels at which the pool is held against what came, and the weight there of a job after the next one."""
+_EVEN = 5.0
+"""Jobs at each level that are taken to have come as the pool said before any did."""
 _KERNEL = np.array([0.25, 0.5, 0.25])
 """How a job counts in its bin and the two beside."""
 _KINDS = (
@@ -79,6 +83,7 @@ class Durations:
         spread = np.exp(-0.5 * ((np.arange(BINS) + 0.5) * WIDTH - log(USUAL)) ** 2)
         self._prior = spread / spread.sum()
         self._trust = 1.0  # in the prior, until jobs finish
+        self._came = np.full((2, LEVELS), _EVEN)  # at which level of the pool jobs ended, without and with limits
 
     @staticmethod
     def _keys(job: GangJob, terms: Terms, scale: float) -> list[tuple[int, Key]]:
@@ -133,6 +138,10 @@ class Durations:
         gpus = job.workers[-1] * job.worker.grants
         scale = terms.limit or guess or 0.0
         pool = self._pool(self._keys(job, terms, scale), gpus, scale).pool
+        # pools of calibrated forecasts are too wide (Gneiting and Ranjan, Electronic Journal of Statistics 2013)
+        came = np.concatenate([[0.0], np.cumsum(self._came[int(scale > 0)])])
+        below = np.concatenate([[0.0], np.cumsum(pool)])
+        pool = np.diff(np.interp(below / below[-1] * LEVELS, np.arange(LEVELS + 1), came / came[-1]))
         if terms.limit is not None:
             last = max(0, min(BINS - 1, int(log(max(1.0, terms.limit)) / WIDTH)))
             if last < BINS - 1:
@@ -161,6 +170,11 @@ class Durations:
             self._weight[said.kind, said.bucket] = np.clip(
                 self._weight[said.kind, said.bucket] * np.exp(step), 1e-3, 1e3
             )
+        below = (float(said.pool[:at].sum()) + 0.5 * float(said.pool[at])) / float(said.pool.sum())
+        came = self._came[int(scale > 0)]
+        came *= SLOW
+        came += (1 - SLOW) * _EVEN
+        came[min(LEVELS - 1, int(below * LEVELS))] += 1
         self._trust *= 0.25
         rows = np.array([self._open(key) for _, key in keys])
         self._count[rows] *= FORGET
@@ -190,7 +204,8 @@ class Durations:
         for key, row in self._row.items():
             at = np.flatnonzero(self._count[row])
             groups.append([list(key), float(self._total[row]), at.tolist(), self._count[row, at].tolist()])
-        return {"trust": self._trust, "weights": self._weight.tolist(), "groups": groups}
+        weights, came = self._weight.tolist(), self._came.tolist()
+        return {"trust": self._trust, "came": came, "weights": weights, "groups": groups}
 
     def load(self, saved: Any) -> None:
         """Take over what `save` returned, or the works by model and GPUs that earlier versions had.
@@ -218,10 +233,11 @@ class Durations:
     def _read(self, saved: Any) -> None:
         require_number(saved["trust"], "durations.trust")
         self._trust = float(saved["trust"])
-        for i, row in enumerate(saved["weights"]):
-            for j, weight in enumerate(row):
-                require_number(weight, f"durations.weights[{i}][{j}]", positive=True)
-        self._weight[:] = np.array(saved["weights"], dtype=float)
+        for name, kept in (("weights", self._weight), ("came", self._came)):
+            for i, row in enumerate(saved[name]):
+                for j, weight in enumerate(row):
+                    require_number(weight, f"durations.{name}[{i}][{j}]", positive=True)
+            kept[:] = np.array(saved[name], dtype=float)
         for i, (key, total, at, counts) in enumerate(saved["groups"][-GROUPS:]):
             require_number(total, f"durations.groups[{i}]", positive=True)
             for count in counts:
