@@ -23,7 +23,12 @@ from .durations_traces import CASES, GPUS, Case
 from .rows import Task
 from .study import Options, Study
 
-KNOWN = {"known": (), "limits": ("user", "title", "queue", "limit"), "history": ("user", "title", "queue"), "nothing": ()}
+KNOWN = {
+    "known": (),
+    "limits": ("user", "title", "queue", "limit"),
+    "history": ("user", "title", "queue"),
+    "nothing": (),
+}
 """What is told of a job beside its gang, by what is known of durations; of nothing, not the model either."""
 PRICE = 600.0
 """Seconds that a stop costs: ten minutes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +19,12 @@ from gangplan.simulator.outcome import Outcome
 
 USUAL = 3600.0
 """Seconds of a job before any has finished."""
-THRESHOLDS = {"early": (600.0, 6000.0), "usual": (3600.0, 36000.0), "late": (36000.0, 360000.0), "four": (600.0, 3600.0, 21600.0, 129600.0)}
+THRESHOLDS = {
+    "early": (600.0, 6000.0),
+    "usual": (3600.0, 36000.0),
+    "late": (36000.0, 360000.0),
+    "four": (600.0, 3600.0, 21600.0, 129600.0),
+}
 """GPU seconds of the queues of Tiresias, of which one is chosen on window 0."""
 DECAY = 0.9
 """Weight of a finished job in its mean after the next one (QSSF's rolling estimate)."""
@@ -114,7 +118,9 @@ class Estimated(Decider):
         s.end[running] = ends
 
 
-def run(work: Workload, nodes: int, gpus: int, label: str, estimates: Callable[[], Told | Rolling], price: float) -> Outcome:
+def run(
+    work: Workload, nodes: int, gpus: int, label: str, estimates: Callable[[], Told | Rolling], price: float
+) -> Outcome:
     """Return what a rival makes of a trace: ``fifo``, ``sjf`` or ``qssf`` and a discipline, or ``tiresias`` and its
     thresholds, which stops jobs at a price."""
     name, rule = label.split()

@@ -64,7 +64,9 @@ def loaded(work: Workload, gpus: int) -> Workload:
 def limits(work: Workload, seed: int) -> FloatArray:
     """Return limits that overstate."""
     rng, part = np.random.default_rng(seed), SPREAD / np.sqrt(2)
-    group = np.unique([f"{u} {t.rsplit('-', 1)[0]}" for u, t in zip(work.user, work.title, strict=True)], return_inverse=True)[1]
+    group = np.unique(
+        [f"{u} {t.rsplit('-', 1)[0]}" for u, t in zip(work.user, work.title, strict=True)], return_inverse=True
+    )[1]
     habit = rng.normal(0.0, part, work.n_jobs)
     if group.max() > 0:
         habit = habit[: group.max() + 1][group]
@@ -142,7 +144,13 @@ def _language(data: Path, window: int) -> Workload:
     queue = tuple("large" if q == "pretrain" else "small" for q in queue)
     submit = PROCESSES["diurnal"](rng, jobs, 0.02, 0.0, 0.7)
     return Workload(
-        tuple(map(str, range(jobs))), submit, np.array(gpus, dtype=np.int32), np.array(duration), queue=queue, user=user, title=title
+        tuple(map(str, range(jobs))),
+        submit,
+        np.array(gpus, dtype=np.int32),
+        np.array(duration),
+        queue=queue,
+        user=user,
+        title=title,
     )
 
 

@@ -81,7 +81,7 @@ class Request:
         return self.seconds[self.job.workers.index(degree)] * self.left * slower + self.pays
 
     def counts(self, degree: int, slower: float = 1.0) -> float:
-        """Return the seconds for which it counts where jobs are put into an order: its index, or as long as it lasts."""
+        """Return the seconds for which it counts in an order: its index, or as long as it lasts."""
         if self.index is None:
             return self.lasts(degree, slower)
         return self.index / self.gpus(degree) * slower + self.pays

@@ -87,11 +87,11 @@ class RunningJob:
         request, pace = self.request, self.slower / self.request.gpus(self.degree)
         begun = self.since + request.pays
         age = request.done + max(0.0, now - begun) / pace
-        base, rest = passed(request.work, age)
+        rest = passed(request.work, age)[1]
         after = begun + (float(rest[0]) - request.done) * pace
         if after <= now:  # rounding
             age = float(rest[0])
-            base, rest = passed(request.work, age)
+            rest = passed(request.work, age)[1]
             after = begun + (float(rest[0]) - request.done) * pace
         end = begun + (float(rest.mean()) - request.done) * pace
         rank = None if request.price is None else index(request.work, age) * pace
@@ -185,9 +185,10 @@ class RunningJobs(dict[str, RunningJob]):
         """Return views on all parts: times, counts and what they use.
 
         Times are the end, the start, the price, infinite for jobs that may not be stopped, `RunningJob.settled` and
-        `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job, whether it is the job's first part, and the
-        job's serial number, int64 (4, parts); uses are in the units of `Kind.need`, int64 (4, parts). The order of the
-        rows depends on what was removed before: who goes through them breaks ties by serial number.
+        `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job,
+        whether it is the job's first part, and the job's serial number, int64 (4, parts); uses are in the units of
+        `Kind.need`, int64 (4, parts). The order of the rows depends on what was removed before: who goes through them
+        breaks ties by serial number.
         """
         n = len(self.parts)
         return self._times[:, :n], self._counts[:4, :n], self._counts[4:, :n]

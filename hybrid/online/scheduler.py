@@ -79,7 +79,8 @@ class Scheduler:
         reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
             the policy is patient or history says when jobs end. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
-            is a `price` or seconds are not believed, or what a lookahead chooses for each decision; of a `Patient` its own.
+            is a `price` or seconds are not believed, or what a lookahead chooses for each decision; of a `Patient` its
+            own.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
@@ -204,12 +205,12 @@ class Scheduler:
         spoken, guess = Terms.of(terms), None
         if settings.durations == "history" and known is not None:
             known, guess = None, known[-1]
-        work = () if known else state.estimates.predict(job, spoken, guess)
-        lasts = known or (work[-1],) * len(job.workers)  # that of work see below
+        work = state.estimates.predict(job, spoken, guess) if known is None else ()
+        longest = [work[-1] / (degree * job.worker.grants) for degree in job.workers] if known is None else known
         request = Request(
             job,
             at,
-            lasts,
+            tuple(longest),
             known is not None,
             settings.together if together is None else together,
             state.serial,
@@ -217,12 +218,10 @@ class Scheduler:
             terms=spoken,
             work=work,
             guess=guess,
+            due=min(at + settings.patience * max(longest), float_info.max),
         )
-        if work:
-            request = request.aged(0.0)
-            known = (work[-1] / request.gpus(job.workers[0]),)
-        request = replace(request, due=min(at + settings.patience * max(known), float_info.max))
         state.check(request)
+        request = request.aged(0.0) if work else request
         state.now, state.serial = at, state.serial + 1
         state.wait(request)
         if self._network is not None:

@@ -242,7 +242,9 @@ class Durations:
             require_number(total, f"durations.groups[{i}]", positive=True)
             for count in counts:
                 require_number(count, f"durations.groups[{i}]")
-            if not all(type(part) in (str, int) for part in key) or not all(type(a) is int and 0 <= a < BINS for a in at):
+            if not all(type(part) in (str, int) for part in key) or not all(
+                type(a) is int and 0 <= a < BINS for a in at
+            ):
                 raise InstanceError(f"durations.groups[{i}]", "is not a group and its bins")
             row = self._open(tuple(key))
             self._total[row] = total

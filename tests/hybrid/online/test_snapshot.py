@@ -129,7 +129,9 @@ def test_snapshot_of_an_earlier_version() -> None:
     (waits,), (later,) = ours.pop("waiting"), now.pop("waiting")
     assert ours == now and waits["seconds"] == [0.25]
     distribution = {"seconds", "work", "index", "due"}  # the estimate of that time stays as it was, a point
-    assert {key: waits[key] for key in waits.keys() - distribution} == {k: later[k] for k in later.keys() - distribution}
+    assert {key: waits[key] for key in waits.keys() - distribution} == {
+        k: later[k] for k in later.keys() - distribution
+    }
     scheduler.finish("runs", now=4.0)
     (start,) = scheduler.decide(1.0).starts
     assert (start.job, start.degree, start.seconds) == ("waits", 4, 0.25)
