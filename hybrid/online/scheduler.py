@@ -204,7 +204,8 @@ class Scheduler:
         require_flag(together, "together", optional=True)
         spoken, guess = Terms.of(terms), None
         if settings.durations == "history" and known is not None:
-            known, guess = None, known[-1]
+            guess = known[-1]
+            known = None
         work = state.estimates.predict(job, spoken, guess) if known is None else ()
         longest = [work[-1] / (degree * job.worker.grants) for degree in job.workers] if known is None else known
         request = Request(

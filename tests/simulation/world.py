@@ -345,7 +345,9 @@ class World:
             if x.tier == "stops" and got and x.job not in stopped:
                 share, longest = share + got / len(seats & freed), max(longest, x.seconds)
         gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
-        if any(j.name in {job, *starts} and j.seconds is None for j in (*self.waiting.values(), *self.running.values())):
+        if any(
+            j.name in {job, *starts} and j.seconds is None for j in (*self.waiting.values(), *self.running.values())
+        ):
             return  # those whose seconds were not told count by an index, not by what they have left
         words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
         hold(gain * (1 + SLACK) > cost, "worth", words)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,3 +57,32 @@ def test_order_by_index() -> None:
     decision = scheduler.decide(60.0, now=begin + 1800.0)
     assert [stop.job for stop in decision.stops] == ["may be long"]
     assert [start.job for start in decision.starts] == ["an hour"]
+
+
+def test_restored_with_ages() -> None:
+    """A scheduler restored from JSON while jobs age decides as the first would have, stops included."""
+    rng = np.random.default_rng(6)
+    jobs = [(float(rng.exponential(60.0)), int(rng.integers(1, 5)), float(rng.lognormal(6.0, 2.0))) for _ in range(120)]
+
+    def play(scheduler: Scheduler, first: int, last: int, ends: dict[str, float]) -> list[Any]:
+        told: list[Any] = []
+        for i in range(first, last):
+            gap, workers, seconds = jobs[i]
+            now = scheduler.now + gap
+            scheduler.submit(GangJob(f"j{i}", "m", (workers,)), now=now, user=f"u{i % 3}", limit=3 * seconds)
+            for name in [name for name in scheduler.running if ends[name] <= now]:
+                scheduler.finish(name)
+            decision = scheduler.decide(60.0)
+            for start in decision.starts:
+                ends[start.job] = now + jobs[int(start.job[1:])][2]
+            told.append((decision.starts, decision.stops))
+        return told
+
+    fleet = Fleet.regular(1, 2, 4)
+    one, other = (Scheduler(fleet, price=30.0, durations="history") for _ in range(2))
+    ends: dict[str, float] = {}
+    before = play(one, 0, 80, ends)
+    assert any(stops for _, stops in before)
+    other.restore(json.loads(json.dumps(one.snapshot())))
+    assert other.snapshot() == one.snapshot()
+    assert play(one, 80, 120, dict(ends)) == play(other, 80, 120, dict(ends))
