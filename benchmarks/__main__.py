@@ -13,6 +13,7 @@ STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
     "eviction": "who leaves so that a gang has room, against greedy rules: docs/scheduler.md",
+    "durations": "durations known, limits, history or nothing, rivals alike: docs/durations.md",
     "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",

@@ -115,6 +115,8 @@ class ChangeCalls:
             _change_running(state, request, seconds, at)
         else:
             _change_waiting(state, request, seconds, at)
+            if job not in state.waiting:
+                cast("Scheduler", self)._intervals.withdrawn(job)
         state.changes += 1
         cast("Scheduler", self)._expect(request)
 
@@ -160,7 +162,7 @@ def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now
     was = held.request if held else state.waiting[name]
     known = given_seconds(request.job, seconds)
     if known is not None:
-        request = replace(request, seconds=known, told=True, left=1.0)
+        request = replace(request, seconds=known, told=True, left=1.0, work=(), index=None)
     if (was.terms.begin, was.terms.after) == (request.terms.begin, request.terms.after):
         state.now = now
         if held:
@@ -197,8 +199,10 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds, now
         mine = left / job.slower
     request = replace(
         request, seconds=whole, told=told, left=left / job.slower / mine if mine else 0.0, again=False,
-        done=request.done + job.ran(now) * request.gpus(job.degree), due=request.due + now - job.since,
+        done=request.done + job.ran(now) * request.units(job.degree), due=request.due + now - job.since,
     )  # fmt: skip
+    if seconds is not None:
+        request = replace(request, work=(), index=None)
     state.alter(RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least))
     if state.learned is not None:
         state.learned.forget(job.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ class SchedulerPolicy:
     Args:
         told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
             or the estimates, of jobs without a choice of GPUs, (n,).
+        terms: fields of the trace that are told as terms, such as ``user``, ``title``, ``queue`` and ``limit``.
         options: of `Scheduler`.
     """
 
@@ -48,8 +50,8 @@ class SchedulerPolicy:
     classes = True
     """Whether it knows of priorities by itself."""
 
-    def __init__(self, told: bool | FloatArray = True, **options: Any) -> None:
-        self._told, self._options = told, options
+    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = (), **options: Any) -> None:
+        self._told, self._terms, self._options = told, tuple(terms), options
         self._view: View | None = None
         self.took: list[float] = []
         """Seconds of each decision."""

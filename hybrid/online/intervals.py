@@ -300,7 +300,8 @@ def _numbers(values: Any, field: str, rows: int, columns: int) -> np.ndarray:
     Raises:
         InstanceError: if it has another shape, or numbers that are not finite.
     """
-    array = np.array(values, dtype=float).reshape(-1, columns) if values else np.zeros((0, columns))
+    array = np.array(values, dtype=float)
+    array = array.reshape(-1, columns) if array.size else np.zeros((rows if not columns else 0, columns))
     if array.shape != (rows, columns) or not np.isfinite(array).all():
         raise InstanceError(field, f"is not {rows} rows of {columns} finite numbers")
     return array

@@ -112,7 +112,7 @@ def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need:
 def scene_of(state: ClusterState) -> Scene:
     """Return the first jobs that wait, and of those that run as many as there are places, the first to end."""
     wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in state.queue.first(MOST))]
-    (end, since, price, _), (_, wide, head, serial), _ = state.running.table()
+    (end, since, price, *_), (_, wide, head, serial), _ = state.running.table()
     left = np.where(end >= state.now, end - state.now, state.now - since)
     shown, many = np.flatnonzero(head), MOST - len(wait)
     if len(shown) > many:

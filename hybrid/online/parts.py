@@ -37,9 +37,9 @@ class Parts:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        (end, since, price, settled), (node, wide, head, serial), used = state.running.table()
+        (end, since, price, settled, index), (node, wide, head, serial), used = state.running.table()
         now = state.now
-        left = np.where(end >= now, end - now, now - since)
+        left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
         weight = wide.astype(float) ** state.queue.order
         self._state, self._names = state, list(state.running.parts)
         self.movable = (settled <= now) & (since < now) & (left > price)

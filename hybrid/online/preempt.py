@@ -94,7 +94,7 @@ class Preemption:
     def _victims(self, request: Request, leaf: int, asks: tuple[int, ...]) -> Victims:
         """Return whom a job may have stopped."""
         state, accounts, now = self._state, self._state.accounts, self._state.now
-        (_, since, price, _), (_, _, _, serial), used = state.running.table()
+        (_, since, price, *_), (_, _, _, serial), used = state.running.table()
         ready, payer, level = state.running.standing()
         may = np.isfinite(price) & (ready <= now) & (since < now)
         mine = request.terms.priority
@@ -136,7 +136,7 @@ class Preemption:
         """Return the jobs to stop, of classes as low as possible, and what they cost."""
         state, now, began = self._state, self._state.now, time.perf_counter()
         job, names = state.placed(request, degree), list(state.running)
-        (end, since, price, _), (_, wide, _, _), _ = state.running.table()
+        (end, since, price, *_), (_, wide, _, _), _ = state.running.table()
         work = (np.where(end >= now, end - now, now - since) + price) * wide
         occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
         need = np.array(Kind.workers(job).need)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import float_info
-from typing import Any
 
 import numpy as np
 
@@ -19,14 +17,11 @@ from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
 from .accounts import ALIKE, Amounts, Group, Rank
+from .durations.spread import Work, expected, index, quantile
 from .terms import USUAL_TERMS, Terms
 
 Seconds = float | Sequence[float] | Mapping[int, float] | None
 """An estimate: one number for a rigid job, one for each number of workers, or by number of workers."""
-USUAL = 3600.0
-"""Seconds that a job is expected to run before any has finished."""
-_LAST, _KINDS, _FEW = 256, 1024, 8
-"""Finished jobs of a kind that count; kinds that are remembered; jobs of a kind that are needed to judge by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,7 @@ class Request:
         job: the gang.
         submit: seconds of the user's clock.
         seconds: how long it is expected to run with each number of workers of ``job.workers``, where no place is slow.
-        told: whether these were given; they come from the history of finished jobs otherwise.
+        told: whether these were given and are believed; they come from the history of finished jobs otherwise.
         together: whether workers that fit on one node stay on one, and others take whole nodes.
         serial: how many were submitted before it.
         price: seconds that its GPUs are held without getting on when it runs again after a stop; `None` if it may not
@@ -49,6 +44,9 @@ class Request:
         terms: on whose behalf it waits, and how it may be treated.
         types: GPU types, and how many times its seconds it takes there, for each number of workers; none if all are
             alike.
+        work: of a job whose seconds are not believed, the distribution of its GPU seconds (`durations.spread`).
+        index: its Gittins index now, GPU seconds, if it may be stopped and its work is such a distribution.
+        guess: seconds that were given for it and are not believed.
     """
 
     job: GangJob
@@ -64,6 +62,9 @@ class Request:
     due: float = float_info.max
     terms: Terms = USUAL_TERMS
     types: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    work: Work = ()
+    index: float | None = None
+    guess: float | None = None
 
     @property
     def name(self) -> str:
@@ -87,20 +88,50 @@ class Request:
         """Return how many GPUs it holds with so many workers."""
         return degree * self.job.worker.grants
 
+    def units(self, degree: int) -> int:
+        """Return in how many parts its work is done with so many workers: its GPUs, or workers if it needs none."""
+        return self.gpus(degree) or degree
+
     def lasts(self, degree: int, slower: float = 1.0) -> float:
         """Return the seconds it is expected to run from its next start on, with so many workers, on such a place."""
         return self.seconds[self.job.workers.index(degree)] * self.left * slower + self.pays
+
+    def counts(self, degree: int, slower: float = 1.0) -> float:
+        """Return the seconds for which it counts in an order: its index, or as long as it lasts."""
+        if self.index is None:
+            return self.lasts(degree, slower)
+        return self.index / self.units(degree) * slower + self.pays
+
+    def quantile(self, degree: int, share: float) -> float:
+        """Return the seconds within which it ends with so much probability if it runs with so many workers from now on.
+
+        Of a job whose seconds are believed these are they.
+        """
+        if not self.work:
+            return self.lasts(degree)
+        rest = [work for work in self.work if work > self.done] or [expected(self.work, self.done)]
+        return (quantile(rest, share) - self.done) / self.units(degree) + self.pays
+
+    def aged(self, done: float) -> Request:
+        """Return it after it got on for so many GPU seconds in all: what it is expected to need, given that."""
+        whole = expected(self.work, done)
+        seconds = tuple(whole / self.units(degree) for degree in self.job.workers)
+        rank = None if self.price is None else index(self.work, done)
+        return replace(self, seconds=seconds, left=1.0 - done / whole, done=done, index=rank)
 
     def stopped(self, degree: int, ran: float, held: float) -> Request:
         """Return it after it got on for so many seconds with so many workers, of those for which it held GPUs.
 
         One that had run longer than expected is expected to run as long again.
         """
+        if self.work:
+            aged = self.aged(self.done + ran * self.units(degree))
+            return replace(aged, again=self.price is not None, due=self.due + held)
         whole = self.seconds[self.job.workers.index(degree)]
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:
             left = ran / whole if whole else 0.0
-        done, again = self.done + ran * (self.gpus(degree) or degree), self.price is not None
+        done, again = self.done + ran * self.units(degree), self.price is not None
         return replace(self, left=left, done=done, again=again, due=self.due + held)
 
     def placed(self, degree: int, size: int) -> GangJob:
@@ -143,55 +174,6 @@ def given_seconds(job: GangJob, seconds: Seconds) -> tuple[float, ...] | None:
     for i, value in enumerate(values):
         require_number(value, f"seconds[{i}]")
     return tuple(float(value) for value in values)
-
-
-class Estimates:
-    """Medians of the GPU seconds of finished jobs: by model and GPUs, by GPUs, of all."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, int], deque[float]] = {}
-
-    @staticmethod
-    def _keys(job: GangJob) -> tuple[tuple[str, int], ...]:
-        most, side = job.workers[-1] * (job.worker.grants or 1), "" if job.worker.gpu else "without GPUs: "
-        return (side + job.model, most), (side, most), (side, 0)
-
-    def learn(self, job: GangJob, work: float) -> None:
-        """Learn from a job that finished after so many GPU seconds."""
-        for key in self._keys(job):
-            works = self._seen.pop(key, deque(maxlen=_LAST))
-            works.append(work)
-            self._seen[key] = works  # the latest last
-        while len(self._seen) > _KINDS:
-            del self._seen[next(iter(self._seen))]
-
-    def seconds(self, job: GangJob) -> tuple[float, ...]:
-        """Return what a job is expected to take with each number of workers, in inverse proportion to it."""
-        for key in self._keys(job):
-            seen = self._seen.get(key, ())
-            if len(seen) >= (_FEW if key[1] else 1):
-                work = float(np.median(np.array(seen)))
-                return tuple(work / (degree * (job.worker.grants or 1)) for degree in job.workers)
-        return tuple(USUAL * job.workers[-1] / degree for degree in job.workers)
-
-    def save(self) -> list[list[object]]:
-        """Return what was learned, for JSON."""
-        return [[model, gpus, list(works)] for (model, gpus), works in self._seen.items()]
-
-    def load(self, saved: list[list[Any]]) -> None:
-        """Take over what `save` returned.
-
-        Raises:
-            InstanceError: naming what of it is wrong.
-        """
-        self._seen.clear()
-        for i, (model, gpus, works) in enumerate(saved[-_KINDS:]):
-            if not isinstance(model, str):
-                raise InstanceError(f"guess[{i}]", f"{model!r} is no model")
-            require_number(gpus, f"guess[{i}]", whole=True)
-            for work in works:
-                require_number(work, f"guess[{i}]")
-            self._seen[model, gpus] = deque(works, maxlen=_LAST)
 
 
 @dataclass(frozen=True, slots=True)

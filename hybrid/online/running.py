@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from heapq import merge
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush, merge
 from itertools import islice
+from sys import float_info
 
 import numpy as np
 
+from .durations.spread import index, passed
 from .queue import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
@@ -28,6 +30,7 @@ class RunningJob:
         nodes: its GPUs by node.
         slower: how many times its seconds it takes there.
         least: seconds that it runs before it may be stopped.
+        index: the seconds for which it counts in an order, if it may be stopped and its work is a distribution.
     """
 
     request: Request
@@ -37,6 +40,7 @@ class RunningJob:
     nodes: Nodes
     slower: float = 1.0
     least: float = 0.0
+    index: float | None = None
 
     @property
     def name(self) -> str:
@@ -60,8 +64,16 @@ class RunningJob:
 
     @property
     def settled(self) -> float:
-        """From when on others of its class and queue may stop it: never if it was due when it started."""
-        return float(np.inf) if self.request.due <= self.since else self.ready
+        """From when on others of its class and queue may stop it.
+
+        A job that was due when it started never is; if its work is a distribution, not for as long as was expected.
+        """
+        request = self.request
+        if request.due > self.since:
+            return self.ready
+        if request.price is None or not request.work:
+            return float(np.inf)
+        return max(self.ready, self.since + request.lasts(self.degree, self.slower))
 
     @property
     def ready(self) -> float:
@@ -74,6 +86,25 @@ class RunningJob:
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
         return self.end - now if self.end >= now else now - self.since
+
+    def counts(self, now: float) -> float:
+        """Return the seconds for which it counts where jobs are put into an order."""
+        return self.left(now) if self.index is None else self.index
+
+    def aged(self, now: float) -> tuple[RunningJob, float]:
+        """Return it as its age says, if its work is a distribution, and when that says something else."""
+        request, pace = self.request, self.slower / self.request.units(self.degree)
+        begun = self.since + request.pays
+        age = request.done + max(0.0, now - begun) / pace
+        rest = passed(request.work, age)[1]
+        after = begun + (float(rest[0]) - request.done) * pace
+        if after <= now:  # rounding
+            age = float(rest[0])
+            rest = passed(request.work, age)[1]
+            after = begun + (float(rest[0]) - request.done) * pace
+        end = begun + (float(rest.mean()) - request.done) * pace
+        rank = None if request.price is None else index(request.work, age) * pace
+        return replace(self, end=min(end, float_info.max), index=rank), after
 
 
 class RunningJobs(dict[str, RunningJob]):
@@ -90,7 +121,9 @@ class RunningJobs(dict[str, RunningJob]):
         self.parts: list[tuple[str, int]] = []
         self.stoppable = 0
         self._at: dict[tuple[str, int], int] = {}
-        self._times, self._counts = np.zeros((5, 256)), np.zeros((10, 256), dtype=np.int64)
+        self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
+        self._next: dict[str, float] = {}  # the entry of each that holds
+        self._times, self._counts = np.zeros((6, 256)), np.zeros((10, 256), dtype=np.int64)
 
     def add(self, job: RunningJob, used: np.ndarray, leaf: int = 0) -> None:
         """Note a job that starts.
@@ -100,6 +133,7 @@ class RunningJobs(dict[str, RunningJob]):
             used: what it uses of them in the units of `Kind.need`, int64 (4, nodes).
             leaf: number of the account that pays for it.
         """
+        job = self._looked(job, job.since)
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
         price, wide, times = job.request.price, job.gpus, self._of(job)
@@ -115,12 +149,22 @@ class RunningJobs(dict[str, RunningJob]):
             self.parts.append((job.name, node))
 
     @staticmethod
-    def _of(job: RunningJob) -> tuple[float, float, float, float, float]:
-        price = job.request.price
-        return job.end, job.since, np.inf if price is None else price, job.settled, job.ready
+    def _of(job: RunningJob) -> tuple[float, ...]:
+        price, index = job.request.price, np.nan if job.index is None else job.index
+        return job.end, job.since, np.inf if price is None else price, job.settled, index, job.ready
 
-    def change(self, job: RunningJob, leaf: int) -> None:
+    def _looked(self, job: RunningJob, now: float) -> RunningJob:
+        """Return a job as its age says, and note when that says something else, if its work is a distribution."""
+        self._next.pop(job.name, None)
+        if job.request.work:
+            job, after = job.aged(now)
+            self._next[job.name] = after
+            heappush(self._ages, (after, job.request.serial, job.name))
+        return job
+
+    def change(self, job: RunningJob, leaf: int, now: float) -> None:
         """Note that a running job has another end, price or class, or another account pays, and no other nodes."""
+        job = self._looked(job, now)
         old, times = self[job.name], self._of(job)
         del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
         insort(self.by_end, (job.end, job.request.serial, job.name))
@@ -129,6 +173,21 @@ class RunningJobs(dict[str, RunningJob]):
         for at in self.rows(job.name):
             self._times[:, at] = times
             self._counts[8:, at] = leaf, job.request.terms.priority
+
+    def age(self, now: float) -> None:
+        """Look at jobs again that have run so long that it says something of when they end."""
+        while self._ages and self._ages[0][0] <= now:
+            at, serial, name = heappop(self._ages)
+            if self._next.get(name) != at:
+                continue
+            job = self[name]
+            aged = self._looked(job, now)
+            del self.by_end[bisect_left(self.by_end, (job.end, serial, name))]
+            insort(self.by_end, (aged.end, serial, name))
+            self[name] = aged
+            for row in self.rows(name):
+                self._times[0, row] = aged.end
+                self._times[4, row] = np.nan if aged.index is None else aged.index
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
@@ -140,6 +199,7 @@ class RunningJobs(dict[str, RunningJob]):
     def remove(self, name: str) -> RunningJob:
         """Forget a job that stops and return it: the last part takes the place of each of its own."""
         job = self.pop(name)
+        self._next.pop(name, None)
         del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
         self.stoppable -= 0 if job.request.price is None else len(job.nodes)
         for node in job.nodes:
@@ -157,15 +217,16 @@ class RunningJobs(dict[str, RunningJob]):
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return views on all parts: times, counts and what they use.
 
-        Times are the end, the start, the price, infinite for jobs that may not be stopped, and `RunningJob.settled`,
-        float64 (4, parts); counts the node, the GPUs of the whole job, whether it is the job's first part, and the
-        job's serial number, int64 (4, parts); uses are in the units of `Kind.need`, int64 (4, parts). The order of the
-        rows depends on what was removed before: who goes through them breaks ties by serial number.
+        Times are the end, the start, the price, infinite for jobs that may not be stopped, `RunningJob.settled` and
+        `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job,
+        whether it is the job's first part, and the job's serial number, int64 (4, parts); uses are in the units of
+        `Kind.need`, int64 (4, parts). The order of the rows depends on what was removed before: who goes through them
+        breaks ties by serial number.
         """
         n = len(self.parts)
-        return self._times[:4, :n], self._counts[:4, :n], self._counts[4:8, :n]
+        return self._times[:5, :n], self._counts[:4, :n], self._counts[4:8, :n]
 
     def standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return of all parts `RunningJob.ready`, float64, the account that pays and the class, int64 (parts,)."""
         n = len(self.parts)
-        return self._times[4, :n], self._counts[8, :n], self._counts[9, :n]
+        return self._times[5, :n], self._counts[8, :n], self._counts[9, :n]

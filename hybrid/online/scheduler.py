@@ -59,7 +59,8 @@ TIERS = (
 )
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
-"""The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
+"""The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
+rollout says better."""
 _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
@@ -98,15 +99,19 @@ class Scheduler(WindowCalls, ChangeCalls):
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes. By default so,
             unless jobs wait for close GPUs.
         reserve: whether the first job that does not fit is not to be delayed by those behind it. By default so, unless
-            the policy is patient. Who is due never is.
+            the policy is patient or history says when jobs end. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
-            is a `price`, or what a lookahead chooses for each decision; of a `Patient` its own.
+            is a `price` or seconds are not believed, or what a lookahead chooses for each decision; of a `Patient` its
+            own.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
+        durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
+            the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
+            says how much jobs like it used.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -125,6 +130,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: float = 0.9995,
         patience: float = PATIENCE,
         sharing: Sharing | Mapping[str, Any] | None = None,
+        durations: str = "told",
     ) -> None:
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
@@ -142,14 +148,16 @@ class Scheduler(WindowCalls, ChangeCalls):
         require_share(forget := plain(forget), "forget", positive=True)
         order, price, patience = plain(order), plain(price), plain(patience)
         together = rule is None or not isinstance(speeds, Proximity) if together is None else together
-        reserve = rule is None if reserve is None else reserve
+        reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
-        usual = order if order is not None else rule.gpus if rule else USUAL if price is None else STOPPING
+        known = price is None and durations != "history"
+        usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience)
+        self._arguments["durations"] = durations
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -221,12 +229,16 @@ class Scheduler(WindowCalls, ChangeCalls):
         at, known = state.at(now), given_seconds(job, seconds)
         require_number(price := plain(price), "price", optional=True)
         require_flag(together, "together", optional=True)
-        lasts = known or state.estimates.seconds(job)
         if not job.worker.gpu:
             together, price = without_gpus(job, together, price), None
             settings = replace(settings, price=None)
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
+        spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
+        if settings.durations == "history" and known is not None:
+            guess, known = known[-1], None
+        work = state.estimates.predict(job, spoken, guess) if known is None else ()
+        lasts = known or tuple(work[-1] / (degree * (job.worker.grants or 1)) for degree in job.workers)
         request = Request(
             job,
             at,
@@ -236,11 +248,13 @@ class Scheduler(WindowCalls, ChangeCalls):
             state.serial,
             settings.price if price is None else float(price),
             due=min(at + settings.patience * longest(lasts, types), float_info.max),
-            terms=Terms.of(terms) if terms else USUAL_TERMS,
+            terms=spoken,
             types=types,
+            work=work,
+            guess=guess,
         )
         state.check(request)
-        self._enter(request)
+        self._enter(request.aged(0.0) if work else request)
 
     def _enter(self, request: Request) -> None:
         """Let a job wait that was checked, unless it may not yet."""
@@ -280,10 +294,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.later.over(state, done.request, True)
         if self._network is not None:
             self._network.ended(done, state.now)
-        state.estimates.learn(
-            done.request.job,
-            done.request.done + done.ran(state.now) * (done.request.gpus(done.degree) or done.degree),
-        )
+        request = done.request
+        work = request.done + done.ran(state.now) * request.units(done.degree)
+        state.estimates.learn(request.job, request.terms, work, request.guess)
 
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
         """Learn from how fast a running job is, beside those that run where it does.
@@ -411,7 +424,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear = preemption.clear
         state.age()
-        stages, mends = Stages(state, preemption.stops), []
+        stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
                 starts.clear = None

@@ -23,6 +23,8 @@ from .state import ClusterState, SchedulerSettings
 from .terms import Terms
 
 VERSION = 5
+_USUAL = {"durations": "told"}
+"""Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
 _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
@@ -55,7 +57,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         ],
         "finished": list(state.finished),
         "promises": dict(state.promises),
-        "guess": state.estimates.save(),
+        "durations": state.estimates.save(),
         "shares": state.accounts.save(),
         "faults": dict(faults),
         "intervals": intervals.save(),
@@ -93,7 +95,7 @@ def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int
     """
     try:
         count = _load(document, state, faults)
-        if "intervals" in document:
+        if document["version"] == VERSION:
             intervals.load(document["intervals"], state)
         return count
     except InstanceError as error:
@@ -158,8 +160,9 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
         raise InstanceError("fleet", "it is of other nodes: restore it with those, then resize")
     settings = document["settings"]
     for field, value in asdict(state.settings).items():
-        if (document["version"] == VERSION or field in settings) and settings[field] != value:
-            raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
+        earlier = document["version"] < VERSION and field not in settings
+        if not earlier and settings.get(field, _USUAL.get(field)) != value:
+            raise InstanceError(f"settings.{field}", f"{settings.get(field)!r} where this scheduler has {value!r}")
     for field, of in _rules(state).items():
         if document.get(field) != (mine := None if of is None else asdict(of)):
             raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {mine!r}")
@@ -167,7 +170,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
     """Enter what was learned: how long jobs take, how fast they run, how much they weigh."""
-    state.estimates.load(document["guess"])
+    state.estimates.load(document["durations"] if "durations" in document else document["guess"])
     if (learned := document.get("learned")) is not None:
         from .learned_speeds import LearnedSpeeds
 
@@ -211,6 +214,11 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
     for i, value in enumerate(seconds):
         require_number(value, f"seconds[{i}]")
     require_number(row["serial"], "serial", whole=True)
+    work = row.get("work", ())
+    for i, value in enumerate(work):
+        require_number(value, f"work[{i}]")
+    for field in ("index", "guess"):
+        require_number(row.get(field), field, optional=True)
     for field in ("told", "together", "again"):
         if not isinstance(row[field], bool):
             raise InstanceError(field, f"{row[field]!r} is not true or false")
@@ -218,7 +226,7 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
     require_number(row.get("due", due), "due")
-    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
+    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
     rest["terms"] = Terms.of(row.get("terms", {}))
     rest["types"] = tuple((str(kind), tuple(map(float, times))) for kind, times in row.get("types", ()))
-    return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)
+    return Request(job=GangJob(**job), seconds=tuple(seconds), work=tuple(work), **rest)

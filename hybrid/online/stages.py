@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .queue import Shape
@@ -26,21 +26,21 @@ class Stages:
 
     Args:
         state: whose queues show the lines of one stage at a time.
-        stops: those of jobs that others may have stopped; it grows.
+        stopped: tells whether jobs stopped so far.
 
     Attributes:
         again: whether all are shown for the second time: nobody need stop any more.
     """
 
-    def __init__(self, state: ClusterState, stops: Sized) -> None:
-        self._state, self._stops, self.again = state, stops, False
+    def __init__(self, state: ClusterState, stopped: Callable[[], bool]) -> None:
+        self._state, self._stopped, self.again, self._many = state, stopped, False, False
         self._lines: dict[Stage, dict[Shape, None]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
         """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
         yield from self._once()
-        if self._stops:  # those that stopped may go on elsewhere
+        if self._many and self._stopped():  # those that stopped may go on elsewhere
             self.again = True
             yield from self._once()
 
@@ -51,6 +51,7 @@ class Stages:
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
             return
+        self._many = True
         for shape in state.queue.shapes():
             self._lines.setdefault(self._of(shape), {})[shape] = None
         try:

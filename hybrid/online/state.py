@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_flag, require_number
+from gangplan.instances.arrays import plain, require_choice, require_flag, require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
@@ -25,10 +25,11 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .calendar import Calendar
+from .durations.predictor import Durations
 from .kinds import as_placed, check_terms, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
-from .queue import Estimates, Queue, Request, Shape
+from .queue import Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 from .sharing import Sharing
 
@@ -46,6 +47,8 @@ EXPENSIVE = 2.0
 
 PATIENCE = 50.0
 """Times its longest expected seconds that a job waits until it is due."""
+DURATIONS = ("told", "history")
+"""What is believed: the seconds that are given, of other jobs the history of those that finished; or that alone."""
 STEEPEST = 8
 """The largest exponent of GPUs: beyond it, keys would leave the range of floating-point numbers."""
 
@@ -60,6 +63,7 @@ class SchedulerSettings:
     ahead: bool
     price: float | None
     patience: float = PATIENCE
+    durations: str = "told"
 
     def __post_init__(self) -> None:
         require_flag(self.together, "together")
@@ -69,6 +73,7 @@ class SchedulerSettings:
             raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
         require_number(self.price, "price", optional=True)
         require_number(self.patience, "patience")
+        require_choice(self.durations, "durations", DURATIONS)
 
 
 class ClusterState:
@@ -78,7 +83,6 @@ class ClusterState:
         fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
         places: how slow places are; `None` if all are alike.
         patient: the rule by which jobs go and wait for close places, if any.
-        now: the latest time that was heard of.
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
         waiting, running: jobs by name.
@@ -115,11 +119,12 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
-        self.now, self.serial, self.changes, self.light = 0.0, 0, 0, 0
+        self.serial, self.changes, self.light = 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
         self.waiting: dict[str, Request] = {}
         self.running = RunningJobs()
+        self._now = 0.0
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
@@ -134,7 +139,7 @@ class ClusterState:
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
         self.queue, self.due = Queue(settings.order, self.accounts.place), Queue(0.0)
-        self.estimates = Estimates()
+        self.estimates = Durations()
         self.levels, self.alike = Counter[int](), self.accounts.trivial
         self._aging: list[tuple[float, int, str]] = []
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
@@ -146,6 +151,16 @@ class ClusterState:
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
         self._count()
+
+    @property
+    def now(self) -> float:
+        """The latest time that was heard of."""
+        return self._now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._now = value
+        self.running.age(value)
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -374,7 +389,7 @@ class ClusterState:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
         kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
-        key, intensity = request.lasts(degree), 0.0
+        key, intensity = request.counts(degree), 0.0
         if self.places is not None:
             intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
             if self.patient is not None:
@@ -483,7 +498,7 @@ class ClusterState:
         self._pay(self.running[job.name], used, -1)
         self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority
-        self.running.change(job, self.accounts.leaf(job.request.terms))
+        self.running.change(job, self.accounts.leaf(job.request.terms), self.now)
 
     def closing(self) -> None:
         """Note that there are other windows than before: jobs that one lets in have a line of their own."""

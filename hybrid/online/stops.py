@@ -16,7 +16,7 @@ all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
@@ -93,6 +93,7 @@ class Stops:
         self.stops: list[Stop] = []
         self._refused: list[Candidate] = []
         self._was: dict[str, RunningJob] = {}
+        self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
 
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
@@ -178,9 +179,10 @@ class Stops:
         starts.stopped.update(job.name for job in jobs)
         for job, exchange in zip(jobs, exchanges, strict=True):
             self._was[job.name] = job
+            self._counts[job.name] = exchange.left
             self._parts.leave(job)
             held = state.named(job.nodes)
-            self.stops.append(Stop(job.name, held, request.name, exchange.left, exchange.price or 0.0))
+            self.stops.append(Stop(job.name, held, request.name, job.left(state.now), exchange.price or 0.0))
 
     def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
         """Return so many idle GPUs of a node, first those that jobs left."""
@@ -201,7 +203,7 @@ class Stops:
         Whoever starts on a node of such a job may rest on its GPUs, cores or memory, and whoever started after one that
         nobody may delay may delay it.
         """
-        while loss := next((x for x in self.stops if not x.gains(self._made(), self.stops)), None):
+        while loss := next((x for x in self.stops if not self._gains(x)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
                 where = {node for x in self.stops if x.job in stops for node in x.nodes}
@@ -222,7 +224,16 @@ class Stops:
     def _made(self) -> list[Start]:
         return [start for start in self._starts.starts if start.tier == TIER]
 
+    def _gains(self, stop: Stop) -> bool:
+        """Return whether a stop gains more than it costs, in the seconds for which jobs count."""
+        return replace(stop, left=self._counts[stop.job]).gains(self._counted(), self.stops)
+
+    def _counted(self) -> list[Start]:
+        """Return the starts with the seconds for which they count."""
+        now, running = self._state.now, self._state.running
+        return [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
+
     def _exchange(self, job: RunningJob, request: Request, degree: int, moved: bool) -> Exchange:
-        left, price = job.left(self._state.now), job.request.price
-        lasts, needs = request.lasts(degree), request.gpus(degree)
+        left, price = job.counts(self._state.now), job.request.price
+        lasts, needs = request.counts(degree), request.gpus(degree)
         return Exchange(job.name, price, left, job.gpus, request.name, lasts, needs, moved)

@@ -394,8 +394,8 @@ class World:
         self._drained([x for x in decision.stops if x.cause == "drain"])
         dues = (j for j in self.waiting.values() if j.due <= self.now)
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
-        told = all(j.due < inf for j in self.waiting.values()) and due is not None and len(due.workers) == 1
-        told = told and not (self.windows and self.near)
+        told = all(j.due < inf for j in (*self.waiting.values(), *self.running.values()))
+        told = told and due is not None and len(due.workers) == 1 and not (self.windows and self.near)
         was = self.earliest(due, self.running.values()) if gains and told and due else inf
         gone: set[str] = set()
         for x in gains:
@@ -449,7 +449,8 @@ class World:
         job = self.running[x.job]
         hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
         left = job.end(self.now) - self.now
-        same = dict(x.nodes) == job.nodes and x.price == job.price and abs(x.left - left) <= 1e-6 * max(1, left)
+        same = dict(x.nodes) == job.nodes and x.price == job.price
+        same &= x.left > 0 if job.seconds is None else abs(x.left - left) <= 1e-6 * max(1, left)
         hold(same, "stop", f"{x.job} has {job.nodes}, {left} s left and the price {job.price}; said is {x}")
         ran, price = job.ran(self.now), job.price or 0.0
         hold(ran >= price * (1 - SLACK), "early", f"{x.job} stops when it got on for {ran} s, its price is {price}")
@@ -557,6 +558,10 @@ class World:
             if x.tier == "stops" and got and x.job not in stopped:
                 share, longest = share + got / len(seats & freed), max(longest, x.seconds)
         gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
+        if any(
+            j.name in {job, *starts} and j.seconds is None for j in (*self.waiting.values(), *self.running.values())
+        ):
+            return  # those whose seconds were not told count by an index, not by what they have left
         words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
         hold(gain * (1 + SLACK) > cost, "worth", words)
 

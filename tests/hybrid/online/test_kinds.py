@@ -339,7 +339,9 @@ def test_tasks_without_gpus_have_estimates_of_their_own() -> None:
         scheduler.finish(f"c{i}", now=100.0 * i + 40.0)
     scheduler.submit(gang("c", 1, worker=worker))
     scheduler.submit(gang("g", 1))
-    assert {x.job: x.seconds for x in scheduler.decide(60.0).starts} == {"c": 40.0, "g": 3600.0}
+    seconds = {x.job: x.seconds for x in scheduler.decide(60.0).starts}
+    assert 30.0 < seconds["c"] < 50.0  # learned, with what is usual counted still
+    assert seconds["g"] > 3600.0  # the mean of what is usual
 
 
 def test_tasks_without_gpus_go_where_there_are_none() -> None:

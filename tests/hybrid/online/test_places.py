@@ -79,7 +79,7 @@ def test_who_stops_has_got_on_at_the_rate_of_its_place() -> None:
 
 
 def test_what_a_place_costs_is_not_learned_as_work() -> None:
-    """A job that ran 12.5 s on two nodes did 10 s of work: the next one like it takes 10.25 s on one node."""
+    """Jobs that ran 10.25 s on close GPUs did 10 s of work: the next one like them takes about so long."""
     scheduler = scattered()
     scheduler.submit(job("two", 2), 10.0)
     scheduler.decide(60.0)
@@ -91,7 +91,8 @@ def test_what_a_place_costs_is_not_learned_as_work() -> None:
         scheduler.decide(60.0)
         scheduler.finish(f"j{i}", now=10.25 * (i + 1))
     scheduler.submit(job("next", 2))
-    assert scheduler.decide(60.0).starts[0].seconds == pytest.approx(10.25)
+    (request,) = scheduler._state.waiting.values()
+    assert request.quantile(2, 0.5) == pytest.approx(10.0, rel=0.15)  # a bin is 28% wide
 
 
 def test_a_restored_scheduler_decides_alike() -> None:

@@ -142,7 +142,7 @@ def test_estimates_come_from_finished_jobs() -> None:
     for i in range(8):
         scheduler.finish(f"j{i}", now=77.0)
     scheduler.submit(job("next", 2))
-    assert scheduler.decide(1.0).starts[0].seconds == 77.0
+    assert scheduler._state.waiting["next"].quantile(2, 0.5) == pytest.approx(77.0, rel=0.15)  # a bin is 28% wide
 
 
 def test_device_cluster() -> None:
@@ -297,7 +297,7 @@ def test_withdrawn_while_it_runs() -> None:
     scheduler.decide(60.0)
     scheduler.report("a", 1.0)
     scheduler.withdraw("a", now=5.0)
-    assert scheduler.idle == 16 and scheduler.snapshot()["guess"] == []
+    assert scheduler.idle == 16 and scheduler.snapshot()["durations"]["groups"] == []
     with pytest.raises(InstanceError, match="'a' does not run: it is done"):
         scheduler.finish("a")
 
@@ -336,4 +336,4 @@ def test_spare_gpus_are_no_work() -> None:
         scheduler.decide(60.0)
         scheduler.finish(f"j{i}", now=100.0 * (i + 1))
     scheduler.submit(GangJob("next", "m", (5,)))
-    assert scheduler.decide(60.0).starts[0].seconds == pytest.approx(100.0)
+    assert scheduler._state.waiting["next"].quantile(5, 0.5) == pytest.approx(100.0, rel=0.15)
