@@ -45,67 +45,95 @@ class Month:
     seconds: float = 0.0
 
 
+class _Loop:
+    """Plays a month."""
+
+    def __init__(self, seed: int, days: float, sizes: tuple[int, ...]) -> None:
+        self.quotas = {f"q{i}": Quota(share) for i, share in enumerate(SHARES)}
+        fleet = Fleet.regular(racks=2, nodes=NODES // 2, gpus=GPUS)
+        sharing = Sharing(self.quotas, least_run=LEAST)
+        self.scheduler = Scheduler(fleet, "heuristic", price=PRICE, sharing=sharing)
+        self.out, self.total, self.now, self.wake = Month(), NODES * GPUS, 0.0, np.inf
+        self.arrivals = _arrivals(np.random.default_rng(seed), days, self.total, sizes)[::-1]  # the next one last
+        self.job = {name: (q, gpus) for _, name, q, gpus, _ in self.arrivals}
+        self.left = {name: seconds for _, name, _, _, seconds in self.arrivals}
+        self.held = dict.fromkeys(self.quotas, 0)
+        self.waiting: dict[str, dict[str, None]] = {q: {} for q in self.quotas}
+        self.since: dict[str, float] = {}  # of queues that wait for what they are owed
+        self.begun: dict[str, tuple[float, float]] = {}
+        self.paid: set[str] = set()
+        self.ends: list[tuple[float, str]] = []
+
+    def run(self) -> Month:
+        """Play until all jobs are done."""
+        while self.arrivals or self.begun:
+            times = [self.wake, *(end for end, _ in self.ends[:1]), *(row[0] for row in self.arrivals[-1:])]
+            self._pass(float(min(times)))
+            self._events()
+            self._decide()
+            self._owed()
+        return self.out
+
+    def _pass(self, now: float) -> None:
+        """Count what is used until then."""
+        for q, quota in self.quotas.items():
+            self.out.borrowed += max(0.0, self.held[q] - quota.share * self.total) * (now - self.now) / HOUR
+            self.out.used += self.held[q] * (now - self.now) / HOUR
+        self.now = now
+
+    def _events(self) -> None:
+        while self.arrivals and self.arrivals[-1][0] <= self.now:
+            _, name, q, gpus, seconds = self.arrivals.pop()
+            self.scheduler.submit(GangJob(name, "any", (gpus,)), seconds, now=self.now, queue=q)
+            self.waiting[q][name] = None
+            self.out.events += 1
+        while self.ends and self.ends[0][0] <= self.now:
+            end, name = heapq.heappop(self.ends)
+            if name in self.begun and self.begun[name][1] == end:
+                self.scheduler.finish(name, now=self.now)
+                self._gone(name)
+                self.out.events += 1
+
+    def _gone(self, name: str) -> float:
+        """Note that a job runs no more; return when it started."""
+        queue, gpus = self.job[name]
+        self.held[queue] -= gpus
+        return self.begun.pop(name)[0]
+
+    def _decide(self) -> None:
+        before = time.process_time()
+        decision = self.scheduler.decide(60.0, now=self.now)
+        self.out.seconds += time.process_time() - before
+        self.out.decisions, self.out.stops = self.out.decisions + 1, self.out.stops + len(decision.stops)
+        for stop in decision.stops:
+            ran = self.now - self._gone(stop.job) - (PRICE if stop.job in self.paid else 0.0)
+            self.left[stop.job] -= max(0.0, ran)
+            self.paid.add(stop.job)
+            self.waiting[self.job[stop.job][0]][stop.job] = None
+        for start in decision.starts:
+            queue, gpus = self.job[start.job]
+            del self.waiting[queue][start.job]
+            end = self.now + self.left[start.job] + (PRICE if start.job in self.paid else 0.0)
+            self.begun[start.job] = self.now, end
+            heapq.heappush(self.ends, (end, start.job))
+            self.held[queue] += gpus
+
+    def _owed(self) -> None:
+        """Note which queues wait for what they are owed, and look again once a job may be stopped."""
+        self.wake = np.inf
+        for q, quota in self.quotas.items():
+            room = quota.share * self.total - self.held[q]
+            if any(self.job[name][1] <= room + 1e-9 for name in self.waiting[q]):
+                self.out.owed += q not in self.since
+                self.since.setdefault(q, self.now)
+                self.wake = self.scheduler.wake or np.inf
+            elif q in self.since:
+                self.out.longest = max(self.out.longest, self.now - self.since.pop(q))
+
+
 def month(seed: int, days: float = DAYS, sizes: tuple[int, ...] = SIZES) -> Month:
     """Play a month; a queue is owed a job if with it the queue holds no more than its share."""
-    rng = np.random.default_rng(seed)
-    queues = {f"q{i}": Quota(share) for i, share in enumerate(SHARES)}
-    fleet = Fleet.regular(racks=2, nodes=NODES // 2, gpus=GPUS)
-    scheduler = Scheduler(fleet, "heuristic", price=PRICE, sharing=Sharing(queues, least_run=LEAST))
-    total, out = NODES * GPUS, Month()
-    arrivals = _arrivals(rng, days, total, sizes)
-    size = {name: gpus for _, name, _, gpus, _ in arrivals}
-    left = {name: seconds for _, name, _, _, seconds in arrivals}
-    queue = {name: q for _, name, q, _, _ in arrivals}
-    held = dict.fromkeys(queues, 0)
-    waiting: dict[str, dict[str, None]] = {q: {} for q in queues}
-    since: dict[str, float] = {}  # of queues that wait for what they are owed
-    begun: dict[str, tuple[float, float]] = {}
-    paid: set[str] = set()
-    ends: list[tuple[float, str]] = []
-    at, now, wake = 0, 0.0, np.inf
-    while at < len(arrivals) or begun:
-        then = min(arrivals[at][0] if at < len(arrivals) else np.inf, ends[0][0] if ends else np.inf, wake)
-        for q in queues:  # what was used since the last event
-            out.borrowed += max(0.0, held[q] - queues[q].share * total) * (then - now) / HOUR
-            out.used += held[q] * (then - now) / HOUR
-        now, wake = float(then), np.inf
-        while at < len(arrivals) and arrivals[at][0] <= now:
-            _, name, q, gpus, seconds = arrivals[at]
-            scheduler.submit(GangJob(name, "any", (gpus,)), seconds, now=now, queue=q)
-            waiting[q][name] = None
-            at, out.events = at + 1, out.events + 1
-        while ends and ends[0][0] <= now:
-            end, name = heapq.heappop(ends)
-            if name in begun and begun[name][1] == end:
-                scheduler.finish(name, now=now)
-                held[queue[name]] -= size[name]
-                del begun[name]
-                out.events += 1
-        before = time.process_time()
-        decision = scheduler.decide(60.0, now=now)
-        out.seconds += time.process_time() - before
-        out.decisions, out.stops = out.decisions + 1, out.stops + len(decision.stops)
-        for stop in decision.stops:
-            start, _ = begun.pop(stop.job)
-            left[stop.job] -= max(0.0, now - start - (PRICE if stop.job in paid else 0.0))
-            paid.add(stop.job)
-            held[queue[stop.job]] -= size[stop.job]
-            waiting[queue[stop.job]][stop.job] = None
-        for start in decision.starts:
-            del waiting[queue[start.job]][start.job]
-            end = now + left[start.job] + (PRICE if start.job in paid else 0.0)
-            begun[start.job] = now, end
-            heapq.heappush(ends, (end, start.job))
-            held[queue[start.job]] += size[start.job]
-        for q, quota in queues.items():
-            room = quota.share * total - held[q]
-            if any(size[name] <= room + 1e-9 for name in waiting[q]):
-                out.owed += q not in since
-                since.setdefault(q, now)
-                wake = min([wake, *(start + LEAST for start, _ in begun.values() if start + LEAST > now)])
-            elif q in since:
-                out.longest = max(out.longest, now - since.pop(q))
-    return out
+    return _Loop(seed, days, sizes).run()
 
 
 def _arrivals(
