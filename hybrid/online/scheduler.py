@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -17,6 +18,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .journal.write import Journal, recorded
 from .policy import Proposes, Ranks, Watchdog
 from .queue import Request, Seconds, given_seconds
 from .runs import RunsNow
@@ -84,6 +86,8 @@ class Scheduler:
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
+        sync: whether each line of it is on disk before a call returns.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -101,7 +105,10 @@ class Scheduler:
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        log: str | PathLike[str] | None = None,
+        sync: bool = False,
     ) -> None:
+        given = dict(locals())
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
@@ -137,6 +144,23 @@ class Scheduler:
         self._explained: dict[int, Explanation] = {}
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
+        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet}, sync)
+
+    @classmethod
+    def open(cls, log: str | PathLike[str], policy: Any = None, *, sync: bool = False) -> Scheduler:
+        """Return the scheduler that wrote a log, as it was when the last line was written; it goes on with the log.
+
+        Args:
+            log: the file.
+            policy: of the user's own, if it had one.
+            sync: see `Scheduler`.
+
+        Raises:
+            InstanceError: naming the line that is wrong.
+        """
+        from .journal.replay import resume
+
+        return resume(log, policy, sync)
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -164,6 +188,7 @@ class Scheduler:
         """The names of the jobs that run, by start."""
         return tuple(self._state.running)
 
+    @recorded
     def submit(
         self,
         job: GangJob,
@@ -221,6 +246,7 @@ class Scheduler:
 
             self._ahead = Lookahead(settings.order)
 
+    @recorded
     def finish(self, job: str, *, now: float | None = None) -> None:
         """Note that a running job is done, and free its GPUs.
 
@@ -239,6 +265,7 @@ class Scheduler:
             done.request.job, done.request.done + done.ran(state.now) * done.request.gpus(done.degree)
         )
 
+    @recorded
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
         """Learn from how fast a running job is, beside those that run where it does.
 
@@ -277,6 +304,7 @@ class Scheduler:
         """Return what the network did since this scheduler was made, `None` without one."""
         return None if self._network is None else self._network.use
 
+    @recorded
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a job that waits or runs, and learn nothing from it; its GPUs are free.
 
@@ -292,6 +320,7 @@ class Scheduler:
         if self._network is not None:
             self._network.forgotten(job)
 
+    @recorded
     def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
 
@@ -311,6 +340,7 @@ class Scheduler:
         state.turn(at, False)
         return lost
 
+    @recorded
     def repair_node(self, node: str | int, *, now: float | None = None) -> None:
         """Note that a node is up again.
 
@@ -324,6 +354,7 @@ class Scheduler:
         state.now = state.at(now)
         state.turn(at, True)
 
+    @recorded
     def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
         """Stop whoever should make room, and start whoever should start now.
 
@@ -390,6 +421,7 @@ class Scheduler:
         document = save(self._state, self._watchdog.faults, self._count)
         return document if self._network is None else document | {"network": self._network.save()}
 
+    @recorded
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
 
@@ -398,7 +430,11 @@ class Scheduler:
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        self.__dict__.update(self._twin(self._policy, snapshot).__dict__)
+        self.__dict__.update(self._twin(self._policy, snapshot).__dict__ | {"_journal": self._journal})
+
+    def checkpoint(self) -> None:
+        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
+        self.restore(self.snapshot())
 
     def _twin(self, policy: Any, snapshot: Mapping[str, Any]) -> Scheduler:
         """Return a scheduler of the same cluster and arguments with another policy and state."""

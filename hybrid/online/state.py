@@ -84,6 +84,7 @@ class ClusterState:
             before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
         changes: how many events there were.
+        undone: how often starts were taken back, which leaves jobs in another order.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
-        self.now, self.serial, self.changes = 0.0, 0, 0
+        self.now, self.serial, self.changes, self.undone = 0.0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
         self.waiting: dict[str, Request] = {}
