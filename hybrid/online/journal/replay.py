@@ -18,7 +18,7 @@ from .write import DECIDE, RESTORE, Journal
 
 MANY = 20_000
 """Lines that are played in some seconds: after more, the log gets a state to begin from."""
-_AMPLE = 600.0
+AMPLE = 600.0
 """Seconds for a decision that is made once more: no clock cuts it."""
 
 
@@ -93,7 +93,7 @@ def _has_time(method: Any) -> bool:
 
 def _again(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     """Decide once more, and compare."""
-    decision = scheduler.decide(_AMPLE, now=row["now"])
+    decision = scheduler.decide(AMPLE, now=row["now"])
     for field, key in (("stops", "other"), ("starts", "degree")):
         made = [(x.job, getattr(x, key), {n: list(g) for n, g in x.nodes.items()}) for x in getattr(decision, field)]
         told = [(x["job"], x[key], x["nodes"]) for x in row.get(field, ())]
