@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-
 import numpy as np
 
 from gangplan.instances.workload import Workload
@@ -15,7 +14,6 @@ from gangplan.simulator.outcome import Outcome
 from .course import Course
 from .history import ENDED, History
 
-FIGURES = ("mean_wait", "p95_wait", "mean_jct", "p95_jct", "gpu_hours", "stops", "utilisation")
 _HOUR = 3600.0
 
 
@@ -55,7 +53,7 @@ def compared(past: History, course: Course) -> tuple[list[str], dict[str, int]]:
 def groups(past: History, course: Course) -> list[Group]:
     """Return all jobs, and those of each user and queue if there are several, the most GPU-hours first."""
     names, _ = compared(past, course)
-    told = [Group("", "", len(names), _figures(past, past.course, names), _figures(past, course, names))]
+    told = [Group("", "", len(names), course_figures(past, past.course, names), course_figures(past, course, names))]
     for at, each in ((0, past.course), (1, course)):
         own = (told[0].before, told[0].after)[at]
         assert isinstance(own, dict)
@@ -66,29 +64,29 @@ def groups(past: History, course: Course) -> list[Group]:
             members.setdefault(getattr(past.jobs[name], by), []).append(name)
         if len(members) > 1:
             rows = [
-                Group(by, key or "(none)", len(some), _figures(past, past.course, some), _figures(past, course, some))
+                Group(
+                    by,
+                    key or "(none)",
+                    len(some),
+                    course_figures(past, past.course, some),
+                    course_figures(past, course, some),
+                )
                 for key, some in members.items()
             ]
             told += sorted(rows, key=lambda row: -row.before["gpu_hours"])
     return told
 
 
-def _figures(past: History, course: Course, names: Sequence[str]) -> dict[str, float]:
-    if not names:
-        return {}
-    submit = np.array([past.jobs[name].submit for name in names])
-    wait = np.array([course.first[name] for name in names]) - submit
-    jct = np.array([course.finish[name] for name in names]) - submit
-    runs = [run for name in names for run in course.runs[name]]
+def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[str, float]:
+    """Return the figures of some jobs: waits of those that started, completion times of those that ended."""
+    figures = dict[str, float]()
+    for word, times in (("wait", course.first), ("jct", course.finish)):
+        lasts = np.array([times[name] - past.jobs[name].submit for name in names if name in times])
+        if len(lasts):
+            figures |= {f"mean_{word}": float(lasts.mean()), f"p95_{word}": float(np.quantile(lasts, 0.95))}
+    runs = [run for name in names for run in course.runs.get(name, ())]
     held = sum((run.end - run.start) * sum(map(len, run.nodes.values())) for run in runs)
-    return {
-        "mean_wait": float(wait.mean()),
-        "p95_wait": float(np.quantile(wait, 0.95)),
-        "mean_jct": float(jct.mean()),
-        "p95_jct": float(np.quantile(jct, 0.95)),
-        "gpu_hours": held / _HOUR,
-        "stops": sum(run.stopped for run in runs) / len(names),
-    }
+    return figures | {"gpu_hours": held / _HOUR, "stops": sum(run.stopped for run in runs) / max(1, len(names))}
 
 
 def utilisation(past: History, course: Course) -> float:
@@ -142,5 +140,3 @@ def outcome_of(past: History, course: Course) -> Outcome:
 def _duration(past: History, course: Course, name: str) -> float:
     work = past.jobs[name].work
     return work * course.seconds(name, course.unit[name].job.workers[-1]) if np.isfinite(work) else 0.0
-
-

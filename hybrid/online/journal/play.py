@@ -15,6 +15,7 @@ from .history import History
 from .replay import AMPLE, call
 from .write import DECIDE
 
+
 @dataclass(frozen=True, slots=True)
 class Played:
     """How it went.
