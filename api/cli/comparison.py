@@ -77,11 +77,11 @@ def compare(
 def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Return heads and rows: all figures of all jobs, then some of each user and queue."""
     whole = told[0]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (words, *_pair(name, whole.before[name], whole.after[name]), _share(whole.before[name], whole.after[name]))
         for name, words in WORDS.items()
     ]
-    tables = [(("all jobs", *labels, "change"), rows)]
+    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [(("all jobs", *labels, "change"), rows)]
     for by in dict.fromkeys(group.by for group in told[1:]):
         rows = []
         for group in told:

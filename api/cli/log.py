@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def log(
         "faults": dict(past.notes),
     }
     tiers = _groups(past, lambda name: past.jobs[name].tier or "(never started)")
-    told = {"tier": tiers} | {by: _groups(past, lambda name, by=by: getattr(past.jobs[name], by)) for by in _BY}
+    told = {"tier": tiers} | {by: _groups(past, partial(_term, past, by)) for by in _BY}
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
@@ -76,6 +77,10 @@ def log(
 
 
 _BY = ("user", "queue")
+
+
+def _term(past: History, by: str, name: str) -> str:
+    return str(getattr(past.jobs[name], by))
 
 
 def _groups(past: History, key: Callable[[str], str]) -> dict[str, dict[str, float]]:

@@ -74,7 +74,7 @@ class Course:
                 continue
             if was is not None:
                 del self._running[name]
-                over, again = name == finished, waiting.get(name, runs and runs.request)
+                over, again = name == finished, waiting.get(name) if runs is None else runs.request
                 kept = over or (again is not None and again.done > was.request.done)
                 self.done[name] = self.done.get(name, 0.0) + (self.work(was, was.ran(now)) if kept else 0.0)
                 self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, not over))

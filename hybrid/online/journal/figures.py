@@ -53,28 +53,21 @@ def compared(past: History, course: Course) -> tuple[list[str], dict[str, int]]:
 def groups(past: History, course: Course) -> list[Group]:
     """Return all jobs, and those of each user and queue if there are several, the most GPU-hours first."""
     names, _ = compared(past, course)
-    told = [Group("", "", len(names), course_figures(past, past.course, names), course_figures(past, course, names))]
-    for at, each in ((0, past.course), (1, course)):
-        own = (told[0].before, told[0].after)[at]
-        assert isinstance(own, dict)
-        own["utilisation"] = utilisation(past, each)
+    before, after = _both(past, course, names)
+    held = {"utilisation": utilisation(past, past.course)}, {"utilisation": utilisation(past, course)}
+    told = [Group("", "", len(names), before | held[0], after | held[1])]
     for by in ("user", "queue"):
         members: dict[str, list[str]] = {}
         for name in names:
             members.setdefault(getattr(past.jobs[name], by), []).append(name)
         if len(members) > 1:
-            rows = [
-                Group(
-                    by,
-                    key or "(none)",
-                    len(some),
-                    course_figures(past, past.course, some),
-                    course_figures(past, course, some),
-                )
-                for key, some in members.items()
-            ]
+            rows = [Group(by, key or "(none)", len(some), *_both(past, course, some)) for key, some in members.items()]
             told += sorted(rows, key=lambda row: -row.before["gpu_hours"])
     return told
+
+
+def _both(past: History, course: Course, names: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
+    return course_figures(past, past.course, names), course_figures(past, course, names)
 
 
 def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[str, float]:

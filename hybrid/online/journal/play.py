@@ -47,6 +47,7 @@ class _Play:
 
     def __init__(self, history: History, scheduler: Scheduler) -> None:
         self._past, self._scheduler, self._course = history, scheduler, Course(scheduler)
+        self._course.unit = history.course.unit  # in which the work of the past is told
         self._heap: list[tuple[float, int, int, Any]] = []
         self._number = self._decisions = self._skipped = 0
         self._since: dict[str, float] = {}

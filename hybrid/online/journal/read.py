@@ -92,7 +92,7 @@ def at_line(number: int, source: str | None = None) -> Iterator[None]:
     except InstanceError as error:
         raise InstanceError(f"line {number}: {error.field}", error.problem, source) from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        words = f"is not what a Scheduler wrote: {type(error).__name__}: {error}"
+        words = f"cannot be read: {type(error).__name__}: {error}"
         raise InstanceError(f"line {number}", words, source) from None
 
 

@@ -147,7 +147,7 @@ def _decided(decision: Any) -> dict[str, Any]:
     row = {"number": decision.number, "tier": decision.tier, "seconds": round(decision.seconds, 6)}
     for name in ("stops", "starts"):
         if some := getattr(decision, name):
-            row[name] = [{f: getattr(x, f) for f in _fields(type(x))} for x in some]
+            row[name] = [{f: getattr(x, f) for f in _fields(x.__class__)} for x in some]
     if decision.notes:
         row["notes"] = decision.notes
     return row | ({"more": True} if decision.more else {})
