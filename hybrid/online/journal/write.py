@@ -158,7 +158,7 @@ def _fields(cls: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
-_line = json.JSONEncoder(separators=(",", ":"), default=encode).encode
+_line = json.JSONEncoder(separators=(",", ":"), default=encode, check_circular=False).encode
 
 
 def content_hash(cluster: str) -> str:
