@@ -42,6 +42,7 @@ class Journal:
 
     def __init__(self, path: Any, flags: int, sync: bool) -> None:
         self.path, self.sync, self.busy, self.gap, self.stale = file_name(path), sync, False, False, False
+        self._file = -1
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,9 +95,9 @@ class Journal:
             return
         self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
 
-    def close(self) -> None:
-        """Let another scheduler append."""
-        os.close(self._file)
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
 
 
 def recorded(method: F) -> F:

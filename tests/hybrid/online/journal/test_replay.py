@@ -69,7 +69,7 @@ def test_resuming_after_a_crash(tmp_path: Path) -> None:
         scheduler.submit(GangJob("new", "m", (2,)), 5.0)
         scheduler.decide(60.0)
         assert state(replay(read_log(cut))) == state(scheduler)
-        scheduler._journal.close()  # type: ignore[union-attr]
+        del scheduler
 
 
 def test_a_checkpoint_is_where_resuming_begins(tmp_path: Path) -> None:
@@ -98,11 +98,12 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     scheduler = Scheduler(FLEET, Whims(), log=path)
     play(scheduler, 0, 40)
     calls = Whims.calls
-    assert state(replay(read_log(path), check=True)) == state(scheduler) and Whims.calls == calls
-    scheduler._journal.close()  # type: ignore[union-attr]
+    last = state(scheduler)
+    assert state(replay(read_log(path), check=True)) == last and Whims.calls == calls
+    del scheduler
     with pytest.raises(InstanceError, match=r"policy: is an object of .*Whims: give one"):
         Scheduler.open(path)
-    assert state(Scheduler.open(path, Whims())) == state(scheduler)
+    assert state(Scheduler.open(path, Whims())) == last
 
 
 @pytest.mark.parametrize(
