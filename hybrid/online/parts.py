@@ -48,6 +48,17 @@ class Parts:
         self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()
         self._node, self._used = node.copy(), used.copy()
         self._stays, self._on = np.ones((2, len(node)), dtype=bool)
+        self._every, self._key = self.movable, self.key
+        _, self._leaf, self._level = (column.copy() for column in state.running.standing())
+
+    def compete(self, request: Request) -> None:
+        """Have only those give way to a waiting job that are of its queue, and of no higher class."""
+        if self._state.alike:
+            return
+        accounts = self._state.accounts
+        same = accounts.queues[self._leaf] == accounts.queues[accounts.leaf(request.terms)]
+        self.movable = self._every & same & (self._level <= request.terms.priority)
+        self.key = np.where(self.movable, self._key, -1.0)
 
     def choose(self, waiting: Sequence[Request], ground: Ground) -> list[Request]:
         """Return the waiting jobs that are to run, and note which running ones are to go on.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -18,6 +18,7 @@ from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
+from .accounts import ALIKE, Amounts, Group, Rank
 from .terms import USUAL_TERMS, Terms
 
 Seconds = float | Sequence[float] | Mapping[int, float] | None
@@ -193,6 +194,8 @@ class Shape:
         together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
         intensity: of communication, where it says for which places they wait.
+        group: whose they are, and their class.
+        asks: what they hold with the fewest workers, see `accounts.Amounts`.
     """
 
     kind: Kind
@@ -201,6 +204,8 @@ class Shape:
     together: bool
     alone: str = ""
     intensity: float = 0.0
+    group: Group = ALIKE
+    asks: Amounts = ()
 
 
 Place = tuple[float, int, str]
@@ -215,10 +220,15 @@ class Queue:
 
     Attributes:
         order: the key of a job is its seconds times its GPUs to this power.
+        place: of the account that pays for a line; the least is first, whatever the keys are.
+        open: the lines that are looked at, `None` if all are.
+        stays: whether a line is still one of them.
     """
 
-    def __init__(self, order: float) -> None:
-        self.order = order
+    def __init__(self, order: float, place: Callable[[int], Rank] = lambda _: ()) -> None:
+        self.order, self.place = order, place
+        self.open: Collection[Shape] | None = None
+        self.stays: Callable[[Shape], bool] = lambda _: True
         self._lines: dict[Shape, list[Place]] = {}
         self._at: dict[str, tuple[Shape, Place]] = {}
 
@@ -239,6 +249,10 @@ class Queue:
     def lines(self) -> list[tuple[Shape, list[str]]]:
         """Return the lines, and the names of their jobs."""
         return [(shape, [name for _, _, name in line]) for shape, line in self._lines.items()]
+
+    def shapes(self) -> Collection[Shape]:
+        """Return what tells the lines apart; a view."""
+        return self._lines.keys()
 
     def key(self, name: str) -> float:
         """Return the key of a job."""
@@ -265,18 +279,27 @@ class Walk:
     """
 
     def __init__(self, queue: Queue) -> None:
-        self._lines, self._at = queue._lines, queue._at
-        self._weight = {shape: shape.gpus**queue.order for shape in queue._lines}
-        self._heap = [(jobs[0][0] * self._weight[shape], *jobs[0][1:], shape) for shape, jobs in queue._lines.items()]
+        self._queue, self._lines, self._at = queue, queue._lines, queue._at
+        lines = self._lines if queue.open is None else [shape for shape in queue.open if shape in self._lines]
+        self._weight = {shape: shape.gpus**queue.order for shape in lines}
+        self._heap = [self._entry(self._lines[shape][0], shape) for shape in lines]
         heapify(self._heap)
+
+    def _entry(self, place: Place, shape: Shape) -> tuple[Rank, float, int, str, Shape]:
+        return self._queue.place(shape.group.leaf), place[0] * self._weight[shape], *place[1:], shape
 
     def next(self) -> tuple[Shape, str] | None:
         """Return the next job and its line, which is closed unless `again` or `skip` is called."""
-        if not self._heap:
-            return None
-        _, _, name, shape = heappop(self._heap)
-        self._place = self._at[name][1]
-        return shape, name
+        while self._heap:
+            rank, *_, name, shape = entry = heappop(self._heap)
+            if not self._queue.stays(shape):
+                continue
+            if (now := self._queue.place(shape.group.leaf)) > rank:  # its queue got more meanwhile
+                heappush(self._heap, (now, *entry[1:]))
+                continue
+            self._place = self._at[name][1]
+            return shape, name
+        return None
 
     def again(self, shape: Shape) -> None:
         """Go on with a line whose first job was taken out."""
@@ -291,4 +314,4 @@ class Walk:
             self._push(jobs[at], shape)
 
     def _push(self, place: Place, shape: Shape) -> None:
-        heappush(self._heap, (place[0] * self._weight[shape], *place[1:], shape))
+        heappush(self._heap, self._entry(place, shape))

@@ -27,6 +27,7 @@ class RunningJob:
         end: when it is expected to be done.
         nodes: its GPUs by node.
         slower: how many times its seconds it takes there.
+        least: seconds that it runs before it may be stopped.
     """
 
     request: Request
@@ -35,6 +36,7 @@ class RunningJob:
     end: float
     nodes: Nodes
     slower: float = 1.0
+    least: float = 0.0
 
     @property
     def name(self) -> str:
@@ -58,14 +60,16 @@ class RunningJob:
 
     @property
     def settled(self) -> float:
-        """From when on it may be stopped: once it got on for its price.
+        """From when on others of its class and queue may stop it: never if it was due when it started."""
+        return float(np.inf) if self.request.due <= self.since else self.ready
 
-        A job that was due when it started never is.
-        """
+    @property
+    def ready(self) -> float:
+        """From when on it may be stopped: once it got on for its price, and ran as long as all do."""
         request = self.request
-        if request.price is None or request.due <= self.since:
+        if request.price is None:
             return float(np.inf)
-        return self.since + request.pays + request.price
+        return self.since + max(request.pays + request.price, self.least)
 
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
@@ -86,10 +90,16 @@ class RunningJobs(dict[str, RunningJob]):
         self.parts: list[tuple[str, int]] = []
         self.stoppable = 0
         self._at: dict[tuple[str, int], int] = {}
-        self._times, self._counts = np.zeros((4, 256)), np.zeros((8, 256), dtype=np.int64)
+        self._times, self._counts = np.zeros((5, 256)), np.zeros((10, 256), dtype=np.int64)
 
-    def add(self, job: RunningJob, used: np.ndarray) -> None:
-        """Note a job that starts, and what it uses of its nodes in the units of `Kind.need`, int64 (4, nodes)."""
+    def add(self, job: RunningJob, used: np.ndarray, leaf: int = 0) -> None:
+        """Note a job that starts.
+
+        Args:
+            job: with its nodes.
+            used: what it uses of them in the units of `Kind.need`, int64 (4, nodes).
+            leaf: number of the account that pays for it.
+        """
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
         price, wide = job.request.price, job.gpus
@@ -99,8 +109,8 @@ class RunningJobs(dict[str, RunningJob]):
             if at == self._times.shape[1]:
                 self._times = np.concatenate([self._times, self._times], axis=1)
                 self._counts = np.concatenate([self._counts, self._counts], axis=1)
-            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled
-            self._counts[:, at] = node, wide, 0 if i else 1, job.request.serial, *used[:, i]
+            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled, job.ready
+            self._counts[:, at] = node, wide, not i, job.request.serial, *used[:, i], leaf, job.request.terms.priority
             self._at[job.name, node] = at
             self.parts.append((job.name, node))
 
@@ -137,4 +147,9 @@ class RunningJobs(dict[str, RunningJob]):
         rows depends on what was removed before: who goes through them breaks ties by serial number.
         """
         n = len(self.parts)
-        return self._times[:, :n], self._counts[:4, :n], self._counts[4:, :n]
+        return self._times[:4, :n], self._counts[:4, :n], self._counts[4:8, :n]
+
+    def standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return of all parts `RunningJob.ready`, float64, the account that pays and the class, int64 (parts,)."""
+        n = len(self.parts)
+        return self._times[4, :n], self._counts[8, :n], self._counts[9, :n]

@@ -20,9 +20,12 @@ from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .journal.write import Journal, recorded
 from .policy import Proposes, Ranks, Watchdog
+from .preempt import Preemption
 from .queue import Request, Seconds, given_seconds
 from .runs import RunsNow
+from .sharing import Sharing
 from .snapshot import load, save
+from .stages import Stages
 from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from .network import NetworkTier, NetworkUse
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
-TIERS = ("lookahead", "policy", "gnn", "stops", "due", "patient", "heuristic")
+TIERS = ("lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "patient", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -86,6 +89,7 @@ class Scheduler:
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
 
@@ -105,6 +109,7 @@ class Scheduler:
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        sharing: Sharing | Mapping[str, Any] | None = None,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
     ) -> None:
@@ -131,8 +136,9 @@ class Scheduler:
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
+        self._arguments["sharing"] = sharing = Sharing.of(sharing)
         settings = SchedulerSettings(together, reserve, usual, look, price, patience)
-        self._state = ClusterState(fleet, speeds, settings, rule)
+        self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
         if network is not None:
@@ -370,34 +376,44 @@ class Scheduler:
         require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
         state.now = state.at(now)
+        state.accounts.clock(state.now)
         self._count += 1
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         stops = Stops(state, starts)
+        preemption = Preemption(state, starts, began + _START * deadline)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
-        if state.waiting:
-            starts.due()
-        if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
-            left = began + deadline - time.perf_counter()
-            scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
-        settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
-        if state.waiting and state.running.stoppable:
-            stops.run()
-            if stops.stops:
-                starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
-        if state.waiting and state.idle and not settled:
-            starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
+        if state.sharing.preempt and not state.alike:
+            starts.clear = preemption.clear
+        state.age()
+        stages = Stages(state, preemption.stops)
+        for _ in stages:
+            if stages.again:
+                starts.clear = None
+            if state.waiting:
+                starts.due()
+            if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
+                left = began + deadline - time.perf_counter()
+                scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
+            settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
+            if state.waiting and state.running.stoppable and not stages.again:
+                before = len(stops.stops)
+                stops.run()
+                if len(stops.stops) > before:
+                    starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
+            if state.waiting and (state.idle or starts.clear) and not settled:
+                starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {start.job for start in starts.starts}
         self._explained[self._count] = explained(
-            self._count, tier, names, starts.waits, scores, orders, stops.candidates, notes
+            self._count, tier, names, starts.waits, scores, orders, (*preemption.candidates, *stops.candidates), notes
         )
         self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
+        made = tuple(starts.starts), tier, notes, took, starts.more, (*preemption.stops, *stops.stops)
         return Decision(self._count, state.now, *made)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:

@@ -13,6 +13,7 @@ from gangplan.instances.placement import Demand, GangJob
 
 from .queue import Request
 from .running import RunningJob
+from .sharing import Sharing
 from .state import ClusterState, SchedulerSettings
 from .terms import Terms
 
@@ -47,8 +48,9 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "finished": list(state.finished),
         "promises": dict(state.promises),
         "guess": state.estimates.save(),
+        "shares": state.accounts.save(),
         "faults": dict(faults),
-        **{name: asdict(of) for name, of in _places(state).items() if of is not None},
+        **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -97,6 +99,8 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
     state.now, state.serial = float(document["now"]), document["serial"]
+    state.accounts.load(document["shares"] if document["version"] == VERSION else [])
+    state.accounts.clock(state.now)
     _learned(document, state)
     for tier, count in document["faults"].items():
         require_text(tier, "faults")
@@ -105,9 +109,10 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     return int(document["decisions"])
 
 
-def _places(state: ClusterState) -> dict[str, Any]:
-    """Return what says how slow places are and who waits for better ones, `None` if nothing does."""
-    return {"proximity": state.places and state.places.proximity, "patient": state.patient}
+def _rules(state: ClusterState) -> dict[str, Any]:
+    """Return how slow places are, who waits for better ones and how the cluster is shared, `None` if as usual."""
+    sharing = None if state.sharing == Sharing() else state.sharing
+    return {"proximity": state.places and state.places.proximity, "patient": state.patient, "sharing": sharing}
 
 
 def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
@@ -121,7 +126,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     for field, value in asdict(state.settings).items():
         if (document["version"] == VERSION or field in settings) and settings[field] != value:
             raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
-    for field, of in _places(state).items():
+    for field, of in _rules(state).items():
         if document.get(field) != (mine := None if of is None else asdict(of)):
             raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {mine!r}")
 
@@ -153,7 +158,9 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     degree, nodes = row["degree"], {node: tuple(gpus) for node, gpus in row["nodes"]}
     if wrong := state.wrong(request, degree, nodes):
         raise InstanceError("running", wrong[0])
-    job = RunningJob(request, degree, row["since"], row["end"], nodes, state.slower(request, degree, nodes))
+    job = RunningJob(
+        request, degree, row["since"], row["end"], nodes, state.slower(request, degree, nodes), state.sharing.least_run
+    )
     state.wait(request)
     if not state.put(job):
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")

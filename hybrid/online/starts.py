@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from sys import float_info
@@ -75,6 +75,7 @@ class Starts:
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
+        clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
     """
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
@@ -85,6 +86,7 @@ class Starts:
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
         self.more, self.hopeful = False, True
+        self.clear: Callable[[Request], bool] | None = None
 
     def over(self) -> bool:
         """Return whether the time is up."""
@@ -113,6 +115,9 @@ class Starts:
         state, why = self._state, FULL if degrees else HELD
         request = state.waiting[name]
         for degree in degrees:
+            if (limit := state.refuses(request, degree)) is not None:
+                why = limit
+                continue
             seats = self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
@@ -126,16 +131,30 @@ class Starts:
             end = min(state.now + lasts, float_info.max)
             if name in state.promises:
                 self._promised[name] = state.promises[name]
-            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower))
+            least = state.sharing.least_run
+            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
             self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
             self.waits.pop(name, None)
             if any(held.strict and held.gang.name == name for held in self._held):
                 self._hold_next()
             return True
         if why == FULL and hold:
+            if self._cleared(request):
+                return True
             self.hold(request)
         self.waits[name] = why
         return False
+
+    def _cleared(self, request: Request) -> bool:
+        """Return whether others stopped for a job that does not fit, and it started."""
+        return self.clear is not None and self.clear(request)
+
+    def _limited(self, request: Request) -> bool:
+        """Return whether a limit keeps a job, and those behind it in its line, from starting."""
+        limit = self._state.refuses(request, request.job.workers[0])
+        if limit is not None:
+            self.waits[request.name] = limit
+        return limit is not None
 
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
@@ -146,7 +165,10 @@ class Starts:
             request = state.waiting[name]
             if request.due > state.now or not (state.idle or state.running.stoppable):
                 break
-            if not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False):
+            if self._limited(request):
+                continue
+            fits = not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False)
+            if fits or self._cleared(request):
                 walk.again(shape)
             else:
                 self.waits.setdefault(name, FULL)
@@ -162,13 +184,18 @@ class Starts:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
         walk = Walk(state.queue)
-        while (head := walk.next()) and state.idle and not self.over():
+        while (head := walk.next()) and (state.idle or self.clear) and not self.over():
             shape, name = head
             request = state.waiting[name]
+            if self._limited(request):
+                continue
             if not (degrees := self.degrees(request)):
                 self.waits[name] = HELD
                 walk.skip(shape)
             elif self._closed(shape, request):
+                if self._cleared(request):
+                    walk.again(shape)
+                    continue
                 self.hold(request)
                 self.waits.setdefault(name, FULL)
             elif self.one(name, degrees, tier):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from heapq import heappop, heappush
+from sys import float_info
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number
@@ -17,9 +22,11 @@ from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.patient import Patient
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
+from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .queue import Estimates, Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
+from .sharing import Sharing
 
 if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
@@ -76,15 +83,18 @@ class ClusterState:
         serial: how many jobs were submitted.
         idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
         placer, bundles: where gangs fit, and in which bundles.
+        sharing, accounts: how queues, users and classes share the cluster, and what each holds.
         queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
             take.
+        levels: how many jobs of each class wait.
+        alike: whether queues and classes made no difference so far.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         learned: what jobs reported of their speeds; `None` before the first report.
         promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
             before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
         changes: how many events there were.
-        undone: how often starts were taken back, which leaves jobs in another order.
+        undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
 
     def __init__(
@@ -93,6 +103,7 @@ class ClusterState:
         speeds: SpeedModel | Proximity | None,
         settings: SchedulerSettings,
         patient: Patient | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         usable = fleet.usable
         assert usable is not None
@@ -113,7 +124,12 @@ class ClusterState:
             from .places import Places
 
             self.places = Places(proximity, fleet, self.placer)
-        self.queue, self.due, self.estimates = Queue(settings.order), Queue(0.0), Estimates()
+        self.sharing = Sharing() if sharing is None else sharing
+        self.accounts = Accounts(self.sharing)
+        self.queue, self.due = Queue(settings.order, self.accounts.place), Queue(0.0)
+        self.estimates = Estimates()
+        self.levels, self.alike = Counter[int](), self.accounts.trivial
+        self._aging: list[tuple[float, int, str]] = []
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.learned: LearnedSpeeds | None = None
         self.promises: dict[str, float] = {}
@@ -122,6 +138,7 @@ class ClusterState:
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
+        self._count()
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -253,9 +270,52 @@ class ClusterState:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
         if job.servers:
             raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
+        self.sharing.check(request.terms.queue)
         if not self.bundle(request, job.workers[0]):
             words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
             raise InstanceError("job", f"{job.name!r} {words}")
+        if self.accounts.bounded:
+            whole = self.placer.whole[:3, self.fleet.usable].sum(axis=1).tolist()
+            asks = self.asks(request, job.workers[0])
+            self.forget(request)  # another job may be called like it if it is refused
+            if limit := self.accounts.never(request.terms, asks, whole):
+                raise InstanceError("job", f"{job.name!r} never may start: {limit}")
+
+    def asks(self, request: Request, degree: int) -> Amounts:
+        """Return what it keeps from others with so many workers, of what queues share."""
+        gang = self.placed(request, degree)
+        return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
+
+    def refuses(self, request: Request, degree: int) -> str | None:
+        """Return which limit of its user or queue keeps a job from starting, in words."""
+        return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+
+    def _count(self) -> None:
+        """Tell the accounts what there is of the nodes that are up."""
+        if self.accounts.kept:
+            self.accounts.capacity(self.placer.whole[:3, np.array(self.up)].sum(axis=1).tolist())
+
+    def age(self) -> None:
+        """Have jobs that are long past their due time count as of a higher class, if there are several."""
+        aging = self.sharing.aging
+        while aging is not None and len(self.levels) > 1 and self._aging and self._aging[0][0] <= self.now:
+            _, serial, name = heappop(self._aging)
+            request = self.waiting.get(name)
+            if request is not None and request.serial == serial:
+                self.queue.remove(name)
+                self.due.remove(name)
+                self._line(request)
+
+    def _level(self, request: Request) -> int:
+        """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
+        level, aging, gained = request.terms.priority, self.sharing.aging, 0
+        if aging is None:
+            return level
+        if len(self.levels) > 1:
+            gained = max(0, int((self.now - request.due) // aging))
+        if (then := request.due + (gained + 1) * aging) < float_info.max:
+            heappush(self._aging, (then, request.serial, request.name))
+        return level + gained
 
     def forget(self, request: Request) -> None:
         """Forget what was kept of a job."""
@@ -273,6 +333,8 @@ class ClusterState:
         """Put a job into the queue."""
         self.changes += 1
         self.waiting[request.name] = request
+        self.levels[request.terms.priority] += 1
+        self.alike = self.alike and not request.terms.priority
         self._line(request)
 
     def _line(self, request: Request) -> None:
@@ -284,7 +346,9 @@ class ClusterState:
             intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
             if self.patient is not None:
                 key *= self.least(request, degree, now=False) ** self.patient.slowdown
-        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity)
+        group = self.accounts.group(request.terms, self._level(request))
+        asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone, intensity, group, asks)
         self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
@@ -294,12 +358,19 @@ class ClusterState:
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)
-        return self.waiting.pop(name)
+        request = self.waiting.pop(name)
+        level = request.terms.priority
+        self.levels[level] -= 1
+        if not self.levels[level]:
+            del self.levels[level]
+        return request
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
         self.leave(job.name)
-        self.running.add(job, self.placer.uses(job.name)[1])
+        used = self.placer.uses(job.name)[1]
+        self.running.add(job, used, self.accounts.leaf(job.request.terms))
+        self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
@@ -312,6 +383,7 @@ class ClusterState:
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
+        self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
             for gpu in gpus:
@@ -326,6 +398,12 @@ class ClusterState:
         self.changes += 1
         return job
 
+    def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
+        """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
+        if self.accounts.kept:
+            self.accounts.clock(self.now)
+            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
+
     def turn(self, node: int, up: bool) -> None:
         """Have a node, on which nobody is, be up or down."""
         self.up[node] = up
@@ -338,6 +416,7 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()

@@ -42,6 +42,8 @@ class Stop:
         other: the job that starts there.
         left: seconds that it was expected to run still.
         price: seconds that its GPUs will be held without getting on when it runs again.
+        cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
+            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs.
     """
 
     job: str
@@ -49,6 +51,7 @@ class Stop:
     other: str
     left: float
     price: float
+    cause: str = "gain"
 
     def there(self, start: Start) -> int:
         """Return how many of the GPUs that it held a start has."""
@@ -100,9 +103,10 @@ class Stops:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
             return
-        pools: dict[int, list[Request]] = {}  # those that may be on the same nodes compete
+        pools: dict[tuple[int, int], list[Request]] = {}  # those of a queue that may be on the same nodes compete
         for request in first:
-            pools.setdefault(state.ground(request, state.degrees(request)[0]).number, []).append(request)
+            number = state.ground(request, state.degrees(request)[0]).number
+            pools.setdefault((number, state.accounts.leaf(request.terms)), []).append(request)
         with starts.holding():
             rest = {name for pool in pools.values() for name in self._run(pool)}
             held: set[int] = set()  # pools whose first is held, so that those behind it leave it its room
@@ -121,6 +125,7 @@ class Stops:
         Who may not be stopped starts after them, beside who is before it in any pool.
         """
         state = self._state
+        self._parts.compete(pool[0])
         chosen = self._parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
         for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
             if request.price is not None:
@@ -132,6 +137,7 @@ class Stops:
         if not self._starts.over() and not self._starts.one(
             request.name, self._starts.degrees(request), TIER, hold=False
         ):
+            self._parts.compete(request)
             self._make_room(request)
 
     @property

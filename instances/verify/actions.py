@@ -158,3 +158,57 @@ def verify_stop(exchange: Exchange, running: Container[str], order: float) -> li
         return [f"{e.job}: moving it costs {lost:g} GPU s, {e.other} needs {gained:g}"] if lost > gained else []
     left, needs = (e.left - e.price) * e.gpus**order, e.lasts * e.needs**order
     return [f"{e.job}: it has no more left than {e.other} needs and the stop costs"] if left <= needs else []
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """A running job that is stopped because another may have it stopped.
+
+    Attributes:
+        job: that is stopped.
+        price: as of `Exchange`.
+        cause: ``priority``, ``turn`` or ``reclaim``.
+        level: its class.
+        ran: seconds since it started.
+        least, most: seconds that a job runs at least, and after which it gives way to others of its class, if ever.
+        other: for whom.
+        other_level: the class of that one.
+        same_queue: whether both are of one queue; else where the ways to theirs part in the tree of queues
+        held, guaranteed: the one above `job` holds so much of the cluster, once those that stop before have, and is
+            guaranteed so much;
+        asks, owed: the one above `other` would hold so much with it, and is guaranteed so much.
+    """
+
+    job: str
+    price: float | None
+    cause: str
+    level: int
+    ran: float
+    least: float
+    most: float | None
+    other: str
+    other_level: int
+    same_queue: bool
+    held: float
+    guaranteed: float
+    asks: float
+    owed: float
+
+
+def verify_preemption(claim: Preempted, running: Container[str]) -> list[str]:
+    """Return what is wrong with a stop that another job demands, in plain words; nothing if it may be."""
+    c, within = claim, claim.asks <= claim.owed * (1 + _SLACK) + _SLACK
+    least = max(c.least, c.price or 0.0)
+    turn = c.same_queue and c.level == c.other_level and c.most is not None and c.ran >= c.most
+    allowed = {"reclaim": within and not c.same_queue, "turn": turn, "priority": c.level < c.other_level}
+    rules = {
+        f"{c.job}: it does not run": c.job in running,
+        f"{c.other}: it runs already, nobody need stop for it": c.other not in running,
+        f"{c.job}: it may not be stopped": c.price is not None,
+        f"{c.job}: it ran for {c.ran:g} s, and runs for {least:g} s at least": c.ran >= least,
+        f"{c.job}: its queue holds {c.held:.3%} of the cluster, and is owed {c.guaranteed:.3%}": (
+            c.same_queue or c.held > c.guaranteed
+        ),
+        f"{c.other}: {c.cause or 'nothing'} does not let it stop {c.job}": allowed.get(c.cause, False),
+    }
+    return [words for words, holds in rules.items() if not holds]

@@ -20,10 +20,12 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, Spee
 
 from .policies import CHOOSES, NAMES, STEERS, policy
 from .scenario import FAR, Driver, Event, cluster_of
-from .world import PATIENCE, World, Wrong, hold
+from .world import PATIENCE, World
+from .wrong import Wrong, hold
 
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
+TERMS = ("queue", "user", "priority")
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
 LATE = 0.5
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
@@ -64,8 +66,8 @@ def speeds_of(cluster: dict[str, Any]) -> SpeedModel | Proximity | None:
 def job_of(spec: dict[str, Any]) -> GangJob:
     """Return a job as the scheduler takes it."""
     rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
-    for key in ("seconds", "together", "price"):
-        del rest[key]
+    for key in ("seconds", "together", "price", *TERMS):
+        rest.pop(key, None)
     return GangJob(**rest | {"worker": Demand(*spec["worker"])})
 
 
@@ -91,7 +93,7 @@ class Player:
     def new(self, name: str) -> None:
         """Make one more scheduler."""
         self.log.append([name, "new", (), {}, False])
-        options = dict(self.cluster["options"])
+        options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
         if name == "s":
             self.logs += 1
             options["log"] = self.path
@@ -188,7 +190,7 @@ class Player:
         world, name = self.world, spec["name"]
         if name in world.waiting or name in world.running or name in world.over:
             return False
-        options = {key: spec[key] for key in ("together", "price") if spec[key] is not None}
+        options = {key: spec[key] for key in ("together", "price", *TERMS) if spec.get(key) is not None}
         answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
         expected, refused = world.admits(spec), isinstance(answer, InstanceError)
         hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
@@ -273,7 +275,7 @@ class Player:
             args = argument, 1.0
         elif what == "submit":
             args = argument, argument["seconds"]
-            options |= {} if argument["price"] is None else {"price": argument["price"]}
+            options |= {key: argument[key] for key in ("price", *TERMS) if argument.get(key) is not None}
         elif what == "restore":
             options = {}
         elif what == "snap":

@@ -63,9 +63,32 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
     elif policy not in NAMES and more.random() < (0.5 if near else 0.05):
         policy = "gnn"
     return {
+        "sharing": sharing_of(random.Random(f"sharing {nodes!r}")),
         "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy, "near": near,
         "options": options, "rushed": rushed, "double": not rushed and rng.random() < 0.15, "racks": rng.randint(1, 3),
     }  # fmt: skip
+
+
+def sharing_of(rng: random.Random) -> dict[str, Any] | None:
+    """Draw how queues, users and classes share a cluster, `None` if all are alike."""
+    if rng.random() < 0.5:
+        return None
+    sharing: dict[str, Any] = {"aging": rng.choice((None, 100.0, 86400.0)), "least_run": rng.choice((0.0, 0.0, 50.0))}
+    if rng.random() < 0.6:
+        shares = {"a": rng.choice((0.0, 0.3, 0.5)), "b": rng.choice((0.1, 0.25, 0.5))}
+        shares |= {"a.x": shares["a"] / 2, "a.y": rng.choice((0.0, shares["a"] / 2))} if rng.random() < 0.5 else {}
+        sharing["queues"] = {path: {"share": share, "weight": rng.choice((1.0, 2.0))} for path, share in shares.items()}
+        if rng.random() < 0.3:
+            sharing["queues"]["b"] |= {"most": rng.choice((0.6, 0.9)), "lends": rng.choice((0.0, 0.5, 1.0))}
+    if rng.random() < 0.3:
+        sharing["limits"] = {"*": rng.choice(({"gpus": 4}, {"jobs": 2}, {"gpus": 8, "jobs": 3})), "ann": {"jobs": 4}}
+    if rng.random() < 0.3:
+        sharing |= {"fair_users": True, "halflife": rng.choice((None, 1000.0))}
+    if rng.random() < 0.2:
+        sharing["preempt"] = False
+    if rng.random() < 0.3:
+        sharing["most_run"] = rng.choice((10.0, 1000.0))
+    return sharing
 
 
 class Driver:
@@ -90,6 +113,8 @@ class Driver:
         self.reports = rng.choice((0, 0, 0, 0.1))
         self.small, self.arrival = rng.random() < 0.3, 0.0
         self.ends: dict[str, tuple[int, float]] = {}
+        self.chance = random.Random(repr(self.cluster["nodes"]))  # its own, so that other jobs stay what they were
+        self.levels = self.chance.choice(([0], [0, 0, 0, 1], [0, 1, 5], [-1, 0]))
 
     def __iter__(self) -> Iterator[Event]:
         """Yield events; each has been carried out when the next is asked for."""
@@ -155,7 +180,7 @@ class Driver:
             "name": name, "model": rng.choice(("m", "k")) if self.cluster["runs"] else "m", "workers": workers,
             "worker": worker, "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False,
             "seconds": seconds, "together": None, "price": None,
-        }  # fmt: skip
+        } | self._terms()  # fmt: skip
         if self.asks and rng.random() < 0.6:
             worker[1] = rng.choice((0.0, 1.0, 2.5, 4.0, 7.0, 0.1, 16.0))
             worker[2] = rng.choice((0.0, 0.0, 1e9, 4e9, 7.7e9))
@@ -173,6 +198,18 @@ class Driver:
         if rng.random() < 0.1:
             spec["price"] = rng.choice((0.0, 5.0, 300.0))
         return spec
+
+    def _terms(self) -> dict[str, Any]:
+        """Draw whose a job is, and its class."""
+        sharing, rng = self.cluster["sharing"], self.chance
+        if sharing is None:
+            return {}
+        paths = [*sharing.get("queues", ())]
+        leaves = [path for path in paths if not any(x.startswith(f"{path}.") for x in paths)]
+        return {
+            "queue": rng.choice((*leaves, *leaves, "")), "user": rng.choice(("ann", "bob", "")),
+            "priority": rng.choice(self.levels),
+        }  # fmt: skip
 
     def _node(self) -> Event:
         node = self.rng.choice([*self.world.nodes.values()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .check import play_seed
 from .shrink import script, shrunk
-from .world import IGNORED, Wrong
+from .wrong import IGNORED, Wrong
 
 Job = tuple[int, int | None, float, tuple[str, ...]]
 Row = tuple[int, int, int, str, str, str]

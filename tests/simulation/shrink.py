@@ -13,7 +13,7 @@ from .check import Make, Player
 from .policies import NAMES
 from .policies import source as policy_source
 from .scenario import Event
-from .world import Wrong
+from .wrong import Wrong
 
 Case = tuple[dict[str, Any], list[Event]]
 PLAIN = {

@@ -17,7 +17,7 @@ from gangplan.instances.placement import SpeedModel
 
 from .check import Player, play_seed
 from .shrink import fails, script, shrunk
-from .world import Wrong
+from .wrong import Wrong
 
 # ruff: noqa: D102
 FEW = 80

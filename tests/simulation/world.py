@@ -9,30 +9,15 @@ from collections.abc import Collection, Iterable
 from math import exp, inf
 from typing import Any
 
+from .shares import Shares
+from .wrong import hold
+
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
 PATIENCE = 50.0
 LONGER = 0.091
 """By whose exponential a job is slower than at best if it starts nonetheless, by the patient rule."""
 Nodes = dict[str, tuple[int, ...]]
-IGNORED: set[str] = set()
-"""Rules that are not looked at, so that what lies behind a known fault can be seen."""
-
-
-class Wrong(Exception):  # noqa: N818, it is no error of the program but what the machine is looking for
-    """Something that the page promises does not hold; `events` led there, on `cluster`."""
-
-    def __init__(self, rule: str, words: str) -> None:
-        super().__init__(f"{rule}: {words}")
-        self.rule, self.words = rule, words
-        self.events: list[list[Any]] = []
-        self.cluster: dict[str, Any] = {}
-
-
-def hold(truth: object, rule: str, words: str) -> None:
-    """Raise `Wrong` unless a promise holds."""
-    if not truth and rule not in IGNORED:
-        raise Wrong(rule, words)
 
 
 class Node:
@@ -63,6 +48,7 @@ class Job:
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
         self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(seconds)
         self.left, self.pays = 1.0, 0.0
+        self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
         self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
@@ -112,6 +98,7 @@ class World:
         self.running: dict[str, Job] = {}
         self.over: set[str] = set()
         self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
+        self.books = Shares(self)
         self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
 
     @property
@@ -167,7 +154,7 @@ class World:
     def admits(self, spec: dict[str, Any]) -> bool:
         """Return whether a new job can ever run here."""
         job = Job(spec, self.options, 0.0, 0)
-        return self.bundle(job, job.workers[0], up=False) > 0
+        return self.bundle(job, job.workers[0], up=False) > 0 and not self.books.never(job)
 
     def earliest(self, job: Job, running: Iterable[Job]) -> float:
         """Return when a job fits if nobody starts and those that run, no others, end when expected."""
@@ -255,6 +242,12 @@ class World:
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
         told = all(j.due < inf for j in self.waiting.values()) and due is not None and len(due.workers) == 1
         was = self.earliest(due, self.running.values()) if decision.stops and told and due else inf
+        gone: set[str] = set()
+        for x in decision.stops:
+            hold(x.job in self.running and x.other in self.waiting, "stop", f"{x.job} stops for {x.other}")
+            victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
+            self.books.stop(victim, self.waiting[x.other], x.cause, gone, new)
+            gone.add(x.job)
         stopped = {x.job: self._stop(x) for x in decision.stops}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
@@ -262,8 +255,9 @@ class World:
         starts = {x.job: x for x in decision.starts}
         freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
         for x in decision.stops:
-            self._worth(x, stopped, starts, freed)
-        if was < inf and due and due.name in self.waiting:
+            if x.cause == "gain":
+                self._worth(x, stopped, starts, freed)
+        if was < inf and due and due.name in self.waiting and self.books.alike:
             now = self.earliest(due, self.running.values())
             hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
         if not decision.stops:
@@ -279,7 +273,7 @@ class World:
         hold(same, "stop", f"{x.job} has {job.nodes}, {left} s left and the price {job.price}; said is {x}")
         ran, price = job.ran(self.now), job.price or 0.0
         hold(ran >= price * (1 - SLACK), "early", f"{x.job} stops when it got on for {ran} s, its price is {price}")
-        hold(not job.urgent, "early", f"{x.job} stops and was due when it started")
+        hold(not job.urgent or x.cause != "gain", "early", f"{x.job} stops and was due when it started")
         self.waiting[x.job] = self.free(x.job)
         job.stop(self.now)
         return job.nodes
@@ -313,6 +307,7 @@ class World:
         self.starts += 1
         job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
         self.running[name], job.urgent = job, job.due <= self.now
+        self.books.start(job)
         self.longest = max(self.longest, job.lasts)  # longer than told where it has a slow place
         if job.urgent:
             self.served.append((job.due, self.now))
@@ -357,6 +352,8 @@ class World:
             key = (j.takes(j.workers[0]) or 0) * (j.workers[0] * j.grants) ** power
             return (False, j.due, j.serial) if j.due <= self.now else (True, key, j.serial)
 
+        if not self.books.alike:
+            return
         first = min(self.waiting.values(), key=place)
         ahead = {j.name for j in started if place(j) <= place(first)}
         known = {*self.waiting.values(), *started}
@@ -386,12 +383,15 @@ class World:
     def settled(self, steered: bool) -> None:
         """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
         waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
+        waits = [job for job in waits if not self.books.limited(job)]
+        if not steered:
+            self.books.settled()
         fit = [job for job in waits[:24] if self.fits(job)]
         known = all(job.due < inf for job in waits)  # else who was not told of may have been due before
         late = [job for job in waits if job.due <= self.now and known]
-        if late and late[0] in fit:
+        if late and late[0] in fit and self.books.alike:
             hold(False, "due", f"{late[0].name} was due at {late[0].due} s, has room and waits")
-        if self.calm and waits:
+        if self.calm and waits and self.books.alike:
             for k, job in enumerate(late):
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest

@@ -51,7 +51,7 @@ class Before:
             after["promises"] = dict(state.promises)
         if scheduler._watchdog.faults != self._faults:
             after["faults"] = dict(scheduler._watchdog.faults)
-        undone = state.undone != self._undone
+        undone = state.undone != self._undone or any(stop.cause != "gain" for stop in decision.stops)
         if undone:
             after |= {"waiting": list(state.waiting), "running": list(state.running)}
             if state.interference is not None:
@@ -60,6 +60,8 @@ class Before:
             after["fits"] = self.stale and not learned.model.stale
             after["kinds"] = list(learned.model.kinds)[self._kinds :]
             after["speeds"] = learned.progress() if undone else {"seconds": learned.seconds}
+        if state.sharing.halflife is not None:  # means of the past, to the last bit
+            after["shares"] = [row for row in state.accounts.save() if row[2] == state.now]
         if scheduler._network is not None and scheduler._network.thoughts != self._thoughts:
             after["leader"] = scheduler._network.guard.leader
         row = {"after": after} if after else {}
@@ -77,6 +79,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     """
     state, after = scheduler._state, row.get("after", {})
     state.now = state.at(row["now"])
+    state.accounts.clock(state.now)
     scheduler._count = row["number"]
     if (learned := state.learned) is not None:
         if after.get("fits"):
@@ -101,6 +104,9 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         state.promises.update(after["promises"])
     if "faults" in after:
         scheduler._watchdog.faults.update(after["faults"])
+    if "shares" in after:
+        state.accounts.load(after["shares"])
+        state.accounts.version += 1
     if state.interference is not None and "weights" in after:
         state.interference.recent.clear()
         state.interference.recent.extend(after["weights"])
@@ -118,5 +124,6 @@ def _start(state: ClusterState, request: Request, start: Mapping[str, Any]) -> N
         raise InstanceError("starts", wrong[0])
     slower = state.slower(request, degree, nodes)
     end = min(state.now + request.lasts(degree, slower), float_info.max)
-    if not state.put(RunningJob(request, degree, state.now, end, dict(sorted(nodes.items())), slower)):
+    least = state.sharing.least_run
+    if not state.put(RunningJob(request, degree, state.now, end, dict(sorted(nodes.items())), slower, least)):
         raise InstanceError("starts", f"{request.name}: cores, memory or NIC are too few")

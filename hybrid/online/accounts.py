@@ -1,0 +1,289 @@
+"""What queues and users hold of the cluster, and who comes before whom by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
+
+from .sharing import ROUNDING, Quota, Sharing, parent
+from .terms import Terms
+
+Amounts = tuple[int, ...]
+"""GPUs, millionths of a core and bytes of memory."""
+ROOT = 0
+"""The number of the account of the whole cluster."""
+_LN2 = 0.6931471805599453
+_NO_PLACE: tuple[int, Rank] = -1, ()
+
+
+class Group(NamedTuple):
+    """Those of the waiting jobs that are alike to queues, users and classes.
+
+    Attributes:
+        leaf: number of the account that pays for them.
+        user: whose they are, "" where it makes no difference.
+        level: their class.
+    """
+
+    leaf: int = ROOT
+    user: str = ""
+    level: int = 0
+
+
+ALIKE = Group()
+"""That of all jobs where queues, users and classes make no difference."""
+Rank = tuple[tuple[int, float, str], ...]
+"""The place of an account among others: the least of siblings is first, from the root down."""
+
+
+@dataclass(slots=True)
+class Account:
+    """What a queue, or a user of a queue, holds.
+
+    Attributes:
+        name: the queue's path, and the user's name behind a slash.
+        above: numbers of the accounts on the way from below the root to this one, which is the last.
+        quota: of the cluster.
+        used: what its running jobs hold.
+        average: of its share in the past, the later the more it counts.
+        at: when that was so.
+    """
+
+    name: str
+    above: tuple[int, ...]
+    quota: Quota
+    used: list[int] = field(default_factory=lambda: [0, 0, 0])
+    average: float = 0.0
+    at: float = 0.0
+
+
+class Accounts:
+    """The tree of queues with what each holds.
+
+    A share is the largest of those of GPUs, cores and memory (dominant resource; Ghodsi et al., NSDI 2011). Among
+    siblings that one is first which has the smallest part of its guarantee, then that one which has least above it by
+    its weight. So, if jobs are small, what queues hold that want more becomes the weighted max-min fair shares.
+
+    Args:
+        sharing: the rules.
+
+    Attributes:
+        trivial: whether all queues and users are alike.
+        bounded: whether something may keep a job from starting that has room.
+        kept: whether it is told who holds what.
+        queues: number of the queue that each account is or is in, int64 (accounts,).
+        version: how many times something changed.
+    """
+
+    def __init__(self, sharing: Sharing) -> None:
+        self.sharing, self.version = sharing, 0
+        self.trivial = not (sharing.queues or sharing.fair_users)
+        self.bounded = bool(sharing.queues or sharing.limits)
+        self.kept = self.bounded or not self.trivial
+        self.all = [Account("", (), Quota(share=1.0))]
+        self.queues = np.zeros(1, np.int64)
+        self._number: dict[str, int] = {}
+        self._users: dict[str, list[int]] = {}  # GPUs and jobs
+        self._total, self._now = [1, 1, 1], 0.0
+        self._places: dict[int, tuple[int, Rank]] = {}
+        for path in sorted(sharing.queues, key=lambda path: path.count(".")):
+            self._open(path, sharing.queues[path], self._number.get(parent(path), ROOT))
+        self._keep = any(quota.share and quota.lends < 1.0 for quota in sharing.queues.values())
+
+    def _open(self, name: str, quota: Quota, above: int) -> int:
+        number = self._number[name] = len(self.all)
+        self.all.append(Account(name, (*self.all[above].above, number), quota))
+        self.queues = np.append(self.queues, above if "/" in name else number)
+        return number
+
+    def leaf(self, terms: Terms) -> int:
+        """Return the number of the account that pays for a job, which is opened if it is the first."""
+        if self.trivial:
+            return ROOT
+        queue = terms.queue if self.sharing.queues else ""
+        number = self._number.get(queue, ROOT)
+        if number == ROOT and self.sharing.queues:  # who names no queue has one without a guarantee
+            number = self._number[""] if "" in self._number else self._open("", Quota(), ROOT)
+        if not self.sharing.fair_users:
+            return number
+        name = f"{queue}/{terms.user}"
+        return self._number[name] if name in self._number else self._open(name, Quota(), number)
+
+    def group(self, terms: Terms, level: int) -> Group:
+        """Return the group of a job of such a class."""
+        return Group(self.leaf(terms), terms.user if self.sharing.limits else "", level)
+
+    def capacity(self, total: Sequence[int]) -> None:
+        """Note what the nodes that are up have."""
+        self._total = [max(1, int(x)) for x in total]
+        self.version += 1
+
+    def clock(self, now: float) -> None:
+        """Note the time."""
+        if now != self._now and self.sharing.halflife is not None:
+            self.version += 1
+        self._now = now
+
+    def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1) -> None:
+        """Note that a job holds so much from now on, or no longer if the sign is -1."""
+        self.version += 1
+        if terms.user and self.sharing.limits:
+            user = self._users.setdefault(terms.user, [0, 0])
+            user[0] += sign * amounts[0]
+            user[1] += sign
+        for number in (ROOT, *self.all[self.leaf(terms)].above):
+            account = self.all[number]
+            account.average, account.at = self._level(account), self._now
+            for i, amount in enumerate(amounts):
+                account.used[i] += sign * amount
+
+    def share(self, number: int, more: Sequence[int] = (0, 0, 0)) -> float:
+        """Return the share of the cluster that an account has, and would have with so much more."""
+        used = self.all[number].used
+        return max((have + add) / total for have, add, total in zip(used, more, self._total, strict=True))
+
+    def _level(self, account: Account) -> float:
+        """Return the share that counts in the order: what it has, or a decaying mean of what it had."""
+        has = max(have / total for have, total in zip(account.used, self._total, strict=True))
+        if self.sharing.halflife is None:
+            return has
+        return has + (account.average - has) * exp(-_LN2 * (self._now - account.at) / self.sharing.halflife)
+
+    def place(self, leaf: int) -> Rank:
+        """Return the place of an account in the order."""
+        if self.trivial:
+            return ()
+        version, place = self._places.get(leaf, _NO_PLACE)
+        if version != self.version:
+            place = tuple(self._among(number) for number in self.all[leaf].above)
+            self._places[leaf] = self.version, place
+        return place
+
+    def _among(self, number: int) -> tuple[int, float, str]:
+        account = self.all[number]
+        level, quota = self._level(account), account.quota
+        if level < quota.share - ROUNDING:
+            return 0, level / quota.share, account.name
+        return 1, (level - quota.share) / quota.weight, account.name
+
+    def borrows(self, leaf: int, amounts: Sequence[int]) -> bool:
+        """Return whether so much more takes a queue and all above it over their guarantees."""
+        if not self.sharing.queues:
+            return False
+        return not any(self.within(number, amounts) for number in self.all[leaf].above)
+
+    def within(self, number: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
+        """Return whether an account has, with so much more, no more than it is guaranteed."""
+        return self.share(number, amounts) <= self.all[number].quota.share + ROUNDING
+
+    def exceeds(self, number: int, more: Sequence[int] = (0, 0, 0)) -> bool:
+        """Return whether an account has, with so much more, more than it is guaranteed."""
+        return not self.within(number, more)
+
+    def below(self, number: int) -> list[int]:
+        """Return the accounts on whose way one is, itself among them."""
+        return [leaf for leaf, account in enumerate(self.all) if number in account.above]
+
+    def refuses(self, terms: Terms, amounts: Sequence[int]) -> str | None:
+        """Return which limit keeps a job that needs so much from starting, in words."""
+        if (limit := self.sharing.limit(terms.user)) is not None:
+            gpus, jobs = self._users.get(terms.user, (0, 0))
+            if limit.gpus is not None and gpus + amounts[0] > limit.gpus:
+                return f"user {terms.user} holds {gpus} GPUs of at most {limit.gpus}"
+            if limit.jobs is not None and jobs >= limit.jobs:
+                return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
+        if not self.sharing.queues:
+            return None
+        leaf = self.leaf(terms)
+        for number in self.all[leaf].above:
+            account = self.all[number]
+            if account.quota.most < 1.0 and self.share(number, amounts) > account.quota.most + ROUNDING:
+                has, most = f"{self.share(number):.1%}", f"{account.quota.most:.1%}"
+                return f"queue {account.name} has {has} of the cluster, at most {most}"
+        if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
+            return "what is free is kept for queues that do not lend it"
+        return None
+
+    def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int]) -> str | None:
+        """Return which limit keeps a job from starting on so many nodes even if nobody else runs, in words."""
+        alone = Accounts(self.sharing)
+        alone.capacity(total)
+        return alone.refuses(terms, amounts)
+
+    def _lent(self, leaf: int, amounts: Sequence[int]) -> bool:
+        """Return whether, with so much less free, other queues still have what they do not lend."""
+        kept, own = [0.0, 0.0, 0.0], self.all[leaf].above[0]
+        for number, account in enumerate(self.all):
+            quota = account.quota
+            if len(account.above) == 1 and number != own and quota.share and quota.lends < 1.0:
+                for i, total in enumerate(self._total):
+                    kept[i] += max(0.0, quota.share * (1 - quota.lends) * total - account.used[i])
+        used = self.all[ROOT].used
+        rest = zip(self._total, used, amounts, kept, strict=True)
+        return all(not more or total - have - more >= keep * (1 - ROUNDING) for total, have, more, keep in rest)
+
+    def fork(self, mine: int, other: int) -> tuple[int, int]:
+        """Return the accounts on the ways to two leaves that are siblings: where the ways part."""
+        pair = zip(self.all[mine].above, self.all[other].above, strict=False)
+        return next((here, there) for here, there in pair if here != there)
+
+    def save(self) -> list[list[Any]]:
+        """Return what is remembered of the past, for JSON; what is held now follows from who runs."""
+        if self.sharing.halflife is None:
+            return []
+        return sorted([x.name, x.average, x.at] for x in self.all if x.name and x.average)
+
+    def load(self, saved: Sequence[Sequence[Any]]) -> None:
+        """Take over what `save` returned.
+
+        Raises:
+            InstanceError: naming what of it is wrong.
+        """
+        for i, (name, average, at) in enumerate(saved):
+            require_number(average, f"shares[{i}]")
+            require_number(at, f"shares[{i}]")
+            queue, slash, user = str(name).partition("/")
+            number = self.leaf(Terms(queue=queue, user=user)) if slash else self._number.get(queue, -1)
+            if number < 0:
+                raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
+            self.all[number].average, self.all[number].at = float(average), float(at)
+
+    def fair(self, wanted: Mapping[str, float]) -> dict[str, float]:
+        """Return the shares that queues have if jobs are small and they want so much: see `Accounts`.
+
+        Args:
+            wanted: shares of the cluster by path of the leaf.
+        """
+        want = dict.fromkeys(range(len(self.all)), 0.0)
+        for path, share in wanted.items():
+            want[self._number[path]] = min(share, self.all[self._number[path]].quota.most)
+        below: dict[int, list[int]] = {number: [] for number in range(len(self.all))}
+        for number, account in enumerate(self.all[1:], 1):
+            below[(ROOT, *account.above)[-2]].append(number)
+        for number in reversed(range(1, len(self.all))):  # those below come later
+            if below[number]:
+                want[number] = min(self.all[number].quota.most, sum(want[x] for x in below[number]))
+        has = {ROOT: 1.0}
+        for number in range(len(self.all)):
+            has |= self._fill(below[number], want, has[number])
+        return {path: has[self._number[path]] for path in wanted}
+
+    def _fill(self, siblings: Sequence[int], want: Mapping[int, float], whole: float) -> dict[int, float]:
+        """Return weighted max-min fair shares over guarantees: water rises over them until nothing is left."""
+        has = {x: min(want[x], self.all[x].quota.share) for x in siblings}
+        left, open_ = whole - sum(has.values()), [x for x in siblings if has[x] < want[x]]
+        while open_ and left > ROUNDING**2:
+            weights = sum(self.all[x].quota.weight for x in open_)
+            rise = min(left / weights, *((want[x] - has[x]) / self.all[x].quota.weight for x in open_))
+            for x in open_:
+                has[x] += rise * self.all[x].quota.weight
+            left -= rise * weights
+            open_ = [x for x in open_ if has[x] < want[x] - ROUNDING**2]
+        return has

@@ -1,0 +1,221 @@
+"""Who is stopped because another may: lower classes for higher ones, and who holds more than a share for who has less.
+
+A waiting job that does not fit may have running ones stopped that
+
+- are of its queue and of a lower class, or of its class and ran for the most that a job runs;
+- are of a queue that holds more than its guaranteed share, if the waiting job takes its own over none: where the ways
+  to the two queues part in the tree, the one is above its share and the other stays within; or if they are of a lower
+  class besides.
+
+Of a queue only so many may stop that it holds more than its share before the last one does. The classes of those that
+stop are as low as possible; then the set costs least: GPU seconds that they have left, and what their stops cost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.verify.actions import Preempted, verify_preemption
+from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+from gangplan.solvers.placement.online.capacity import Kind
+
+from .explain import Candidate
+from .queue import Request
+from .starts import Starts
+from .state import ClusterState
+from .stops import Stop
+
+SECONDS = 0.1
+"""For one search at most."""
+SEARCHES = 8
+"""Searches of one decision that found nothing, after which it looks for no more room."""
+NOBODY, PRIORITY, TURN, RECLAIM = range(4)
+CAUSES = ("", "priority", "turn", "reclaim")
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Those that may be stopped for a job, p parts of running jobs.
+
+    Attributes:
+        cause: of each part, an index of `CAUSES`, int64 (p,).
+        over: number of the account that holds more than its share, 0 where that is not the cause, int64 (p,).
+        level: their classes, int64 (p,).
+    """
+
+    cause: np.ndarray
+    over: np.ndarray
+    level: np.ndarray
+
+
+class Preemption:
+    """Stop jobs for one decision.
+
+    Args:
+        state: it is changed.
+        starts: the round of starts that it is part of.
+        stop: of the machine's clock, when there is no more time.
+
+    Attributes:
+        stops: the jobs that stopped.
+        candidates: what was found, in words.
+    """
+
+    def __init__(self, state: ClusterState, starts: Starts, stop: float) -> None:
+        self._state, self._starts, self._stop = state, starts, stop
+        self._left = SEARCHES
+        self._hopeless: set[tuple[object, ...]] = set()
+        self.stops: list[Stop] = []
+        self.candidates: list[Candidate] = []
+
+    def clear(self, request: Request) -> bool:
+        """Stop others for a waiting job and start it, if that may be; return whether it did."""
+        state = self._state
+        degree = request.job.workers[0]
+        gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
+        key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart)
+        left = self._stop - time.perf_counter()
+        if key in self._hopeless or not self._left or left <= 0 or state.refuses(request, degree) is not None:
+            return False
+        victims = self._victims(request, leaf, state.asks(request, degree))
+        found = self._cheapest(request, degree, victims, min(SECONDS, left)) if victims.cause.any() else None
+        if found is None or not self._carry_out(request, degree, victims, *found):
+            self._hopeless.add(key)
+            self._left -= bool(victims.cause.any())
+            return False
+        self._hopeless.clear()
+        return True
+
+    def _victims(self, request: Request, leaf: int, asks: tuple[int, ...]) -> Victims:
+        """Return whom a job may have stopped."""
+        state, accounts, now = self._state, self._state.accounts, self._state.now
+        (_, since, price, _), (_, _, _, serial), used = state.running.table()
+        ready, payer, level = state.running.standing()
+        may = np.isfinite(price) & (ready <= now) & (since < now)
+        mine = request.terms.priority
+        same = accounts.queues[payer] == accounts.queues[leaf]
+        most = np.inf if state.sharing.most_run is None else state.sharing.most_run
+        cause = np.where(may & same & (level < mine), PRIORITY, NOBODY)
+        cause[may & same & (level == mine) & (now - since >= most)] = TURN
+        over = np.zeros(len(cause), np.int64)
+        if state.sharing.queues:
+            for other in np.unique(payer[may & ~same]).tolist():
+                here, there = accounts.fork(leaf, other)
+                if accounts.exceeds(there):
+                    theirs = may & (payer == other)
+                    within = accounts.within(here, asks)
+                    over[theirs] = there
+                    cause[theirs] = RECLAIM if within else np.where(level[theirs] < mine, PRIORITY, NOBODY)
+            self._spare(cause, over, level, serial, used)
+        return Victims(cause, over, level)
+
+    def _spare(
+        self, cause: np.ndarray, over: np.ndarray, level: np.ndarray, serial: np.ndarray, used: np.ndarray
+    ) -> None:
+        """Leave those of a queue out before whose stop it would hold no more than its share: the highest classes."""
+        accounts = self._state.accounts
+        rows = np.flatnonzero((cause != NOBODY) & (over > 0))
+        jobs, first, job = np.unique(serial[rows], return_index=True, return_inverse=True)
+        held = np.stack([np.bincount(job, used[r][rows], len(jobs)) for r in range(3)])
+        heads = rows[first]
+        for number in np.unique(over[heads]).tolist():
+            of = np.flatnonzero(over[heads] == number)
+            of = of[np.lexsort((-jobs[of], level[heads[of]]))]  # the lowest class, and the latest that came, first
+            gone = np.cumsum(held[:, of], axis=1) - held[:, of]
+            spared = [not accounts.exceeds(number, -amounts) for amounts in gone.T]
+            cause[rows[np.isin(job, of[spared])]] = NOBODY
+
+    def _cheapest(
+        self, request: Request, degree: int, victims: Victims, seconds: float
+    ) -> tuple[list[str], Eviction] | None:
+        """Return the jobs to stop, of classes as low as possible, and what they cost."""
+        state, placer, now = self._state, self._state.placer, self._state.now
+        job, kind = state.placed(request, degree), Kind.workers(state.placed(request, degree))
+        (end, since, price, _), (node, wide, _, serial), used = state.running.table()
+        _, first, of = np.unique(serial, return_index=True, return_inverse=True)
+        names = [state.running.parts[i][0] for i in first.tolist()]
+        left = np.where(end >= now, end - now, now - since) + price
+        against = placer.against(job)
+        blocks = placer.guarded[node] | job.whole_nodes
+        if against:
+            blocks |= np.array([name in against for name, _ in state.running.parts])
+        began = time.perf_counter()
+        for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
+            goes = (victims.cause != NOBODY) & (victims.level <= top)
+            cost = np.where(goes, left * wide, np.inf)[first]
+            occupancy = Occupancy(
+                placer.vacant.copy(), placer.most_on(job), np.zeros(state.fleet.n_nodes, np.int64), of,
+                node.copy(), used.copy(), blocks, cost,
+            )  # fmt: skip
+            rest = seconds - (time.perf_counter() - began)
+            found = cheapest_eviction(occupancy, np.array(kind.need), job.workers[0], time_limit=max(rest, 0.0))
+            if found is not None:
+                return [names[i] for i in found.jobs], found
+        return None
+
+    def _carry_out(self, request: Request, degree: int, victims: Victims, names: list[str], found: Eviction) -> bool:
+        """Stop jobs, and start the one for which they stop; return whether it started, else all is as it was."""
+        state, starts = self._state, self._starts
+        names.sort(key=lambda name: state.running[name].gpus)  # the largest last: its queue holds most until then
+        rows = [state.running.rows(name)[0] for name in names]
+        causes = [CAUSES[victims.cause[row]] for row in rows]
+        claims = self._claims(request, names, causes, victims.over[rows].tolist())
+        wrong = [words for claim in claims for words in verify_preemption(claim, state.running)]
+        work = f"{len(names)} jobs with {found.cost / 3600:.3g} GPU-hours give way to {request.name}"
+        if wrong:
+            self.candidates.append(Candidate(work, found.cost, wrong[0]))
+            return False
+        jobs = [state.running[name] for name in names]
+        tier, hold = (causes or ["priority"])[0], starts.clear
+        for job in jobs:
+            state.free(job.name)
+            state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+        starts.renew()
+        starts.clear = None
+        done = starts.one(request.name, (degree,), tier, hold=False)
+        starts.clear = hold
+        if not done:
+            state.undone += 1
+            for job in jobs:
+                state.waiting[job.name] = job.request
+                assert state.put(job), f"{job.name} had these seats"
+            starts.renew()
+            return False
+        for job, cause in zip(jobs, causes, strict=True):
+            price, left = job.request.price or 0.0, job.left(state.now)
+            self.stops.append(Stop(job.name, state.named(job.nodes), request.name, left, price, cause))
+        proof = "no set costs less" if found.proved else f"no set costs less than {found.bound / 3600:.3g}"
+        self.candidates.append(Candidate(f"{work}; {proof}", found.cost))
+        return True
+
+    def _claims(
+        self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]
+    ) -> Iterator[Preempted]:
+        """Yield what each stop rests on, for the verifier: shares are summed up from who runs."""
+        state, accounts, sharing = self._state, self._state.accounts, self._state.sharing
+        total = state.placer.whole[:3, np.array(state.up)].sum(axis=1)
+        asks = np.array(state.asks(request, request.job.workers[0]))
+        used, payer = state.running.table()[2][:3], state.running.standing()[1]
+
+        def held(number: int) -> np.ndarray:
+            return np.asarray(used[:, np.isin(payer, accounts.below(number))].sum(axis=1))
+
+        gone: dict[int, np.ndarray] = {}  # of each account, what those before hold
+        for name, cause, number in zip(names, causes, over, strict=True):
+            job = state.running[name]
+            there, here = (accounts.all[number], accounts.all[0])
+            if number:
+                here = accounts.all[accounts.fork(accounts.leaf(request.terms), accounts.leaf(job.request.terms))[0]]
+            before = gone.setdefault(number, np.zeros(3, np.int64))
+            has = held(number) - before if number else before
+            wants = (held(here.above[-1]) if number else 0) + asks
+            yield Preempted(
+                name, job.request.price, cause, job.request.terms.priority, state.now - job.since, sharing.least_run,
+                sharing.most_run, request.name, request.terms.priority, not number,
+                float((has / total).max()), there.quota.share, float((wants / total).max()), here.quota.share,
+            )  # fmt: skip
+            gone[number] = before + used[:, state.running.rows(name)].sum(axis=1)

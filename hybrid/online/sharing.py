@@ -1,0 +1,176 @@
+"""How queues, users and classes of jobs share a cluster: what an operator decides, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_flag, require_number, require_share, require_text
+
+EVERYBODY = "*"
+"""The user whose limit is that of each user who has none of his own."""
+AGING = 86400.0
+"""Seconds past its due time after which a job counts as one of the next class."""
+ROUNDING = 1e-9
+"""Of the cluster: shares that are written as decimals may sum up to a little more than they should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """State what a queue has of the cluster: of GPUs, cores and memory, whichever it has the largest share of.
+
+    Attributes:
+        share: guaranteed, from 0 to 1 of the whole cluster.
+        most: what it may hold with what it borrows.
+        lends: of its guarantee, the share that others may hold while it is idle.
+        weight: of its part of what is left over guarantees, among its siblings.
+    """
+
+    share: float = 0.0
+    most: float = 1.0
+    lends: float = 1.0
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("share", "most", "lends"):
+            require_share(getattr(self, name), name)
+        require_number(self.weight, "weight", positive=True)
+        if self.share > self.most:
+            raise InstanceError("share", f"{self.share!r} is more than the most, {self.most!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Bound what one user holds at a time, `None` where there is no bound.
+
+    Attributes:
+        gpus: GPUs of all running jobs.
+        jobs: running jobs.
+    """
+
+    gpus: int | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        require_number(self.gpus, "gpus", whole=True, optional=True)
+        require_number(self.jobs, "jobs", whole=True, optional=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """State how queues, users and classes share a cluster.
+
+    Attributes:
+        queues: quotas by dotted path, ``{"research": Quota(.6), "research.nlp": Quota(.3)}``; a number is a guaranteed
+            share. The shares of siblings are at most their parent's. Without queues, a job's queue is a word.
+        limits: of users by name, ``"*"`` of each user who has none of his own.
+        fair_users: whether users of a queue share what it has.
+        halflife: seconds in which what was used counts half as much in the order of queues and users; `None` if only
+            what they hold now counts.
+        preempt: whether a job that finds no room stops jobs of lower classes, and of queues that hold more than their
+            share while its own holds less.
+        least_run: seconds that a job runs at least before it is stopped.
+        most_run: seconds after which it gives way to others of its class, `None` if never.
+        aging: seconds past its due time after which a waiting job counts as one of the next class, and so on; `None`
+            if never.
+    """
+
+    queues: Mapping[str, Quota] = field(default_factory=dict)
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    fair_users: bool = False
+    halflife: float | None = None
+    preempt: bool = True
+    least_run: float = 0.0
+    most_run: float | None = None
+    aging: float | None = AGING
+
+    def __post_init__(self) -> None:
+        require_flag(self.fair_users, "fair_users")
+        require_flag(self.preempt, "preempt")
+        require_number(self.least_run, "least_run")
+        for name in ("halflife", "most_run", "aging"):
+            require_number(getattr(self, name), name, optional=True, positive=True)
+        object.__setattr__(self, "queues", {path: _quota(path, quota) for path, quota in self.queues.items()})
+        object.__setattr__(self, "limits", {user: _limit(user, limit) for user, limit in self.limits.items()})
+        sums: dict[str, float] = {}
+        for path, quota in self.queues.items():
+            sums[parent(path)] = sums.get(parent(path), 0.0) + quota.share
+        for path, total in sums.items():
+            if path and path not in self.queues:
+                raise InstanceError("queues", f"{path!r} is not declared, though queues below it are")
+            if total > (whole := self.queues[path].share if path else 1.0) + ROUNDING and (not path or whole):
+                of = f"those below {path!r}" if path else "the queues"
+                raise InstanceError("queues", f"the shares of {of} sum up to {total:g}, more than {whole:g}")
+
+    @classmethod
+    def of(cls, given: Sharing | Mapping[str, Any] | None) -> Sharing:
+        """Return what is given as a mapping, such as a part of a TOML file.
+
+        Raises:
+            InstanceError: naming what is unknown or wrong.
+        """
+        if given is None or isinstance(given, Sharing):
+            return given or cls()
+        if not isinstance(given, Mapping):
+            raise InstanceError("sharing", f"{given!r} is neither a Sharing nor a mapping")
+        _known(given, cls)
+        try:
+            return cls(**given)
+        except InstanceError as error:
+            raise error.within("sharing") from None
+
+    def limit(self, user: str) -> Limit | None:
+        """Return what bounds a user."""
+        return self.limits.get(user, self.limits.get(EVERYBODY)) if user else None
+
+    def check(self, queue: str) -> None:
+        """Raise unless jobs may be submitted to a queue: it is declared and has none below, or no queue is declared."""
+        if not self.queues or not queue:
+            return
+        if queue not in self.queues:
+            close = "".join(f"; did you mean {path}?" for path in get_close_matches(queue, self.queues, 1))
+            raise InstanceError("queue", f"{queue!r} is not declared{close}")
+        if below := next((path for path in self.queues if parent(path) == queue), None):
+            raise InstanceError("queue", f"{queue!r} has queues below it, such as {below!r}: submit to one of those")
+
+
+def parent(path: str) -> str:
+    """Return the path of the queue above, "" for the whole cluster."""
+    return path.rpartition(".")[0]
+
+
+def _known(given: Mapping[str, Any], cls: type) -> None:
+    names = [each.name for each in fields(cls)]
+    for name in given:
+        if name not in names:
+            close = get_close_matches(str(name), names, 1)
+            raise InstanceError(f"sharing.{name}", "is unknown" + (f"; did you mean {close[0]}?" if close else ""))
+
+
+def _quota(path: str, quota: Quota | Mapping[str, float] | float) -> Quota:
+    require_text(path, "queues")
+    if not all(path.split(".")):
+        raise InstanceError("queues", f"{path!r} has an empty part")
+    try:
+        if isinstance(quota, Mapping):
+            return Quota(**quota)
+        return quota if isinstance(quota, Quota) else Quota(quota)
+    except TypeError as error:
+        raise InstanceError(f"queues.{path}", str(error).split(") ")[-1]) from None
+    except InstanceError as error:
+        raise error.within(f"queues.{path}") from None
+
+
+def _limit(user: str, limit: Limit | Mapping[str, int] | int) -> Limit:
+    require_text(user, "limits")
+    try:
+        if isinstance(limit, Mapping):
+            return Limit(**limit)
+        return limit if isinstance(limit, Limit) else Limit(limit)
+    except TypeError as error:
+        raise InstanceError(f"limits.{user}", str(error).split(") ")[-1]) from None
+    except InstanceError as error:
+        raise error.within(f"limits.{user}") from None

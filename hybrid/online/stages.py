@@ -1,0 +1,74 @@
+"""The stages of a decision: who is within a guarantee before who borrows, higher classes before lower ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from typing import NamedTuple
+
+from .queue import Shape
+from .state import ClusterState
+
+
+class Stage(NamedTuple):
+    """Those of the waiting jobs that are looked at together: a decision goes from the least stage to the largest.
+
+    Attributes:
+        borrows: whether a job would take its queue, and each queue above, over the guaranteed share.
+        level: the class, negated.
+    """
+
+    borrows: bool
+    level: int
+
+
+class Stages:
+    """Show a decision the waiting jobs stage by stage.
+
+    Args:
+        state: whose queues show the lines of one stage at a time.
+        stops: those of jobs that others may have stopped; it grows.
+
+    Attributes:
+        again: whether all are shown for the second time: nobody need stop any more.
+    """
+
+    def __init__(self, state: ClusterState, stops: Sized) -> None:
+        self._state, self._stops, self.again = state, stops, False
+        self._lines: dict[Stage, dict[Shape, None]] = {}
+        self._open = Stage(False, 0)
+
+    def __iter__(self) -> Iterator[Stage]:
+        """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
+        yield from self._once()
+        if self._stops:  # those that stopped may go on elsewhere
+            self.again = True
+            yield from self._once()
+
+    def _once(self) -> Iterator[Stage]:
+        state = self._state
+        queues = state.queue, state.due
+        borrows = bool(state.accounts.sharing.queues)
+        if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
+            yield self._open
+            return
+        for shape in state.queue.shapes():
+            self._lines.setdefault(self._of(shape), {})[shape] = None
+        try:
+            while self._lines:
+                self._open = min(self._lines)
+                lines = self._lines.pop(self._open)
+                for queue in queues:
+                    queue.open, queue.stays = lines, self._stays if borrows else queue.stays
+                yield self._open
+        finally:
+            for queue in queues:
+                queue.open, queue.stays = None, lambda _: True
+
+    def _of(self, shape: Shape) -> Stage:
+        return Stage(self._state.accounts.borrows(shape.group.leaf, shape.asks), -shape.group.level)
+
+    def _stays(self, shape: Shape) -> bool:
+        """Return whether a line is still of the stage that is open; else it is of a later one."""
+        if (stage := self._of(shape)) > self._open:
+            self._lines.setdefault(stage, {})[shape] = None
+        return stage <= self._open

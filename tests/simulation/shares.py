@@ -1,0 +1,185 @@
+"""The books of queues, users and classes: who may start, and who may have whom stopped.
+
+Written from docs/queues.md alone: a queue's share is the largest of its shares of GPUs, cores and memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .wrong import hold
+
+if TYPE_CHECKING:
+    from .world import Job, World
+
+ROUNDING = 1e-6
+"""Of the cluster: cores and memory are counted in whole millionths and bytes."""
+
+
+class Shares:
+    """What queues and users hold.
+
+    Args:
+        world: the books of the cluster.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world, self.rules = world, world.cluster.get("sharing") or {}
+        self.queues: dict[str, dict[str, Any]] = self.rules.get("queues", {})
+
+    @property
+    def alike(self) -> bool:
+        """Whether nothing is said of queues, users and classes."""
+        return not self.world.cluster.get("sharing")
+
+    def way(self, queue: str) -> list[str]:
+        """Return the queues from the top down to one; who names none has one of its own, without a guarantee."""
+        parts = queue.split(".")
+        return [".".join(parts[: i + 1]) for i in range(len(parts))]
+
+    def amounts(self, job: Job) -> list[float]:
+        """Return what a running job holds."""
+        gpus = sum(map(len, job.nodes.values()))
+        return [gpus, *(gpus / job.grants * x for x in job.need[:2])]
+
+    def wants(self, job: Job) -> list[float]:
+        """Return what a waiting job will hold with its fewest workers, whole bundles."""
+        b, degree = max(1, self.world.bundle(job, job.workers[0])), job.workers[0]
+        workers = -(-degree // b) * b
+        return [workers * job.grants, *(workers * x for x in job.need[:2])]
+
+    def share(self, path: str, more: list[float] | None = None, without: set[str] | None = None) -> float:
+        """Return a queue's share of the nodes that are up."""
+        nodes = [n for n in self.world.nodes.values() if n.up]
+        total = [sum(n.gpus for n in nodes), sum(n.has[0] for n in nodes), sum(n.has[1] for n in nodes)]
+        sums = list(more or [0.0, 0.0, 0.0])
+        for job in self.world.running.values():
+            if path in self.way(job.queue) and job.name not in (without or ()):
+                sums = [a + b for a, b in zip(sums, self.amounts(job), strict=True)]
+        return max(a / max(1, b) for a, b in zip(sums, total, strict=True))
+
+    def owed(self, path: str) -> float:
+        """Return a queue's guaranteed share."""
+        return float(self.queues.get(path, {}).get("share", 0.0))
+
+    def borrows(self, job: Job) -> bool:
+        """Return whether a waiting job takes each queue on its way over its guarantee."""
+        return bool(self.queues) and not any(
+            self.share(path, self.wants(job)) <= self.owed(path) + ROUNDING for path in self.way(job.queue)
+        )
+
+    def never(self, job: Job) -> bool:
+        """Return whether a limit keeps a job from starting on the whole cluster, with nobody else there."""
+        b, degree = max(1, self.world.bundle(job, job.workers[0], up=False)), job.workers[0]
+        workers = -(-degree // b) * b
+        wants = [workers * job.grants, *(workers * x for x in job.need[:2])]
+        limits = self.rules.get("limits", {})
+        limit = limits.get(job.user, limits.get("*")) if job.user else None
+        if limit is not None and wants[0] > limit.get("gpus", 10**9):
+            return True
+        usable = [x for x in self.world.cluster["nodes"] if x["usable"]]
+        total = [sum(x[what] for x in usable) for what in ("gpus", "cpu", "memory")]
+
+        def most(path: str) -> float:
+            return float(self.queues.get(path, {}).get("most", 1.0))
+
+        share = max(a / max(1, b) for a, b in zip(wants, total, strict=True))
+        if not self.queues:
+            return False
+        way = self.way(job.queue)
+        if any(most(x) < 1.0 and share > most(x) + ROUNDING for x in way):
+            return True
+        if all(share > self.owed(x) + ROUNDING for x in way):  # it borrows
+            keep = sum(
+                self.owed(x) * (1 - self.queues[x].get("lends", 1.0))
+                for x in self.queues
+                if "." not in x
+                if x != way[0]
+            )
+            return any(a and t - a < keep * t for a, t in zip(wants, total, strict=True)) and keep > 0
+        return False
+
+    def limited(self, job: Job, wants: list[float] | None = None) -> bool:
+        """Return whether a limit may keep a waiting job from starting."""
+        wants = self.wants(job) if wants is None else wants
+        limits = self.rules.get("limits", {})
+        limit = limits.get(job.user, limits.get("*")) if job.user else None
+        if limit is not None:
+            mine = [x for x in self.world.running.values() if x.user == job.user]
+            gpus = sum(self.amounts(x)[0] for x in mine)
+            if gpus + wants[0] > limit.get("gpus", 10**9) or len(mine) >= limit.get("jobs", 10**9):
+                return True
+        most = any(self.share(x, wants) > self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue))
+        keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
+        return bool(self.queues) and (most or (keeps and self.borrows(job)))
+
+    def start(self, job: Job) -> None:
+        """Check that no limit is exceeded by a job that has just started."""
+        limits = self.rules.get("limits", {})
+        limit = limits.get(job.user, limits.get("*")) if job.user else None
+        if limit is not None:
+            mine = [x for x in self.world.running.values() if x.user == job.user]
+            gpus = sum(self.amounts(x)[0] for x in mine)
+            fine = gpus <= limit.get("gpus", 10**9) and len(mine) <= limit.get("jobs", 10**9)
+            hold(fine, "limit", f"{job.name}: {job.user} holds {gpus} GPUs with {len(mine)} jobs, limit {limit}")
+        for path in self.way(job.queue) if self.queues else ():
+            most = self.queues.get(path, {}).get("most", 1.0)
+            hold(self.share(path) <= most + ROUNDING, "limit", f"{job.name}: {path} has {self.share(path)} of {most}")
+
+    def fork(self, mine: Job, other: Job) -> tuple[str, str]:
+        """Return the queues on the ways to those of two jobs where the ways part."""
+        return next(
+            pair for pair in zip(self.way(mine.queue), self.way(other.queue), strict=False) if pair[0] != pair[1]
+        )
+
+    def stop(self, victim: Job, other: Job, cause: str, gone: set[str], new: list[Job]) -> None:
+        """Check that a job may be stopped, while all run but those that are gone.
+
+        Args:
+            victim: that stops.
+            other: for whom.
+            cause: that was said.
+            gone: jobs that stopped before.
+            new: jobs that start, any of which may have started before.
+        """
+        ran = self.world.now - victim.since
+        words = f"{victim.name} ({victim.queue}, {victim.level}) stops for {other.name} ({other.queue}, {other.level})"
+        hold(ran >= self.rules.get("least_run", 0.0) * (1 - 1e-9), "least run", f"{words} after {ran} s")
+        same = victim.queue == other.queue or not self.queues
+        if cause == "gain":
+            hold(same and victim.level <= other.level, "gain", words)
+            return
+        hold(self.rules.get("preempt", True), "preempt", words)
+        if cause == "turn":
+            most = self.rules.get("most_run")
+            hold(same and victim.level == other.level and most is not None and ran >= most, "turn", words)
+        elif same:
+            hold(cause == "priority" and victim.level < other.level, "priority", f"{words}: {cause}")
+        else:
+            here, there = self.fork(other, victim)
+            starts = [self.wants(x) for x in new if there in self.way(x.queue)]
+            has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
+            hold(has > self.owed(there) - ROUNDING, "reclaim", f"{words}: {there} has {has} of {self.owed(there)}")
+            within = self.share(here, self.wants(other), gone) <= self.owed(here) + ROUNDING
+            hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
+
+    def settled(self) -> None:
+        """Check that a queue gets what it is owed: a job of one GPU has another's stopped, where that may be."""
+        world = self.world
+        if not self.queues or not self.rules.get("preempt", True):
+            return
+        owed = [job for job in world.waiting.values() if not (self.limited(job) or self.borrows(job))]
+        for job in owed if len(owed) == 1 else ():  # else room may be kept for another
+            if self.wants(job)[0] != 1 or any(job.need) or job.whole:
+                continue
+            for other in world.running.values():
+                if other.queue == job.queue or other.price is None or len(other.nodes) != 1 or other.apart or job.apart:
+                    continue
+                ran, (node,) = world.now - other.since, other.nodes
+                here, there = self.fork(job, other)
+                if ran <= 0 or ran < max(other.pays + other.price, self.rules.get("least_run", 0.0)) * (1 + 1e-9):
+                    continue
+                over = self.share(there) > self.owed(there) + ROUNDING
+                within = self.share(here, self.wants(job)) <= self.owed(here) - ROUNDING
+                fits = world.room(job, world.nodes[node], without={other.name}) > 0
+                hold(not (over and within and fits), "owed", f"{job.name} waits, {other.name} could stop for it")
