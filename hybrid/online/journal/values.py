@@ -14,6 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 
 _PREFIX = "gangplan."
+_PLAIN = (str, int, float, bool, tuple)
 _HOMES = {
     "Demand": "instances.placement.job",
     "Fleet": "instances.placement.fleet",
@@ -44,7 +45,8 @@ def encode(value: Any) -> Any:
         kept = {"type": tag}
         for name, usual in parts:
             held = getattr(value, name)
-            if held is not usual and (isinstance(held, np.ndarray) or isinstance(usual, np.ndarray) or held != usual):
+            plain = type(held) is type(usual) and type(held) in _PLAIN  # 1 is not 1.0 in a snapshot
+            if held is not usual and not (plain and held == usual):
                 kept[name] = pairs(held)
         return kept
     if isinstance(value, np.ndarray):

@@ -38,6 +38,8 @@ def test_there_and_back(value: Any) -> None:
 def test_what_is_as_usual_is_left_out() -> None:
     """A plain gang is its name, model and workers, and seconds by number of workers keep their numbers."""
     assert encode(GangJob("j", "m", (8,))) == {"type": "GangJob", "name": "j", "model": "m", "workers": (8,)}
+    whole = json.dumps(GangJob("j", "m", (8,), Demand(1)), default=encode)
+    assert decode(json.loads(whole)).worker.gpu == 1 and '"gpu": 1}' in whole
     assert decode(json.loads(json.dumps(pairs({2: 1.5, 4: 1.0})))) == {2: 1.5, 4: 1.0}
 
 
