@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
+from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
 from gangplan.instances.intake import parse_json
@@ -64,21 +65,26 @@ def whatif(
 def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """Return arguments of `Scheduler` with those changed that texts like ``price=600`` say.
 
+    Fields of `Sharing` are set as ``queue.a.share=.4``, without its name.
+
     Raises:
         InstanceError: if there is no such argument, or no such part of one.
     """
     known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", "log", "sync")]
+    shared = [field.name for field in fields(Sharing)]
     changed, seen = dict(given), set[str]()
     for text in settings:
         path, equals, value = text.partition("=")
         name, *parts = path.strip().split(".")
-        name = f"{name}s" if name not in known and f"{name}s" in known else name
         if not equals or not all((name, *parts)) or path in seen:
             raise InstanceError("set", f"{text!r} is {'there twice' if path in seen else 'not NAME=VALUE'}")
-        if name not in known:
-            raise InstanceError("set", unknown(name, known))
         seen.add(path)
-        changed[name] = _put(changed.get(name), parts, _value(value.strip()), text)
+        if field := next((x for x in (name, f"{name}s") if x in shared), None):
+            name, parts = "sharing", [field, *parts]
+        if name not in known:
+            raise InstanceError("set", unknown(name, [*known, *shared]))
+        whole = Sharing.of(changed.get(name)) if name == "sharing" else changed.get(name)
+        changed[name] = _put(whole, parts, _value(value.strip()), text)
     return changed
 
 
@@ -86,11 +92,14 @@ def _put(whole: Any, parts: Sequence[str], value: Any, text: str) -> Any:
     """Return a value with the part changed that a path leads to: of a mapping, or a field of a dataclass."""
     if not parts:
         return value
+    if isinstance(whole, Mapping) or whole is None:  # names may have dots themselves, as those of queues
+        known = whole or {}
+        cut = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in known), 1)
+        name = ".".join(parts[:cut])
+        return {**known, name: _put(known.get(name), parts[cut:], value, text)}
     first, *rest = parts
     if is_dataclass(whole) and not isinstance(whole, type) and hasattr(whole, first):
         return replace(whole, **{first: _put(getattr(whole, first), rest, value, text)})
-    if isinstance(whole, Mapping) or whole is None:
-        return {**(whole or {}), first: _put((whole or {}).get(first), rest, value, text)}
     raise InstanceError("set", f"{text!r}: {first!r} is no part of {whole!r}")
 
 

@@ -28,7 +28,7 @@ def test_sacct(tmp_path: Path) -> None:
 
 
 def test_commas_and_what_is_wrong(tmp_path: Path) -> None:
-    """Tables with commas are read as well; one without starts, or with a time that is none, is refused with its line."""
+    """Tables with commas are read as well; one without starts, or with a time that is none, is refused."""
     path = tmp_path / "trace.csv"
     path.write_text("job_id,submit_time,start_time\na,5,7.5\n")
     assert read_waits(path) == {"a": 2.5}

@@ -139,5 +139,7 @@ def test_another_decision_is_noticed(tmp_path: Path) -> None:
     scheduler.decide(60.0)
     path.write_text(path.read_text().replace('"node0":[0]', '"node1":[0]'))
     replay(read_log(path))
-    with pytest.raises(InstanceError, match=r"line 3: starts: are decided otherwise: .*node0.*now, .*node1.*in the log"):
+    with pytest.raises(
+        InstanceError, match=r"line 3: starts: are decided otherwise: .*node0.*now, .*node1.*in the log"
+    ):
         replay(read_log(path), check=True)
