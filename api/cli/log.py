@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -40,30 +38,17 @@ def log(
         past = history_of(read, bar)
     if check:
         replay(read, check=True)
-    arguments = {name: value for name, value in {"policy": read.policy, **read.arguments}.items() if value is not None}
     took = np.array(past.took or [0.0]) * 1e3
-    about: dict[str, Any] = {
-        "log": log,
-        "version": read.version,
-        "notes": [*read.notes],
-        "lines": len(read.rows) + 1,
-        "begin": past.begin,
-        "end": past.end,
-        "jobs": len(past.jobs),
-        "decisions": len(past.took),
-        "cut": past.cut,
-        "checked": check,
-        "utilisation": utilisation(past, past.course),
-        "p50_ms": float(np.quantile(took, 0.5)),
-        "p99_ms": float(np.quantile(took, 0.99)),
-        "faults": dict(past.notes),
-    }
-    tiers = _groups(past, lambda name: past.jobs[name].tier or "(never started)")
-    told = {"tier": tiers} | {by: _groups(past, partial(_term, past, by)) for by in _BY}
+    given = {name: value for name, value in {"policy": read.policy, **read.arguments}.items() if value is not None}
+    about: dict[str, Any] = {"log": log, "version": read.version, "notes": read.notes, "lines": len(read.rows) + 1}
+    about |= {"begin": past.begin, "end": past.end, "jobs": len(past.jobs), "decisions": len(past.took)}
+    about |= {"cut": past.cut, "checked": check, "faults": past.notes, "utilisation": utilisation(past, past.course)}
+    about |= {"p50_ms": float(np.quantile(took, 0.5)), "p99_ms": float(np.quantile(took, 0.99))}
+    told = {"tier": _groups(past, "tier"), "user": _groups(past, "user"), "queue": _groups(past, "queue")}
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
-        ("arguments", ", ".join(f"{name}={value!r}" for name, value in arguments.items())),
+        ("arguments", ", ".join(f"{name}={value!r}" for name, value in given.items())),
         ("time", f"{quantity(past.begin, 's')} to {quantity(past.end, 's')}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
         *([("deadlines", f"{past.cut} decisions may have been cut by theirs")] if past.cut else []),
@@ -71,23 +56,18 @@ def log(
         *(("note", note) for note in read.notes),
         *(("fault", f"{note}: {count} times") for note, count in past.notes.most_common(5)),
     ]
-    blocks = [_table("first start by", tiers), *(_table(by, told[by]) for by in _BY if len(told[by]) > 1)]
+    blocks = [
+        _table("first start by" * (by == "tier") or by, told[by]) for by in told if by == "tier" or len(told[by]) > 1
+    ]
     emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
     return 0
 
 
-_BY = ("user", "queue")
-
-
-def _term(past: History, by: str, name: str) -> str:
-    return str(getattr(past.jobs[name], by))
-
-
-def _groups(past: History, key: Callable[[str], str]) -> dict[str, dict[str, float]]:
-    """Return figures of groups of jobs, the most GPU-hours first."""
+def _groups(past: History, by: str) -> dict[str, dict[str, float]]:
+    """Return figures of the jobs of each tier, user or queue, the most GPU-hours first."""
     members: dict[str, list[str]] = {}
-    for name in past.jobs:
-        members.setdefault(key(name) or "(none)", []).append(name)
+    for name, job in past.jobs.items():
+        members.setdefault(getattr(job, by) or "(none)", []).append(name)
     rows = {
         each: {"jobs": len(names), "ended": sum(past.jobs[name].fate == ENDED for name in names)}
         | course_figures(past, past.course, names)
@@ -97,17 +77,11 @@ def _groups(past: History, key: Callable[[str], str]) -> dict[str, dict[str, flo
 
 
 def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
-    cells = [
-        (
-            each,
-            f"{row['jobs']:,}",
-            f"{row['ended']:,}",
-            f"{row['gpu_hours']:,.1f}",
-            *(quantity(row[name], "s", 3) if name in row else "" for name in ("mean_wait", "p95_wait", "mean_jct")),
-            f"{row['stops']:.3g}",
-        )
-        for each, row in rows.items()
-    ]
+    cells = []
+    for each, row in rows.items():
+        times = (quantity(row[name], "s", 3) if name in row else "" for name in ("mean_wait", "p95_wait", "mean_jct"))
+        counts = f"{row['jobs']:,}", f"{row['ended']:,}", f"{row['gpu_hours']:,.1f}"
+        cells.append((each, *counts, *times, f"{row['stops']:.3g}"))
     return table((title, "jobs", "ended", "GPU-hours", "mean wait", "p95 wait", "mean JCT", "stops a job"), cells)
 
 
@@ -125,10 +99,6 @@ def _about(row: dict[str, Any], job: str) -> str:
     for start in row.get("starts", ()):
         if start["job"] == job:
             where = ", ".join(f"{len(gpus)} on {node}" for node, gpus in start["nodes"].items())
-            words.append(f"starts by {start['tier']}: {_count(start['degree'])}, GPUs: {where}")
+            words.append(f"starts by {start['tier']}, {start['degree']} workers; GPUs: {where}")
     number = f", decision {row['number']}" if "number" in row else ""
     return f"{row['now']:.6g} s{number}: {'; '.join(words)}" if words else ""
-
-
-def _count(workers: int) -> str:
-    return f"{workers} worker{'s' * (workers > 1)}"

@@ -102,32 +102,23 @@ def outcome_of(past: History, course: Course) -> Outcome:
         for node, gpus in run.nodes.items()
     ]
     job, node, gpus, start, end = np.array(rows, dtype=float).reshape(-1, 5).T
+    some = [past.jobs[name] for name in names]
     work = Workload(
         names=tuple(names),
-        submit=np.array([past.jobs[name].submit for name in names]),
+        submit=np.array([each.submit for each in some]),
         gpus=np.array([max(1, gang.workers[-1] * gang.worker.grants) for gang in gangs]),
         duration=np.array([_duration(past, course, name) for name in names]),
-        queue=tuple(past.jobs[name].queue for name in names),
-        user=tuple(past.jobs[name].user for name in names),
+        queue=tuple(each.queue for each in some),
+        user=tuple(each.user for each in some),
     )
     down = np.array(course.down, dtype=float).reshape(-1, 3)
+    one, none = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int32)
+    first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
+    whole = [x.astype(np.int32) for x in (past.fleet.gpus, job, node, gpus, down[:, 0])]
     return Outcome(
-        work,
-        past.fleet.gpus.astype(np.int32),
-        np.array([course.first.get(name, np.inf) for name in names]),
-        np.array([course.finish.get(name, np.inf) for name in names]),
-        job.astype(np.int32),
-        node.astype(np.int32),
-        np.full(len(rows), -1, dtype=np.int32),
-        gpus.astype(np.int32),
-        np.ones(len(rows)),
-        start,
-        end,
-        np.ones(len(rows)),
-        down_node=down[:, 0].astype(np.int32),
-        down_start=down[:, 1],
-        down_end=down[:, 2],
-    )
+        work, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
+        whole[4], down[:, 1], down[:, 2],
+    )  # fmt: skip
 
 
 def _duration(past: History, course: Course, name: str) -> float:

@@ -55,7 +55,7 @@ class History:
         begin, end: of the log, seconds.
         lag: seconds from an event to the next decision, the median.
         state: with which it began, `None` if nothing was there.
-        tiers, notes: how many starts each tier made, and what was noted how often.
+        notes: what was noted, how often.
         took: seconds of each decision.
         cut: decisions that another clock might have made otherwise.
     """
@@ -70,7 +70,6 @@ class History:
     begin: float = 0.0
     end: float = 0.0
     lag: float = 0.0
-    tiers: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     took: list[float] = field(default_factory=list)
     cut: int = 0
@@ -134,7 +133,6 @@ class _Reader:
         stops, starts = row.get("stops", ()), row.get("starts", ())
         past.course.note([*(x["job"] for x in stops), *(x["job"] for x in starts)])
         for start in starts:
-            past.tiers[start["tier"]] += 1
             past.jobs[start["job"]].tier = past.jobs[start["job"]].tier or start["tier"]
         past.notes.update(note.split(":")[0] for note in row.get("notes", ()))
         past.took.append(row["seconds"])
