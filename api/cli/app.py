@@ -175,6 +175,13 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "replay": Entry("fill a cluster with pods", "gangplan replay nodes.csv pods.csv --policy fgd"),
         "system": Entry("compare policies of published systems", "gangplan system topdrl --policy gnn --seeds 10"),
     },
+    "The log of a Scheduler": {
+        "log": Entry("tell who got what, and which rule decided", "gangplan log cluster.jsonl"),
+        "whatif": Entry("play it once more with other arguments", "gangplan whatif cluster.jsonl --set price=600"),
+        "shadow": Entry(
+            "tell what gangplan would have decided beside another scheduler", "gangplan shadow sacct.csv --cluster 20x8"
+        ),
+    },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),
         "fit": Entry("fit the cost model of placements", "gangplan fit throughputs.json"),

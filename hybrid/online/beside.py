@@ -135,6 +135,7 @@ class BesideModel:
         pair: what one GPU and more of a model (column) does to one (row), float64 (T, T).
         site, crowded, across: what a node adds, to each pair, and to gangs on several nodes, float64 (m,).
         errors: of each report before it was learned from.
+        stale: whether something was reported since coefficients were fitted.
     """
 
     def __init__(self, nodes: int, forget: float) -> None:
@@ -144,7 +145,7 @@ class BesideModel:
         self._own, self._pair = np.zeros((0, _OWN), dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
         self._unit: dict[int, float] = {}
         self._usual: dict[tuple[int, int], tuple[float, float]] = {}  # reports and mean of a model on so many GPUs
-        self._stale = False
+        self.stale = False
         self.pair: FloatArray = np.zeros((0, 0))
         self.site, self.crowded, self.across = np.zeros((3, nodes))
 
@@ -185,15 +186,15 @@ class BesideModel:
         count = min(count + 1, float(_LEAST))
         self._usual[key] = count, mean + (target - mean) / count
         self.ridge.add(columns, values, target - unit)
-        self._stale = True
+        self.stale = True
         return float(np.exp(np.clip(unit + parts[:3].sum() - target, -3.0, 0.0)))
 
     def refresh(self) -> None:
         """Fit the coefficients to all that was reported."""
-        if self._stale:
+        if self.stale:
             self.ridge.improve()
             self._read()
-            self._stale = False
+            self.stale = False
 
     def _read(self) -> None:
         weight, sites = self.ridge.weight, self._sites

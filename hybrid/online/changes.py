@@ -10,6 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.placement import Fleet, GangJob
 
+from .journal.write import recorded
 from .later import HeldJob, JobArray
 from .moved import moved
 from .queue import Request, Seconds, given_seconds
@@ -26,6 +27,7 @@ class ChangeCalls:
 
     _state: ClusterState
 
+    @recorded
     def submit_array(
         self,
         job: GangJob,
@@ -75,6 +77,7 @@ class ChangeCalls:
             cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
         return names
 
+    @recorded
     def change(
         self,
         job: str,
@@ -120,6 +123,7 @@ class ChangeCalls:
         state.changes += 1
         cast("Scheduler", self)._expect(request)
 
+    @recorded
     def resize(self, fleet: Fleet, *, now: float | None = None) -> tuple[str, ...]:
         """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
 
@@ -145,7 +149,7 @@ class ChangeCalls:
                 trial.fail_node(node, now=at)
         trial._state.now = at
         fresh = scheduler._twin(scheduler._policy, moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
-        self.__dict__.update(fresh.__dict__)
+        self.__dict__.update(fresh.__dict__ | {"_journal": scheduler._journal})
         return lost
 
 

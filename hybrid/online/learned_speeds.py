@@ -59,28 +59,31 @@ class LearnedSpeeds:
     Args:
         model: of speeds.
         nodes: m.
+
+    Attributes:
+        seconds: of all jobs that run.
     """
 
     def __init__(self, model: BesideModel, nodes: int) -> None:
-        self._model, self._m = model, nodes
+        self.model, self._m = model, nodes
         self._tasks = np.zeros((nodes, 0))  # GPUs that jobs of each model hold on each node
         self._jobs: dict[str, _Job] = {}
         self._on: list[dict[str, _Job]] = [{} for _ in range(nodes)]
-        self._seconds = 0.0  # of all jobs that run
+        self.seconds = 0.0
 
     @property
     def ready(self) -> bool:
         """Whether gangs are to be placed by it."""
-        self._model.refresh()
-        return self._model.trusted
+        self.model.refresh()
+        return self.model.trusted
 
     def note(self, job: RunningJob, done: float = 0.0, at: float | None = None) -> None:
         """Note a job that runs, `done` seconds of it alone until `at`."""
-        kind = self._kind(job.request.job.model)
+        kind = self.kind(job.request.job.model)
         held = {node: len(gpus) for node, gpus in job.nodes.items()}
         lasts = max(job.request.lasts(job.degree, job.slower), 1e-9)
         made = self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
-        self._seconds += lasts
+        self.seconds += lasts
         for node, gpus in held.items():
             self._tasks[node, kind] += gpus
             self._on[node][job.name] = made
@@ -88,7 +91,7 @@ class LearnedSpeeds:
     def forget(self, name: str) -> None:
         """Take a job off that ends or stops."""
         job = self._jobs.pop(name)
-        self._seconds = self._seconds - job.seconds if self._jobs else 0.0
+        self.seconds = self.seconds - job.seconds if self._jobs else 0.0
         for node, gpus in job.nodes.items():
             self._tasks[node, job.kind] -= gpus
             del self._on[node][name]
@@ -99,7 +102,7 @@ class LearnedSpeeds:
         others = self._tasks[list(job.nodes)].copy()
         others[:, job.kind] -= list(job.nodes.values())
         spot = Spot(job.kind, sum(job.nodes.values()), list(job.nodes), others.max(axis=0))
-        job.done += (now - job.at) * self._model.report(spot, speed)
+        job.done += (now - job.at) * self.model.report(spot, speed)
         job.at = now
 
     def policy(self, model: str, gpus: int, seconds: float, busy: float) -> GangPolicy:
@@ -111,13 +114,13 @@ class LearnedSpeeds:
             seconds: that it takes alone.
             busy: the share of all GPUs that is in use.
         """
-        kind = self._kind(model)
+        kind = self.kind(model)
 
         def choose(room: Vacancy, degree: int) -> dict[int, int]:
             nodes, cost = np.flatnonzero(room.room), np.zeros(self._m)
             across = room.room.max(initial=0) < degree
             cost[nodes] = self._cost(kind, gpus, seconds, nodes, across)
-            mean = self._seconds / max(1, len(self._jobs))
+            mean = self.seconds / max(1, len(self._jobs))
             cost[nodes] += EMPTY * busy**BUSY * mean * (self._tasks[nodes].sum(axis=1) == 0)
             step = _STEP * seconds
             return cheapest(room, degree, step * np.round(cost / step), _NODE * seconds)
@@ -126,15 +129,15 @@ class LearnedSpeeds:
 
     def believes(self) -> Learned:
         """Return what it believes."""
-        self._model.refresh()
-        model, errors, count = self._model, self._model.errors, max(self._model.errors.reports, 1e-9)
+        self.model.refresh()
+        model, errors, count = self.model, self.model.errors, max(self.model.errors.reports, 1e-9)
         slow, names = model.slowdown, list(model.kinds.items())
         table = {a: {b: float(slow[i, j]) for b, j in names} for a, i in names}
         return Learned(model.trusted, errors.model / count, errors.alone / count, table)
 
     def _cost(self, kind: int, gpus: int, seconds: float, nodes: np.ndarray, across: bool) -> FloatArray:
         """Return the seconds that a gang and the jobs on each of these nodes lose if it is there, float64 (n,)."""
-        model = self._model
+        model = self.model
         slower = (np.log1p(self._tasks[nodes]) * (model.pair[kind] + model.crowded[nodes, None])).sum(axis=1)
         slower += model.site[nodes] + across * model.across[nodes]
         cost = seconds * np.expm1(np.clip(slower, -1.0, _MOST))
@@ -155,17 +158,28 @@ class LearnedSpeeds:
         lost = left * np.exp(np.clip(now, 0.0, _MOST)) * np.expm1(np.clip(more, -1.0, _MOST))
         return np.asarray(cost + np.bincount(at, lost, len(nodes)))
 
-    def _kind(self, model: str) -> int:
-        found = self._model.kind(model)
-        more = len(self._model.pair) - self._tasks.shape[1]
+    def kind(self, model: str) -> int:
+        """Return the number of a model, a new one if it was not known."""
+        found = self.model.kind(model)
+        more = len(self.model.pair) - self._tasks.shape[1]
         if more:
             self._tasks = np.pad(self._tasks, ((0, 0), (0, more)))
         return found
 
     def save(self) -> dict[str, Any]:
         """Return what was learned, and how far running jobs are, for JSON."""
-        jobs = [[name, job.done, job.at] for name, job in self._jobs.items()]
-        return {"model": self._model.save(), "jobs": jobs, "seconds": self._seconds}
+        return {"model": self.model.save(), **self.progress()}
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far running jobs are, for JSON."""
+        return {"jobs": [[name, job.done, job.at] for name, job in self._jobs.items()], "seconds": self.seconds}
+
+    def go_on(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `progress` returned, of the same jobs; of all of it the sum of seconds will do."""
+        self.seconds = float(saved["seconds"])
+        for name, done, at in saved.get("jobs", ()):
+            job = self._jobs[name] = self._jobs.pop(name)
+            job.done, job.at = done, at
 
     @classmethod
     def load(cls, saved: Mapping[str, Any], nodes: int, running: Mapping[str, RunningJob]) -> LearnedSpeeds:
@@ -184,5 +198,5 @@ class LearnedSpeeds:
         if len(found._jobs) != len(running):
             raise InstanceError("jobs", f"are {len(found._jobs)} where {len(running)} run")
         require_number(saved.get("seconds", 0.0), "seconds")
-        found._seconds = float(saved.get("seconds", found._seconds))  # sums in another order differ by an ulp
+        found.seconds = float(saved.get("seconds", found.seconds))  # sums in another order differ by an ulp
         return found

@@ -158,6 +158,8 @@ class Lookahead:
         self.usual = self.order = usual
         self.found: tuple[float, ...] = ()
         """Mean seconds by order, far ones cut, of the last decision; none if it was not looked ahead."""
+        self.late = False
+        """Whether there was no time to look ahead."""
         self._took = 0.0
         """Seconds that the longest rollout lately took."""
         one = np.ones(1)
@@ -167,8 +169,9 @@ class Lookahead:
         """Find the order for a decision, if there is time until `stop` of the machine's clock."""
         self.order, self.found = self.usual, ()
         state.queue.order = self.usual
-        late = time.perf_counter() + 1.5 * len(ORDERS) * self._took > stop
-        if not state.waiting or not state.running.stoppable or late:
+        wanted = bool(state.waiting) and state.running.stoppable > 0
+        self.late = wanted and time.perf_counter() + 1.5 * len(ORDERS) * self._took > stop
+        if not wanted or self.late:
             self._took *= 0.9
             return
         scene, ends = scene_of(state), []

@@ -92,7 +92,7 @@ class NetworkTier:
         self._jobs, self._ends = _history(self.cluster)
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard = Guard(self.cluster, policy.net)
+        self.guard, self.thoughts = Guard(self.cluster, policy.net), 0
         self._warm()
 
     def _warm(self) -> None:
@@ -181,6 +181,7 @@ class NetworkTier:
 
     def think(self) -> None:
         """Let the guard play on."""
+        self.thoughts += 1
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
 
     @property

@@ -172,6 +172,7 @@ class Preemption:
         done = starts.one(request.name, (degree,), tier, hold=False)
         starts.clear = hold
         if not done:
+            state.undone += 1
             for job in jobs:
                 state.waiting[job.name] = job.request
                 assert state.put(job), f"{job.name} had these seats"

@@ -123,6 +123,7 @@ class RunningJobs(dict[str, RunningJob]):
         self._at: dict[tuple[str, int], int] = {}
         self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
         self._next: dict[str, float] = {}  # the entry of each that holds
+        self._now = 0.0
         self._times, self._counts = np.zeros((6, 256)), np.zeros((10, 256), dtype=np.int64)
 
     def add(self, job: RunningJob, used: np.ndarray, leaf: int = 0) -> None:
@@ -133,7 +134,7 @@ class RunningJobs(dict[str, RunningJob]):
             used: what it uses of them in the units of `Kind.need`, int64 (4, nodes).
             leaf: number of the account that pays for it.
         """
-        job = self._looked(job, job.since)
+        job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
         price, wide, times = job.request.price, job.gpus, self._of(job)
@@ -176,6 +177,7 @@ class RunningJobs(dict[str, RunningJob]):
 
     def age(self, now: float) -> None:
         """Look at jobs again that have run so long that it says something of when they end."""
+        self._now = now
         while self._ages and self._ages[0][0] <= now:
             at, serial, name = heappop(self._ages)
             if self._next.get(name) != at:

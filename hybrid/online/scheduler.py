@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -20,6 +21,7 @@ from .changes import ChangeCalls
 from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .intervals import StartIntervals
+from .journal.write import Journal, recorded
 from .kinds import TypedSeconds, by_type, longest, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
@@ -112,6 +114,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
             says how much jobs like it used.
+        log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
+        sync: whether each line of it is on disk before a call returns.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -131,7 +135,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         patience: float = PATIENCE,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
+        log: str | PathLike[str] | None = None,
+        sync: bool = False,
     ) -> None:
+        given = dict(locals())
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
@@ -171,6 +178,23 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
         self._intervals = StartIntervals()
+        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet}, sync)
+
+    @classmethod
+    def open(cls, log: str | PathLike[str], policy: Any = None, *, sync: bool = False) -> Scheduler:
+        """Return the scheduler that wrote a log, as it was when the last line was written; it goes on with the log.
+
+        Args:
+            log: the file.
+            policy: of the user's own, if it had one.
+            sync: see `Scheduler`.
+
+        Raises:
+            InstanceError: naming the line that is wrong.
+        """
+        from .journal.replay import resume
+
+        return resume(log, policy, sync)
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -198,6 +222,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         """The names of the jobs that run, by start."""
         return tuple(self._state.running)
 
+    @recorded
     def submit(
         self,
         job: GangJob,
@@ -279,6 +304,7 @@ class Scheduler(WindowCalls, ChangeCalls):
 
             self._ahead = Lookahead(settings.order)
 
+    @recorded
     def finish(self, job: str, *, now: float | None = None) -> None:
         """Note that a running job is done, and free its GPUs.
 
@@ -298,6 +324,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         work = request.done + done.ran(state.now) * request.units(done.degree)
         state.estimates.learn(request.job, request.terms, work, request.guess)
 
+    @recorded
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:
         """Learn from how fast a running job is, beside those that run where it does.
 
@@ -336,6 +363,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         """Return what the network did since this scheduler was made, `None` without one."""
         return None if self._network is None else self._network.use
 
+    @recorded
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a job that waits or runs, and learn nothing from it; its GPUs are free.
 
@@ -354,6 +382,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if self._network is not None:
             self._network.forgotten(job)
 
+    @recorded
     def fail_node(self, node: str | int, *, replace: bool = False, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
 
@@ -381,6 +410,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.turn(at, False)
         return lost
 
+    @recorded
     def repair_node(self, node: str | int, *, now: float | None = None) -> None:
         """Note that a node is up again.
 
@@ -394,6 +424,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.now = state.at(now)
         state.turn(at, True)
 
+    @recorded
     def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
         """Stop whoever should make room, and start whoever should start now.
 
@@ -451,7 +482,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             self._count, tier, names, starts.waits, scores, orders, (*preemption.candidates, *stops.candidates), notes
         )
         self._explained.pop(self._count - _KEEP, None)
-        self._intervals.decided(state, names)
+        self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
         stopped = (*drained, *preemption.stops, *stops.stops)
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
@@ -481,6 +512,7 @@ class Scheduler(WindowCalls, ChangeCalls):
 
         return defragment(self._state, domain, gang, worth, seconds)
 
+    @recorded
     def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
         """Carry out what `defragment` proposed: a decision whose stops are all among its starts, elsewhere.
 
@@ -522,6 +554,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         document = save(self._state, self._watchdog.faults, self._count, self._intervals)
         return document if self._network is None else document | {"network": self._network.save()}
 
+    @recorded
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
 
@@ -530,7 +563,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        self.__dict__.update(self._twin(self._policy, snapshot).__dict__)
+        self.__dict__.update(self._twin(self._policy, snapshot).__dict__ | {"_journal": self._journal})
+
+    def checkpoint(self) -> None:
+        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
+        self.restore(self.snapshot())
 
     def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
         """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""

@@ -218,6 +218,7 @@ class Starts:
 
     def undo(self, names: Iterable[str]) -> None:
         """Have jobs wait again that started in this round."""
+        self._state.undone += 1
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
         at = next((i for i, held in enumerate(self._held) if held.strict and held.gang.name in gone), len(self._held))

@@ -105,6 +105,7 @@ class ClusterState:
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
         changes: how many events there were.
+        undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
-        self.serial, self.changes, self.light = 0, 0, 0
+        self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
         self.waiting: dict[str, Request] = {}

@@ -9,6 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
 
 from .calendar import Window
+from .journal.write import recorded
 from .state import ClusterState
 from .stops import Stop
 from .terms import names_of
@@ -40,6 +41,7 @@ class WindowCalls:
         times = (self._state.later.wake(), self._state.calendar.wake(self._state.now), self._state.wake())
         return min((time for time in times if time is not None), default=None)
 
+    @recorded
     def drain(
         self, node: str | int, at: float | None = None, until: float | None = None, *, now: float | None = None
     ) -> None:
@@ -57,6 +59,7 @@ class WindowCalls:
         window = Window(label, (name,), *_span(time, at, until), drain=True)
         self._close(window, time)
 
+    @recorded
     def undrain(self, node: str | int, *, now: float | None = None) -> None:
         """Forget the drain of a node.
 
@@ -69,6 +72,7 @@ class WindowCalls:
             raise InstanceError("node", f"{name!r} is not drained, nor to be")
         self.cancel(window.name, now=now)
 
+    @recorded
     def reserve(
         self,
         nodes: Sequence[str] | int,
@@ -111,6 +115,7 @@ class WindowCalls:
         self._close(window, time)
         return window
 
+    @recorded
     def cancel(self, window: str, *, now: float | None = None) -> None:
         """Forget a window: its nodes are open.
 

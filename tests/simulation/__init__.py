@@ -11,6 +11,7 @@ Checked after each event, against books of its own (`world.py`, after docs/sched
 - idle, spare, due, drained: jobs start where nobody else is or may be, or once they are due; in the end all are served.
 - reserved, overtaken, starved: the first in order, or that is due, is not delayed; the page's bound holds.
 - equal, restored, explain, late: equal calls and restored schedulers decide alike; explanations come true; in time.
+- replayed: the log gives the same state to the byte, from what it says was decided and by deciding again.
 
 Not checked: whether decisions are good; reservations behind the first, of jobs with several numbers of workers, and
 beside a lookahead or stops; dues of jobs without seconds; learned speeds beyond that nothing breaks.

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gangplan import InstanceError, Level, Scheduler, TreeTopology
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel
 
 from .policies import CHOOSES, NAMES, STEERS, policy
@@ -103,6 +107,7 @@ class Player:
         self.log: list[list[Any]] = []
         self.done, self.decisions, self.promised, self.followed, self.when = 0, 0, "", True, 0.0
         self.all: dict[str, Any] = {}
+        self.folder, self.logs = tempfile.TemporaryDirectory(), 0
         for name in ("s", "equal")[: 1 + cluster["double"]]:
             self.new(name)
 
@@ -110,7 +115,15 @@ class Player:
         """Make one more scheduler."""
         self.log.append([name, "new", (), {}, False])
         options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
+        if name == "s":
+            self.logs += 1
+            options["log"] = self.path
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
+
+    @property
+    def path(self) -> Path:
+        """The file of the present log."""
+        return Path(self.folder.name) / f"{self.logs}.jsonl"
 
     def call(self, name: str, method: str, /, *args: Any, **options: Any) -> Any:
         """Call a scheduler, note it, and return its answer or its `InstanceError`."""
@@ -144,10 +157,23 @@ class Player:
                     played.append(event)
                     if not self.event(*event):
                         played.pop()
+                self.replayed()
         except Wrong as wrong:
             wrong.events, wrong.cluster = played, self.cluster
             raise
         return played
+
+    def replayed(self) -> None:
+        """See that the log alone gives the same state, with what was decided and by deciding again."""
+        state, log = json.dumps(self.all["s"].snapshot()), read_log(self.path)
+        for check in (False, True):
+            try:
+                again = json.dumps(replay(log, check=check).snapshot())
+            except InstanceError as error:
+                raise Wrong("replayed", f"check={check}: {error}") from None
+            at = next((i for i, (a, b) in enumerate(zip(again, state, strict=False)) if a != b), len(state))
+            words = f"check={check}: {again[max(0, at - 60) : at + 60]} where {state[max(0, at - 60) : at + 60]} was"
+            hold(again == state, "replayed", words)
 
     def event(self, what: str, now: float, *rest: Any) -> bool:
         """Carry an event out; return whether it means anything as things are."""

@@ -155,3 +155,22 @@ def test_ties_are_broken_alike_after_a_restore() -> None:
         decision = one.decide(60.0)
         found.append(([x.job for x in decision.stops], [(x.job, dict(x.nodes)) for x in decision.starts]))
     assert found[0] == found[1] and found[0][0]
+
+
+def test_snapshot_before_terms() -> None:
+    """One of version 4, written at commit f147ab3, is restored with its promise, and kept to: nobody passes who is due.
+
+    "waits" needs all 4 GPUs, is due since 7 s and is to have them at 21 s, when "runs" ends; "beside" would run until
+    38 s on the free node.
+    """
+    saved = json.loads((Path(__file__).parent / "snapshot_v4.json").read_text())
+    scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", patience=2.0)
+    scheduler.restore(saved)
+    assert saved["version"] == 4 and saved["promises"] == {"waits": 21.0} and "terms" not in saved["waiting"][0]
+    now = json.loads(json.dumps(scheduler.snapshot()))
+    assert now["promises"] == saved["promises"] and [row["terms"] for row in now["waiting"]] == [{}, {}]
+    same = saved.keys() - {"version", "waiting", "running"}
+    assert {key: now[key] for key in same} == {key: saved[key] for key in same}
+    assert scheduler.decide(1.0, now=9.0).starts == ()
+    scheduler.finish("runs", now=21.0)
+    assert [start.job for start in scheduler.decide(1.0).starts] == ["waits"]

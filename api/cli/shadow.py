@@ -1,0 +1,134 @@
+"""`gangplan shadow`: what gangplan would have decided beside another scheduler, from its log or its events."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
+from gangplan.hybrid.online.journal.read import is_log
+from gangplan.hybrid.online.journal.values import decode
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import in_file
+from gangplan.instances.intake import cluster_sizes, read_bytes, read_json
+from gangplan.instances.placement import Fleet
+from gangplan.instances.quantities import quantity
+from gangplan.instances.readers.starts import read_waits
+from gangplan.instances.readers.traces import read_trace
+
+from . import options
+from .comparison import check_page, compare
+from .whatif import Page, Set, with_settings
+
+CAVEAT = (
+    "counterfactual: jobs take as long as they did wherever they are and whenever they start, and come when they came"
+)
+"""What a shadow cannot know."""
+_CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
+_FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
+_KNOWN = "tell gangplan how long jobs take, which nobody knew; without, it learns from those that ended"
+
+
+def shadow(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="sacct --parsable2 with Start, another trace with starts, or events")
+    ],
+    cluster: Annotated[str, typer.Option(help=_CLUSTER, metavar="NxM|FILE")],
+    settings: Set = None,
+    known: Annotated[bool, typer.Option("--known", help=_KNOWN)] = False,
+    follow: Annotated[float | None, typer.Option(help=_FOLLOW, metavar="SECONDS", parser=options.number)] = None,
+    html: Page = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Tell what gangplan would have decided where another scheduler did, and what that would have saved or cost.
+
+    Events are lines such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me"}, then start, stop, end
+    or withdraw of the job, fail_node and repair_node of a node; - reads them from stdin.
+    """
+    check_page(html, trace)
+    if follow is not None and not follow > 0:
+        raise InstanceError("follow", f"{follow!r} is not a positive number")
+    fleet, changed = fleet_of(cluster), with_settings({}, settings or [])
+    Scheduler(fleet, **changed)
+    label = ", ".join(["gangplan", *(settings or [])])
+    for rows, notes in _batches(trace, follow):
+        with in_file(trace):
+            past, left_out = past_of(rows, fleet, known=known)
+        if follow is not None and not past.course.finish:
+            continue
+        head = [
+            ("trace", f"{trace}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {fleet!r}"),
+            ("told", "true durations" if known else "estimates of users if any, else what it learned"),
+            *(("left out", note) for note in [*notes, *left_out[:3]]),
+            *([("left out", f"{len(left_out) - 3} more jobs")] if len(left_out) > 3 else []),
+            ("caveat", CAVEAT),
+        ]
+        about: dict[str, Any] = {"trace": trace, "set": settings or [], "known": known, "caveat": CAVEAT}
+        about["notes"] = [*notes, *left_out]
+        compare(
+            past, lambda: Scheduler(fleet, **changed), head, ("as it was", label), about, html=html, as_json=as_json
+        )
+    return 0
+
+
+def fleet_of(text: str) -> Fleet:
+    """Return the cluster that a text like ``20x8`` says, or a file."""
+    if not Path(text).suffix and not Path(text).exists():
+        near = text.count("x") == 2
+        sizes = cluster_sizes(text, *(("racks x nodes x GPUs", "4x8x8") if near else ("nodes x GPUs", "20x8")), 10**6)
+        return Fleet.regular(*(sizes if near else (1, *sizes)))
+    data = read_json(text)
+    with in_file(text):
+        if not isinstance(data, dict):
+            raise InstanceError("cluster", "is no object with the arguments of Fleet or Fleet.regular")
+        if "names" in data:
+            return decode({"type": "Fleet"} | data)  # type: ignore[no-any-return]
+        try:
+            return Fleet.regular(**data)
+        except TypeError as error:
+            raise InstanceError("cluster", f"{error}".replace("Fleet.regular()", "it")) from None
+
+
+def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+    """Yield events whenever there are more, and what was left out."""
+    if trace == "-":
+        yield from _stdin(follow)
+        return
+    size = -1
+    while True:
+        content = read_bytes(trace)
+        if len(content) > size:
+            size = len(content)
+            yield _events(trace, content)
+        if follow is None:
+            return
+        time.sleep(follow)
+
+
+def _events(trace: str, content: bytes) -> tuple[list[dict[str, Any]], list[str]]:
+    if is_log(content):
+        raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
+    if content.lstrip().startswith(b"{"):
+        with in_file(trace):
+            return parsed_events(content), []
+    read, waits = read_trace(trace), read_waits(trace)
+    rows = events_of(read.workload, waits)
+    notes = [f"{count} rows {reason}" for reason, count in read.left_out.items()]
+    return rows, notes
+
+
+def _stdin(follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+    """Yield what stdin has told so far, in the end and every so many seconds."""
+    lines, last = list[bytes](), time.monotonic()
+    for line in sys.stdin.buffer:
+        lines.append(line)
+        if follow is not None and time.monotonic() - last >= follow:
+            yield parsed_events(b"".join(lines)), []
+            last = time.monotonic()
+    yield parsed_events(b"".join(lines)), []

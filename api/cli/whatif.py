@@ -1,0 +1,113 @@
+"""`gangplan whatif`: play the log of a scheduler once more with other arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.history import history_of
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import Unknown
+from gangplan.hybrid.online.sharing import Sharing
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import unknown
+from gangplan.instances.intake import parse_json
+from gangplan.instances.quantities import quantity
+
+from . import options
+from .comparison import check_page, compare
+from .output import Bar
+
+_SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
+Set = Annotated[list[str] | None, typer.Option("--set", help=_SET, metavar="NAME=VALUE")]
+Page = Annotated[str | None, typer.Option(help="write one page with tables and pictures", metavar="FILE.html")]
+
+
+def whatif(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="what Scheduler(log=...) wrote")],
+    settings: Set = None,
+    html: Page = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Play LOG once more with other arguments, and show who would have waited how long.
+
+    Jobs come, nodes fail and return, and the operator acts as in the log; jobs have as much work as they turned out to.
+    """
+    check_page(html, log)
+    read = read_log(log)
+    own = isinstance(read.policy, dict)
+    given = {**read.arguments, "policy": Unknown() if own else read.policy}
+    changed = with_settings(given, settings or [])
+    if isinstance(changed["policy"], Unknown):
+        raise InstanceError("set", "the policy was an object, of which the log has no more: name one, policy=hybrid")
+    Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
+    with Bar("reading", hidden=as_json) as bar:
+        past = history_of(read, bar)
+    label = ", ".join(settings or ["nothing"])
+    head = [
+        ("log", f"{log}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {past.fleet!r}"),
+        ("changed", label),
+        *(("note", note) for note in read.notes),
+    ]
+    if past.cut and not own:
+        words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
+        head.append(("deadlines", words))
+    about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
+    compare(past, lambda: Scheduler(past.fleet, **changed), head, ("log", label), about, html=html, as_json=as_json)
+    return 0
+
+
+def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Return arguments of `Scheduler` with those changed that texts like ``price=600`` say.
+
+    Fields of `Sharing` are set as ``queue.a.share=.4``, without its name.
+
+    Raises:
+        InstanceError: if there is no such argument, or no such part of one.
+    """
+    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", "log", "sync")]
+    shared = [field.name for field in fields(Sharing)]
+    changed, seen = dict(given), set[str]()
+    for text in settings:
+        path, equals, value = text.partition("=")
+        name, *parts = path.strip().split(".")
+        if not equals or not all((name, *parts)) or path in seen:
+            raise InstanceError("set", f"{text!r} is {'there twice' if path in seen else 'not NAME=VALUE'}")
+        seen.add(path)
+        if field := next((x for x in (name, f"{name}s") if x in shared), None):
+            name, parts = "sharing", [field, *parts]
+        if name not in known:
+            raise InstanceError("set", unknown(name, [*known, *shared]))
+        whole = Sharing.of(changed.get(name)) if name == "sharing" else changed.get(name)
+        changed[name] = _put(whole, parts, _value(value.strip()), text)
+    return changed
+
+
+def _put(whole: Any, parts: Sequence[str], value: Any, text: str) -> Any:
+    """Return a value with the part changed that a path leads to: of a mapping, or a field of a dataclass."""
+    if not parts:
+        return value
+    if isinstance(whole, Mapping) or whole is None:  # names may have dots themselves, as those of queues
+        known = whole or {}
+        cut = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in known), 1)
+        name = ".".join(parts[:cut])
+        return {**known, name: _put(known.get(name), parts[cut:], value, text)}
+    first, *rest = parts
+    if is_dataclass(whole) and not isinstance(whole, type) and hasattr(whole, first):
+        return replace(whole, **{first: _put(getattr(whole, first), rest, value, text)})
+    raise InstanceError("set", f"{text!r}: {first!r} is no part of {whole!r}")
+
+
+def _value(text: str) -> Any:
+    """Return the number, the flag or the list that a text is, or the text itself."""
+    if text.lower() in ("none", "null", ""):
+        return None
+    try:
+        return float(text) if text.lstrip("+-").startswith(".") else parse_json(text.lower())
+    except (InstanceError, ValueError):
+        return text

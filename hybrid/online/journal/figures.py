@@ -1,0 +1,126 @@
+"""Figures of a course of things, of all jobs, by user and by queue; and the course as an outcome of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.workload import Workload
+from gangplan.simulator.metrics import available_gpus, held_gpus
+from gangplan.simulator.outcome import Outcome
+
+from .course import Course
+from .history import ENDED, History
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Jobs of a user, of a queue, or all.
+
+    Attributes:
+        by, name: ``user``, ``queue`` or ``""``, and which.
+        jobs: how many.
+        before, after: figures by name; seconds, hours, stops a job, of all jobs the share of GPUs held in the log's
+            time. A figure that a group has not is left out.
+    """
+
+    by: str
+    name: str
+    jobs: int
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+
+def compared(past: History, course: Course) -> tuple[list[str], dict[str, int]]:
+    """Return the jobs that ended both in the log and in another course, and how many of the others are of which kind.
+
+    Only of those is known how long they take, so only they are in means.
+    """
+    both, others = list[str](), dict[str, int]()
+    for name, job in past.jobs.items():
+        if job.fate == ENDED and name in course.finish:
+            both.append(name)
+        else:
+            fate = job.fate if job.fate != ENDED else "ended, and never do now"
+            others[fate] = others.get(fate, 0) + 1
+    return both, others
+
+
+def groups(past: History, course: Course) -> list[Group]:
+    """Return all jobs, and those of each user and queue if there are several, the most GPU-hours first."""
+    names, _ = compared(past, course)
+    before, after = _both(past, course, names)
+    held = {"utilisation": utilisation(past, past.course)}, {"utilisation": utilisation(past, course)}
+    told = [Group("", "", len(names), before | held[0], after | held[1])]
+    for by in ("user", "queue"):
+        members: dict[str, list[str]] = {}
+        for name in names:
+            members.setdefault(getattr(past.jobs[name], by), []).append(name)
+        if len(members) > 1:
+            rows = [Group(by, key or "(none)", len(some), *_both(past, course, some)) for key, some in members.items()]
+            told += sorted(rows, key=lambda row: -row.before["gpu_hours"])
+    return told
+
+
+def _both(past: History, course: Course, names: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
+    return course_figures(past, past.course, names), course_figures(past, course, names)
+
+
+def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[str, float]:
+    """Return the figures of some jobs: waits of those that started, completion times of those that ended."""
+    figures = dict[str, float]()
+    for word, times in (("wait", course.first), ("jct", course.finish)):
+        lasts = np.array([times[name] - past.jobs[name].submit for name in names if name in times])
+        if len(lasts):
+            figures |= {f"mean_{word}": float(lasts.mean()), f"p95_{word}": float(np.quantile(lasts, 0.95))}
+    runs = [run for name in names for run in course.runs.get(name, ())]
+    held = sum((run.end - run.start) * sum(map(len, run.nodes.values())) for run in runs)
+    return figures | {"gpu_hours": held / _HOUR, "stops": sum(run.stopped for run in runs) / max(1, len(names))}
+
+
+def utilisation(past: History, course: Course) -> float:
+    """Return the share of the GPUs there were that jobs held during the log."""
+    outcome = outcome_of(past, course)
+    span = np.array([past.begin, past.end])
+    there = float(np.diff(available_gpus(outcome).integral(span))[0])
+    return float(np.diff(held_gpus(outcome).integral(span))[0]) / there if there > 0 else 0.0
+
+
+def outcome_of(past: History, course: Course) -> Outcome:
+    """Return a course as a simulator would, for its figures and pictures: jobs that have not ended are not admitted."""
+    names = [name for name in past.jobs if name in course.unit]
+    number = {name: j for j, name in enumerate(names)}
+    gangs = [course.unit[name].job for name in names]
+    rows = [
+        (number[name], node, len(gpus), run.start, run.end)
+        for name in names
+        for run in course.runs.get(name, ())
+        for node, gpus in run.nodes.items()
+    ]
+    job, node, gpus, start, end = np.array(rows, dtype=float).reshape(-1, 5).T
+    some = [past.jobs[name] for name in names]
+    work = Workload(
+        names=tuple(names),
+        submit=np.array([each.submit for each in some]),
+        gpus=np.array([max(1, gang.workers[-1] * gang.worker.grants) for gang in gangs]),
+        duration=np.array([_duration(past, course, name) for name in names]),
+        queue=tuple(each.queue for each in some),
+        user=tuple(each.user for each in some),
+    )
+    down = np.array(course.down, dtype=float).reshape(-1, 3)
+    one, none = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int32)
+    first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
+    whole = [x.astype(np.int32) for x in (past.fleet.gpus, job, node, gpus, down[:, 0])]
+    return Outcome(
+        work, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
+        whole[4], down[:, 1], down[:, 2],
+    )  # fmt: skip
+
+
+def _duration(past: History, course: Course, name: str) -> float:
+    work = past.jobs[name].work
+    return work * course.seconds(name, course.unit[name].job.workers[-1]) if np.isfinite(work) else 0.0

@@ -1,0 +1,169 @@
+"""What another scheduler did, told by events or by a trace, as a past that can be played again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice, require_number, require_text
+from gangplan.instances.intake import decoded, parse_json
+from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.workload import Workload
+
+from ..scheduler import Scheduler
+from .course import Course, Run
+from .history import ENDED, RAN, WITHDRAWN, History, Past
+from .read import at_line
+
+EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
+"""What is told: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
+then ``start``, ``stop`` and ``end`` of a job; ``node``, of the last two, is its name or number."""
+_SECONDS = 3600.0
+"""The unit of work of a job that has not ended, seconds."""
+
+
+def parsed_events(content: bytes) -> list[dict[str, Any]]:
+    """Return the events that lines of JSON tell; a last line that is not whole yet is left for later.
+
+    Raises:
+        InstanceError: naming the line that is wrong.
+    """
+    rows = []
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        if line.strip():
+            with at_line(number):
+                row = parse_json(decoded(line))
+                require_choice(row["event"], "event", EVENTS)
+                require_number(row["now"], "now")
+                rows.append(row)
+    return rows
+
+
+def events_of(workload: Workload, waits: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the events of a trace of jobs that ended; jobs that are not told to have started are left out."""
+    rows = list[dict[str, Any]]()
+    for j, name in enumerate(workload.names):
+        if name not in waits:
+            continue
+        submit, lasts = float(workload.submit[j]), float(workload.duration[j])
+        row = {"event": "submit", "now": submit, "job": name, "gpus": int(workload.gpus[j]), "model": workload.model[j]}
+        terms = {"user": workload.user[j], "queue": workload.queue[j], "title": workload.title[j]}
+        rows.append(row | {key: value for key, value in terms.items() if value})
+        rows.append({"event": "start", "now": submit + waits[name], "job": name})
+        rows.append({"event": "end", "now": submit + waits[name] + lasts, "job": name})
+    return sorted(rows, key=lambda row: row["now"])  # stable: a job that takes no time ends behind its start
+
+
+def past_of(rows: Iterable[Mapping[str, Any]], fleet: Fleet, *, known: bool = False) -> tuple[History, list[str]]:
+    """Return the past that events tell, and why jobs are left out.
+
+    Args:
+        rows: the events, by time.
+        fleet: the cluster.
+        known: whether the scheduler that plays it is told how long jobs take in truth; else what their users said.
+    """
+    reader = _Events(fleet)
+    for number, row in enumerate(rows, 1):
+        with at_line(number):
+            reader.event(row)
+    return reader.past(known), reader.left_out
+
+
+class _Events:
+    """Follows the events of another scheduler."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._judge = Scheduler(fleet, "heuristic")  # which refuses jobs that never fit
+        self._course = Course(self._judge)
+        self._past = History(fleet, "hybrid", {}, self._course)
+        self._since: dict[str, float] = {}
+        self._ran: dict[str, float] = {}
+        self._gpus: dict[str, int] = {}
+        self.left_out = list[str]()
+        self._refused = set[str]()
+        self._now: float | None = None
+
+    def event(self, row: Mapping[str, Any]) -> None:
+        """Note an event."""
+        event, now = row["event"], float(row["now"])
+        if self._now is None:
+            self._past.begin = self._now = now
+        if now < self._now:
+            raise InstanceError("now", f"{now!r} is before {self._now!r}: tell events in their order")
+        self._now = self._past.end = now
+        if event in ("fail_node", "repair_node"):
+            getattr(self._judge, event)(row["node"], now=now)
+            self._course.turned()
+            self._past.given.append(row)
+            return
+        require_text(name := row["job"], "job")
+        if event == "submit":
+            self._submit(name, row)
+        elif name in self._refused:
+            return
+        elif name not in self._past.jobs or (
+            event != "withdraw" and (name in self._since) != (event in ("stop", "end"))
+        ):
+            raise InstanceError(
+                "job", f"{name!r} cannot {event} now: it {'runs' if name in self._since else 'does not'}"
+            )
+        if event == "start":
+            self._since[name] = now
+            self._course.first.setdefault(name, now)
+        elif event != "submit":
+            self._over(name, event, now)
+
+    def _submit(self, name: str, row: Mapping[str, Any]) -> None:
+        rest = {key: x for key, x in row.items() if key not in ("event", "now", "job", "gpus", "model")}
+        gang = GangJob(name, row.get("model") or "any", (row["gpus"],))
+        try:
+            self._judge.submit(gang, **rest, now=row["now"])
+        except InstanceError as error:
+            if error.field != "job":
+                raise
+            self.left_out.append(str(error))
+            self._refused.add(name)
+            return
+        self._gpus[name] = int(row["gpus"])
+        self._past.jobs[name] = Past(row["now"], user=rest.get("user", ""), queue=rest.get("queue", ""))
+        self._past.given.append({"event": "submit", "now": row["now"], "job": gang, **rest})
+
+    def _over(self, name: str, event: str, now: float) -> None:
+        """Note that a job runs no more."""
+        began = self._since.pop(name, None)
+        if began is not None:
+            self._ran[name] = self._ran.get(name, 0.0) + now - began
+            seats = {-1: tuple(range(self._gpus[name]))}  # where is not told
+            self._course.runs.setdefault(name, []).append(Run(began, now, seats, event == "stop"))
+        if event == "end":
+            self._past.jobs[name].fate, self._course.finish[name] = ENDED, now
+        elif event == "withdraw":
+            self._past.jobs[name].fate = WITHDRAWN
+            self._past.given.append({"event": event, "now": now, "job": name})
+
+    def past(self, known: bool) -> History:
+        """Return the past, with how long each job takes in the unit of what the scheduler is told."""
+        past, state = self._past, self._judge._state
+        if not past.jobs:
+            raise InstanceError("events", f"there is no job that fits; {self.left_out[:1]}")
+        lasts = [ran for name, ran in self._ran.items() if past.jobs[name].fate == ENDED]
+        usual = sum(lasts) / len(lasts) if lasts else _SECONDS
+        for row in past.given:
+            if row["event"] != "submit":
+                continue
+            name = row["job"].name
+            job, ran = past.jobs[name], self._ran.get(name, 0.0)
+            if name in self._since:
+                job.fate, ran = RAN, ran + past.end - self._since[name] + usual
+            ran = ran if job.fate in (ENDED, RAN) else ran + usual
+            self._course.unit[name] = request = state.waiting[name]
+            job.work = ran / (request.seconds[0] or 1.0) if job.fate != WITHDRAWN else float("inf")
+            if known and isfinite(job.work):
+                row["seconds"] = ran  # type: ignore[index]
+        for name, began in self._since.items():
+            run = Run(began, past.end, {-1: tuple(range(self._gpus[name]))}, False)
+            self._course.runs.setdefault(name, []).append(run)
+        self._course.close()
+        return past

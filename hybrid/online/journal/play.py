@@ -1,0 +1,154 @@
+"""Play the past once more with another scheduler: jobs come and take as long as they did, and it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from gangplan.instances import InstanceError
+
+from ..scheduler import Scheduler
+from .course import Course
+from .history import History
+from .replay import AMPLE, call
+from .write import DECIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How it went.
+
+    Attributes:
+        course: who ran where and when.
+        decisions: how many there were.
+        skipped: what came from outside and could not happen, such as that a job is withdrawn which is done.
+    """
+
+    course: Course
+    decisions: int
+    skipped: int
+
+
+def play(history: History, scheduler: Scheduler, progress: Callable[[float], None] = lambda share: None) -> Played:
+    """Have a scheduler, to which nothing has happened yet, decide for the jobs of the past.
+
+    Jobs come, nodes fail and return when they did; jobs end when their work is done, and a decision follows each event
+    after as long as it did in the log. It ends when all jobs have, or when those that wait never start.
+    """
+    return _Play(history, scheduler).run(progress)
+
+
+class _Play:
+    """One play: what is to come, in a heap of (seconds, kind, number, job or line)."""
+
+    _ENDS, _GIVEN, _DECIDES = range(3)  # at one time, in this order
+
+    def __init__(self, history: History, scheduler: Scheduler) -> None:
+        self._past, self._scheduler, self._course = history, scheduler, Course(scheduler)
+        self._course.unit = history.course.unit  # in which the work of the past is told
+        self._heap: list[tuple[float, int, int, Any]] = []
+        self._number = self._decisions = self._skipped = 0
+        self._since: dict[str, float] = {}
+        self._last: dict[str, int] = {}
+        self._soon = False  # whether a decision is to come
+        for row in history.given:
+            self._push(row["now"], self._GIVEN, row)
+        if history.state is not None:
+            self._restore(history.state)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Begin with the state of the past, under the scheduler's own arguments."""
+        own = self._scheduler.snapshot()
+        known = {name: own.get(name) for name in ("settings", "patient", "proximity", "sharing")}
+        rest = {name: value for name, value in state.items() if name not in known and name in own}
+        self._scheduler.restore(own | rest | {k: v for k, v in known.items() if v is not None})
+        self._course.follow(self._scheduler)
+        for name in self._scheduler.running:
+            self._ends_at(name)
+
+    def _push(self, time: float, kind: int, what: Any) -> None:
+        self._number += 1
+        heappush(self._heap, (time, kind, self._number, what))
+
+    def run(self, progress: Callable[[float], None]) -> Played:
+        """Play it all."""
+        past, done = self._past, 0
+        while self._heap or self._wakes():
+            time, kind, number, what = heappop(self._heap)
+            if kind == self._DECIDES:
+                self._soon = False
+                self._decide(time)
+                continue
+            if kind == self._ENDS and not self._end(time, number, what):
+                continue
+            if kind == self._GIVEN:
+                self._tell(time, what)
+                done += 1
+                if done % 64 == 0:
+                    progress(done / len(past.given))
+            if not self._soon:
+                self._soon = True
+                self._push(time + past.lag, self._DECIDES, None)
+        self._course.close()
+        return Played(self._course, self._decisions, self._skipped)
+
+    def _end(self, time: float, number: int, name: str) -> bool:
+        """Have a job end, unless it was stopped since it was known when it would."""
+        job = self._scheduler._state.running.get(name)
+        if job is None or self._last.get(name) != number:
+            return False
+        self._scheduler.finish(name, now=time)
+        self._course.note((name,), name)
+        return True
+
+    def _tell(self, time: float, row: Mapping[str, Any]) -> None:
+        """Tell the scheduler what came from outside."""
+        if row["event"] == DECIDE:
+            return
+        try:
+            call(self._scheduler, row, time)
+        except InstanceError:
+            self._skipped += 1
+            return
+        if row["event"] == "submit":
+            job = row["job"]
+            self._course.submitted(job["name"] if isinstance(job, Mapping) else job.name)
+        else:
+            self._changed(None)
+            self._course.turned()
+
+    def _decide(self, time: float) -> None:
+        more = True
+        while more:
+            decision = self._scheduler.decide(AMPLE, now=time)
+            self._decisions, more = self._decisions + 1, decision.more
+            self._changed([*(stop.job for stop in decision.stops), *(start.job for start in decision.starts)])
+
+    def _changed(self, names: list[str] | None) -> None:
+        """Note who runs and who does not any more, and when they end."""
+        self._course.note(names)
+        for name in self._scheduler.running if names is None else names:
+            self._ends_at(name)
+
+    def _ends_at(self, name: str) -> None:
+        """Note when a job that runs ends, if that is not known yet."""
+        job = self._scheduler._state.running.get(name)
+        if job is None or self._since.get(name) == job.since:
+            return
+        left = max(0.0, self._past.jobs[name].work - self._course.done.get(name, 0.0))
+        end = job.since + job.request.pays + left * self._course.seconds(name, job.degree) * job.slower
+        self._since[name] = job.since
+        if end < float("inf"):
+            self._push(max(end, self._scheduler.now), self._ENDS, name)
+            self._last[name] = self._number
+
+    def _wakes(self) -> bool:
+        """Have those start whom a policy made wait, though nothing happens any more; return whether any might."""
+        state = self._scheduler._state
+        due = [request.due for request in state.waiting.values() if request.due > state.now]
+        if not state.waiting or not due:
+            return False
+        self._push(max(due), self._DECIDES, None)
+        return True

@@ -1,0 +1,117 @@
+"""Read a scheduler's log: its first line and those that follow; a half-written one is dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import in_file
+from gangplan.instances.intake import decoded, file_name, parse_json, read_bytes
+from gangplan.instances.placement import Fleet
+
+from .values import decode
+from .write import FORMAT, RESTORE, content_hash
+
+_STATE = f'\n{{"event":"{RESTORE}",'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log.
+
+    Attributes:
+        path: the file.
+        version: of gangplan that began it.
+        fleet, policy: the scheduler's; of a policy of the user's own, the name of its class in a dict.
+        arguments: the others that `Scheduler` was given.
+        rows: the lines that follow, with their numbers.
+        size: bytes up to the last whole line.
+        notes: what was dropped.
+    """
+
+    path: str
+    version: str
+    fleet: Fleet
+    policy: Any
+    arguments: Mapping[str, Any]
+    rows: tuple[tuple[int, dict[str, Any]], ...]
+    size: int
+    notes: tuple[str, ...]
+
+
+def is_log(content: bytes) -> bool:
+    """Return whether a file begins as a scheduler's log does."""
+    return content.startswith(b'{"gangplan":"log"')
+
+
+def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
+    """Read a log.
+
+    Args:
+        path: the file.
+        last: whether lines before the last whole state are left out.
+
+    Raises:
+        InstanceError: naming the line that is wrong; a last line that is not whole is dropped instead.
+    """
+    name, notes = file_name(path), list[str]()
+    content = read_bytes(path)
+    with in_file(path):
+        size = content.rfind(b"\n") + 1
+        if not is_log(content) or not size:
+            raise InstanceError("content", "is no log of a Scheduler")
+        if size < len(content):
+            notes.append(f"the last line is cut off after {len(content) - size} bytes, and is dropped")
+        first = content.index(b"\n") + 1
+        begin = max(first, content.rfind(_STATE, 0, size) + 1) if last else first
+        number = content.count(b"\n", 0, begin) + 1
+        with at_line(1):
+            head = _parsed(content[:first])
+            version, arguments = head["version"], head["arguments"]
+            if head["format"] != FORMAT:
+                raise InstanceError("format", f"{head['format']!r} is not {FORMAT}: it is of gangplan {version}")
+            cluster, policy = arguments.pop("cluster"), arguments.pop("policy", "hybrid")
+            if head["hash"] != content_hash(json.dumps(cluster, separators=(",", ":"))):
+                raise InstanceError("hash", "is not that of the cluster: the line was altered")
+            fleet, own = decode(cluster), isinstance(policy, dict) and policy.get("type") == "object"
+            given = {key: decode(value) for key, value in arguments.items()}
+        rows = tuple(_rows(content[begin:size].split(b"\n")[:-1], number, notes))
+    return Log(name, version, fleet, policy if own else decode(policy), given, rows, size, tuple(notes))
+
+
+@contextmanager
+def at_line(number: int, source: str | None = None) -> Iterator[None]:
+    """Have an error inside name its line, and the file."""
+    try:
+        yield
+    except InstanceError as error:
+        raise InstanceError(f"line {number}: {error.field}", error.problem, source) from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        words = f"cannot be read: {type(error).__name__}: {error}"
+        raise InstanceError(f"line {number}", words, source) from None
+
+
+def _rows(lines: list[bytes], number: int, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines, but for those that a state after a gap makes up for."""
+    for i, line in enumerate(lines):
+        if not line and i + 1 < len(lines):
+            continue
+        with at_line(number + i):
+            try:
+                yield number + i, _parsed(line)
+            except InstanceError:
+                if i + 1 == len(lines) or b'"gap":true' not in lines[i + 1][:200]:
+                    raise
+                notes.append(f"line {number + i} is cut off; the next one has the whole state")
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    row = parse_json(decoded(line))
+    if not isinstance(row, dict):
+        raise InstanceError("", "is no object")
+    return row

@@ -1,0 +1,114 @@
+"""Play a log again: the scheduler as it was when its last line was written, to the byte of its snapshot."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from os import PathLike
+from typing import Any
+
+from gangplan.instances import InstanceError
+
+from ..scheduler import Scheduler
+from .effects import carry_out
+from .read import Log, at_line, read_log
+from .values import decode
+from .write import DECIDE, RESTORE, Journal
+
+MANY = 20_000
+"""Lines that are played in some seconds: after more, the log gets a state to begin from."""
+AMPLE = 600.0
+"""Seconds for a decision that is made once more: no clock cuts it."""
+
+
+class Unknown:
+    """Stand for a policy of the user's own, of which the log has what it decided."""
+
+    def rank(self, view: Any) -> list[float]:
+        """Refuse, since nobody knows."""
+        raise InstanceError("policy", "is the user's own: give it too")
+
+
+def scheduler_of(log: Log, policy: Any = None) -> Scheduler:
+    """Return the scheduler of a log as it was made, before its first event."""
+    own = isinstance(log.policy, dict)
+    return Scheduler(log.fleet, policy or (Unknown() if own else log.policy), **log.arguments)
+
+
+def replay(
+    log: Log,
+    policy: Any = None,
+    *,
+    check: bool = False,
+    after: Callable[[Scheduler, Mapping[str, Any]], None] | None = None,
+) -> Scheduler:
+    """Return the scheduler as a log leaves it.
+
+    Args:
+        log: what was read.
+        policy: of the user's own.
+        check: whether decisions are made once more, and have to be those of the log. Not so where the clock may have
+            cut them, or where they were a policy's of the user's own: it may remember what no log has. Without it
+            decisions are taken from the log, which is faster, and does what was done whatever this version would do.
+        after: called after each line.
+
+    Raises:
+        InstanceError: naming the line that cannot be played, or that decides otherwise.
+    """
+    scheduler = scheduler_of(log, policy)
+    for number, row in log.rows:
+        with at_line(number, log.path):
+            if row.get("fitted") and scheduler._state.learned is not None:
+                scheduler._state.learned.model.refresh()
+            if row["event"] != DECIDE:
+                call(scheduler, row)
+            elif check and "cut" not in row:
+                _again(scheduler, row)
+            else:
+                carry_out(scheduler, row)
+            if after is not None:
+                after(scheduler, row)
+    return scheduler
+
+
+def call(scheduler: Scheduler, row: Mapping[str, Any], now: float | None = None) -> Any:
+    """Tell a scheduler what a line says, at its time or another."""
+    name = row["event"]
+    method = getattr(type(scheduler), name, None)
+    if not hasattr(method, "recorded"):
+        raise InstanceError("event", f"{name!r} is nothing that this version of Scheduler is told")
+    if name == RESTORE:
+        return scheduler.restore(row["snapshot"])
+    rest = {key: decode(value) for key, value in row.items() if key not in ("event", "now", "fitted")}
+    if _has_time(method):
+        rest["now"] = row["now"] if now is None else now
+    return getattr(scheduler, name)(**rest)
+
+
+@cache
+def _has_time(method: Any) -> bool:
+    return "now" in inspect.signature(method).parameters
+
+
+def _again(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
+    """Decide once more, and compare."""
+    decision = scheduler.decide(AMPLE, now=row["now"])
+    for field, key in (("stops", "other"), ("starts", "degree")):
+        made = [(x.job, getattr(x, key), {n: list(g) for n, g in x.nodes.items()}) for x in getattr(decision, field)]
+        told = [(x["job"], x[key], x["nodes"]) for x in row.get(field, ())]
+        if made != told:
+            pair = next((p for p in zip(made, told, strict=False) if p[0] != p[1]), (made, told))
+            raise InstanceError(field, f"are decided otherwise: {pair[0]} now, {pair[1]} in the log")
+
+
+def resume(path: str | PathLike[str], policy: Any, sync: bool) -> Scheduler:
+    """Return the scheduler that wrote a log, going on with it; see `Scheduler.open`."""
+    log = read_log(path, last=True)
+    if isinstance(log.policy, dict) and policy is None:
+        raise InstanceError("policy", f"is an object of {log.policy.get('name')}: give one", log.path)
+    scheduler = replay(log, policy)
+    scheduler._journal = Journal.resume(path, log.size, sync)
+    if len(log.rows) > MANY:
+        scheduler.checkpoint()
+    return scheduler

@@ -1,0 +1,170 @@
+"""Write a scheduler's log: a line for each call that changed its state, with what a decision did."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache, wraps
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from gangplan.instances import InstanceError
+from gangplan.instances.intake import file_name, io_error
+
+from .effects import Before
+from .values import encode, pairs
+
+if TYPE_CHECKING:
+    from ..scheduler import Scheduler
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMAT = 1
+"""Version of the log's lines."""
+DECIDE, RESTORE = "decide", "restore"
+"""Events whose lines say more than their arguments: what was decided; the whole state."""
+
+
+class Journal:
+    """Appends lines to a file, each with one call of the system, so that nothing written is lost with the process.
+
+    What cannot be written must not keep a decision from whoever carries it out: it is a warning, and the next line that
+    can be written has the whole state.
+
+    Args:
+        path: the file; `begin` makes a new one, `resume` appends.
+        sync: whether each line is on disk before the call returns.
+    """
+
+    def __init__(self, path: Any, flags: int, sync: bool) -> None:
+        self.path, self.sync, self.busy, self.gap, self.stale = file_name(path), sync, False, False, False
+        self._file = -1
+        try:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InstanceError("log", "another scheduler writes to it", self.path) from None
+        except FileExistsError:
+            words = "exists: Scheduler.open goes on with it"
+            raise InstanceError("log", words, self.path) from None
+        except (OSError, ValueError) as error:
+            raise InstanceError("log", io_error(error), self.path) from None
+
+    @classmethod
+    def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:
+        """Begin a log of a scheduler that was made with these arguments."""
+        journal = cls(path, os.O_CREAT | os.O_EXCL, sync)
+        head = {"gangplan": "log", "format": FORMAT, "version": version("gangplan")}
+        arguments = {key: value for key, value in given.items() if key not in ("self", "log", "sync")}
+        journal.write(head | {"hash": content_hash(_line(given["cluster"])), "arguments": arguments})
+        if journal.gap:
+            raise InstanceError("log", "cannot be written", journal.path)
+        return journal
+
+    @classmethod
+    def resume(cls, path: Any, size: int, sync: bool) -> Journal:
+        """Append to a log behind its first `size` bytes: a half-written line is cut off."""
+        journal = cls(path, 0, sync)
+        os.ftruncate(journal._file, size)
+        return journal
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append a line."""
+        try:
+            left = f"{_line(row)}\n".encode()
+            while left:
+                left = left[os.write(self._file, left) :]
+            if self.sync:
+                os.fsync(self._file)
+        except (OSError, TypeError, ValueError) as error:
+            self.gap = True
+            words = f"gangplan.Scheduler: the log {self.path} lacks what happened now: {error}"
+            warnings.warn(words, RuntimeWarning, stacklevel=4)
+
+    def mend(self, scheduler: Scheduler) -> None:
+        """Append the whole state after a gap, behind whatever was half-written."""
+        self.gap = False
+        try:
+            os.write(self._file, b"\n")
+        except OSError:
+            self.gap = True
+            return
+        self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+def recorded(method: F) -> F:
+    """Have a method of `Scheduler` that changes its state write a line once it has succeeded.
+
+    The line is ``{"event": name, "now": seconds, argument: value, ...}``; arguments as usual are left out.
+    """
+    name, code = method.__name__, method.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    usual = dict(zip(reversed(names), reversed(method.__defaults__ or ()), strict=False)) | (
+        method.__kwdefaults__ or {}
+    )
+
+    @wraps(method)
+    def call(self: Scheduler, *args: Any, **options: Any) -> Any:
+        journal = self._journal
+        if journal is None or journal.busy:
+            return method(self, *args, **options)
+        before = Before(self, name == DECIDE)
+        journal.busy, done = True, False
+        try:
+            answer = method(self, *args, **options)
+            done = True
+        except InstanceError:
+            done = True
+            raise
+        finally:
+            journal.busy = False
+            journal.gap |= not done  # who knows what has changed
+        row: dict[str, Any] = {"event": name, "now": self.now}
+        if journal.stale and not before.stale:
+            row["fitted"] = True  # a call that only asks had what was reported fitted
+        for key, value in (*zip(names, args, strict=False), *options.items()):
+            if key != "now" and (value is not None or usual.get(key, ...) is not None):
+                row[key] = pairs(value)
+        if name == DECIDE:
+            row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))
+        if journal.gap:
+            journal.mend(self)
+        else:
+            journal.write(row)
+        journal.stale = before.is_stale(self)
+        return answer
+
+    call.recorded = True  # type: ignore[attr-defined]
+    return cast(F, call)
+
+
+def _decided(decision: Any) -> dict[str, Any]:
+    """Return what a decision says, but for its time and what is as usual."""
+    row = {"number": decision.number, "tier": decision.tier, "seconds": round(decision.seconds, 6)}
+    for name in ("stops", "starts"):
+        if some := getattr(decision, name):
+            row[name] = [{f: getattr(x, f) for f in _fields(x.__class__)} for x in some]
+    if decision.notes:
+        row["notes"] = decision.notes
+    return row | ({"more": True} if decision.more else {})
+
+
+@cache
+def _fields(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
+
+
+_line = json.JSONEncoder(separators=(",", ":"), default=encode, check_circular=False).encode
+
+
+def content_hash(cluster: str) -> str:
+    """Return the hash of a cluster, given as its text in the log."""
+    return "sha256:" + hashlib.sha256(cluster.encode()).hexdigest()

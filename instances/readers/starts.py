@@ -1,0 +1,51 @@
+"""Read from a trace when its jobs started: what happened there, where the trace tells it."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from ..errors import InstanceError, in_file
+from ..intake import read_text
+from .trace_rows import blank, moment, table, text
+
+_COLUMNS = (
+    ("JobID", "Submit", "Start"),
+    ("JobIDRaw", "Submit", "Start"),
+    ("job_id", "submit_time", "start_time"),
+    ("name", "creation_time", "scheduled_time"),
+)
+"""What jobs, submissions and starts are called: in sacct's tables, in ours, Helios' and Acme's, in Alibaba's."""
+_PARTS = ".", "+"
+"""Behind which a job's name goes on: a step of it; a part of a heterogeneous job."""
+
+
+def read_waits(path: str | PathLike[str]) -> dict[str, float]:
+    """Return for how many seconds each job waited that started, by name; of attempts the last one counts.
+
+    Raises:
+        InstanceError: if the table does not tell when jobs started.
+    """
+    words = read_text(path, gzip=True)
+    with in_file(path):
+        head = words.lstrip().partition("\n")[0]
+        for delimiter in ",|\t;":
+            header, rows = table(words, delimiter=delimiter)
+            known = next((names for names in _COLUMNS if {*names} <= {*header}), None)
+            if known is not None:
+                break
+        else:
+            raise InstanceError("header", f"{head[:80]!r} tells not when jobs started: Start or start_time is missing")
+        job, submit, start = known
+        latest: dict[str, tuple[float, float]] = {}
+        for line, values in rows:
+            row = dict(zip(header, values, strict=False))
+            if len(row) < len(header) or blank(row, start) or _PARTS[0] in row[job]:
+                continue
+            try:
+                name, came = text(row, job).partition(_PARTS[1])[0], moment(row, submit)
+                wait = moment(row, start) - came
+            except InstanceError as error:
+                raise error.within(f"line {line}") from None
+            last = latest.get(name, (came, wait))
+            latest[name] = (came, wait) if came > last[0] else (last[0], min(last[1], wait))
+    return {name: max(0.0, wait) for name, (_, wait) in latest.items()}
