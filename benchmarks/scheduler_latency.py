@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +40,29 @@ class Latency:
     seconds: float
 
 
-def measure(gpus: int, seed: int, price: float | None = None, jobs: int = JOBS) -> Latency:
+def measure(
+    gpus: int,
+    seed: int,
+    price: float | None = None,
+    jobs: int = JOBS,
+    make: Callable[[int], Scheduler] | None = None,
+    terms: Callable[[np.random.Generator], dict[str, Any]] = lambda _: {},
+    waiting: int = 0,
+) -> Latency:
     """Fill a cluster, then let jobs arrive at the rate at which it is nearly full; a decision after each event.
 
     Every job may be stopped if there is a price. Sizes are like Philly's, durations log-normal with a long tail.
+
+    Args:
+        gpus, seed: of the cluster and the jobs.
+        price: of a stop.
+        jobs: that arrive while decisions are timed.
+        make: the scheduler, by the GPUs.
+        terms: what is said of a job besides.
+        waiting: jobs that wait from the begin.
     """
     rng = np.random.default_rng(seed)
-    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), price=price)
+    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), price=price) if make is None else make(gpus)
     total, now, count = NODES[gpus][0] * NODES[gpus][1] * 8, 0.0, 0
     ends: list[tuple[float, str]] = []
     took: list[tuple[float, float]] = []
@@ -57,7 +75,7 @@ def measure(gpus: int, seed: int, price: float | None = None, jobs: int = JOBS) 
         seconds = float(rng.lognormal(8.0, 1.6))
         name, count = f"j{count}", count + 1
         lasts[name] = seconds
-        scheduler.submit(GangJob(name, "any", (size,)), seconds, now=now)
+        scheduler.submit(GangJob(name, "any", (size,)), seconds, now=now, **terms(rng))
 
     def decide(deadline: float) -> None:
         while True:
@@ -73,11 +91,14 @@ def measure(gpus: int, seed: int, price: float | None = None, jobs: int = JOBS) 
                 return
 
     held = 0
-    while held < LOAD * total:  # filled before the clock runs
+    while held < LOAD * total and (not waiting or len(scheduler.waiting) <= waiting):  # filled before the clock runs
         for _ in range(max(1, total // 1000)):
             submit()
         decide(60.0)
         held = total - scheduler.idle
+    for _ in range(waiting):
+        submit()
+    decide(60.0)
     gap = float(np.mean(list(lasts.values()))) / max(1, len(scheduler.running))
     took.clear()
     began, last = time.process_time(), count + jobs

@@ -1,0 +1,33 @@
+"""The table of features: what it says is there is tested, and what is not has no test."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent.parent.parent / "docs" / "operators.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("| \n").split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and line.count("|") == 9
+][1:]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_feature_has_its_test(row: list[str]) -> None:
+    """A row that says yes names a test that exists; one that says no names none."""
+    assert all(mark in "+o-" for mark in row[1:7])
+    named = row[7] if len(row) > 7 else ""
+    assert bool(named) == (row[6] != "-")
+    if named:
+        module, name = named.split(": ")
+        tree = ast.parse((HERE / f"{module}.py").read_text(encoding="utf-8"))
+        assert f"test_{name}" in {x.name for x in ast.walk(tree) if isinstance(x, ast.FunctionDef)}
+
+
+def test_the_table_was_read() -> None:
+    """All rows are looked at."""
+    assert len(ROWS) > 30
