@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def test_a_feature_has_its_test(row: list[str]) -> None:
 def test_the_table_was_read() -> None:
     """All rows are looked at."""
     assert len(ROWS) > 30
+
+
+def test_the_loop_of_an_operator() -> None:
+    """The example's day goes through: every job that started ends or runs, and no queue holds more than its most."""
+    cluster = runpy.run_path(str(PAGE.parent / "examples" / "operators_loop.py"))["main"](200)
+    assert len(cluster.waits) == 200 - len(cluster.came)
+    assert {*cluster.scheduler.running} == {*cluster.began}
+    assert cluster.scheduler._state.accounts.share(cluster.scheduler._state.accounts._number["prod"]) <= 0.6
