@@ -51,8 +51,9 @@ class Mending:
         self.torn: dict[str, TornGang] = {}
 
     def note(self, job: RunningJob, node: int) -> None:
-        """Note a gang that lost a node; nothing of one that was on no other."""
-        if kept := {other: gpus for other, gpus in job.nodes.items() if other != node}:
+        """Note a gang that lost a node; nothing of one that was on no other, or needs no GPU."""
+        kept = {other: gpus for other, gpus in job.nodes.items() if other != node}
+        if kept and job.request.job.worker.gpu:
             self.torn[job.name] = TornGang(node, job.degree, kept)
 
     def run(self, state: ClusterState, starts: Starts) -> list[Mend]:

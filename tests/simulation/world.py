@@ -399,7 +399,8 @@ class World:
         was = self.earliest(due, self.running.values()) if gains and told and due else inf
         gone: set[str] = set()
         for x in gains:
-            hold(x.job in self.running and x.other in self.waiting, "stop", f"{x.job} stops for {x.other}")
+            hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
+            hold(x.other in self.waiting, "cause", f"{x.job} stops for {x.other}, which does not wait")
             victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
             self.books.stop(victim, self.waiting[x.other], x.cause, gone, new)
             gone.add(x.job)

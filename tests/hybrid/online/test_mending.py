@@ -112,3 +112,13 @@ def test_a_snapshot_in_between(nodes: int) -> None:
     assert json.loads(json.dumps(again.snapshot())) == saved
     one, other = s.decide(60.0), again.decide(60.0)
     assert (one.starts, one.mends) == (other.starts, other.mends) and len(one.mends) == (nodes > 2)
+
+
+def test_tasks_without_gpus_wait_again() -> None:
+    """Nothing is kept for a gang that needs no GPU."""
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=3, gpus=1, cpu=2.0), "heuristic")
+    scheduler.submit(GangJob("cores", "any", (4,), Demand(gpu=0, cpu=1.0)), 100.0, now=0.0)
+    (start,) = scheduler.decide(60.0).starts
+    assert scheduler.fail_node(next(iter(start.nodes)), replace=True, now=1.0) == ("cores",)
+    decision = scheduler.decide(60.0)
+    assert not decision.mends and [x.job for x in decision.starts] == ["cores"]
