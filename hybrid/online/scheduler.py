@@ -448,7 +448,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
-        stops = Stops(state, starts)
+        gains: list[Stops] = []
         preemption = Preemption(state, starts, began + _START * deadline)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
@@ -468,9 +468,9 @@ class Scheduler(WindowCalls, ChangeCalls):
                 scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
             settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
             if state.waiting and state.running.stoppable and not stages.again:
-                before = len(stops.stops)
-                stops.run()
-                if len(stops.stops) > before:
+                gains.append(Stops(state, starts))
+                gains[-1].run()
+                if gains[-1].stops:
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
                 starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
@@ -479,12 +479,19 @@ class Scheduler(WindowCalls, ChangeCalls):
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {start.job for start in starts.starts}
         self._explained[self._count] = explained(
-            self._count, tier, names, starts.waits, scores, orders, (*preemption.candidates, *stops.candidates), notes
+            self._count,
+            tier,
+            names,
+            starts.waits,
+            scores,
+            orders,
+            (*preemption.candidates, *(x for each in gains for x in each.candidates)),
+            notes,
         )
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
-        stopped = (*drained, *preemption.stops, *stops.stops)
+        stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
 

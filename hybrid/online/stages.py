@@ -33,14 +33,14 @@ class Stages:
     """
 
     def __init__(self, state: ClusterState, stopped: Callable[[], bool]) -> None:
-        self._state, self._stopped, self.again, self._many = state, stopped, False, False
+        self._state, self._stopped, self.again = state, stopped, False
         self._lines: dict[Stage, dict[Shape, None]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
         """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
         yield from self._once()
-        if self._many and self._stopped():  # those that stopped may go on elsewhere
+        if not self._state.alike and self._stopped():  # those that stopped may go on elsewhere
             self.again = True
             yield from self._once()
 
@@ -51,7 +51,6 @@ class Stages:
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
             return
-        self._many = True
         for shape in state.queue.shapes():
             self._lines.setdefault(self._of(shape), {})[shape] = None
         try:

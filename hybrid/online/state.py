@@ -96,7 +96,7 @@ class ClusterState:
         queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
             take.
         levels: how many jobs of each class wait.
-        alike: whether queues and classes made no difference so far.
+        alike: whether queues and classes made no difference so far, and nobody gives way after a time.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         learned: what jobs reported of their speeds; `None` before the first report.
         promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
@@ -141,7 +141,8 @@ class ClusterState:
         self.accounts = Accounts(self.sharing)
         self.queue, self.due = Queue(settings.order, self.accounts.place), Queue(0.0)
         self.estimates = Durations()
-        self.levels, self.alike = Counter[int](), self.accounts.trivial
+        self.levels = Counter[int]()
+        self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.learned: LearnedSpeeds | None = None

@@ -93,6 +93,7 @@ class Stops:
         self.stops: list[Stop] = []
         self._refused: list[Candidate] = []
         self._was: dict[str, RunningJob] = {}
+        self._earlier = {start.job for start in starts.starts}  # of other rounds
         self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
 
     def run(self) -> None:
@@ -222,7 +223,7 @@ class Stops:
             self._refused.append(Candidate(words, loss.left, "it gains no more than it costs"))
 
     def _made(self) -> list[Start]:
-        return [start for start in self._starts.starts if start.tier == TIER]
+        return [s for s in self._starts.starts if s.tier == TIER and s.job not in self._earlier]
 
     def _gains(self, stop: Stop) -> bool:
         """Return whether a stop gains more than it costs, in the seconds for which jobs count."""

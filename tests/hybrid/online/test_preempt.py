@@ -72,6 +72,19 @@ def test_the_least_and_the_most_that_a_job_runs() -> None:
     assert causes(scheduler.decide(60.0, now=1100.0)) == [("second", "third", "priority")]
 
 
+def test_jobs_take_turns_where_all_are_alike() -> None:
+    """Without classes, too, a job gives way after the most."""
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=2, gpus=2), "heuristic", price=0.0, sharing={"most_run": 50.0})
+    for name, gpus in (("a", 1), ("b", 1), ("c", 1)):
+        scheduler.submit(GangJob(name, "any", (gpus,)), 100.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("wide", "any", (2,)), 1e5, now=10.0)
+    assert not scheduler.decide(60.0).stops
+    decision = scheduler.decide(60.0, now=50.0)
+    assert [x.cause for x in decision.stops] == ["turn"]
+    assert [x.job for x in decision.starts] == ["wide"]  # on the two GPUs of which one was idle
+
+
 def test_who_may_not_be_stopped_is_not() -> None:
     """Jobs without a price run on, and with ``preempt=False`` all do."""
     for options in ({}, {"price": 0.0, "sharing": {"preempt": False}}):
