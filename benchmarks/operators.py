@@ -64,13 +64,13 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
 
 def months(found: Found) -> str:
     """Return a line a month."""
-    rows = [row.figures for row in found.runs.get((MONTH, "heuristic"), [])]
+    rows = {seed: row.figures for seed, row in found.runs.get((MONTH, "heuristic"), {}).items()}
     lines = [
         (
             str(seed), f"{x['events'] / 2:,.0f}", f"{x['stops']:,.0f}", f"{x['owed']:,.0f}", f"{x['longest']:.0f}",
             f"{x['borrowed']:.0%}",
         )
-        for seed, x in enumerate(rows)
+        for seed, x in sorted(rows.items())
     ]  # fmt: skip
     return table(("seed", "jobs", "stops", "waits for what was owed", "longest, s", "GPU-hours borrowed"), lines)
 
