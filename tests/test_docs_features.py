@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-PAGE = HERE.parent.parent.parent / "docs" / "operators.md"
+HERE = Path(__file__).parent / "hybrid" / "online"
+PAGE = Path(__file__).parent.parent / "docs" / "operators.md"
 ROWS = [
     [cell.strip() for cell in line.strip("| \n").split("|")]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
