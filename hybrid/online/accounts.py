@@ -193,23 +193,37 @@ class Accounts:
 
     def refuses(self, terms: Terms, amounts: Sequence[int]) -> str | None:
         """Return which limit keeps a job that needs so much from starting, in words."""
+        if (words := self.bars(terms, amounts)) is not None:
+            return words
+        for number in self.capped(self.leaf(terms), amounts):
+            has, most = f"{self.share(number):.1%}", f"{self.all[number].quota.most:.1%}"
+            return f"queue {self.all[number].name} has {has} of the cluster, at most {most}"
+        return None
+
+    def bars(self, terms: Terms, amounts: Sequence[int]) -> str | None:
+        """Return which limit keeps a job from starting whoever of its queue stops, in words."""
         if (limit := self.sharing.limit(terms.user)) is not None:
             gpus, jobs = self._users.get(terms.user, (0, 0))
             if limit.gpus is not None and gpus + amounts[0] > limit.gpus:
                 return f"user {terms.user} holds {gpus} GPUs of at most {limit.gpus}"
             if limit.jobs is not None and jobs >= limit.jobs:
                 return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
-        if not self.sharing.queues:
-            return None
         leaf = self.leaf(terms)
-        for number in self.all[leaf].above:
-            account = self.all[number]
-            if account.quota.most < 1.0 and self.share(number, amounts) > account.quota.most + ROUNDING:
-                has, most = f"{self.share(number):.1%}", f"{account.quota.most:.1%}"
-                return f"queue {account.name} has {has} of the cluster, at most {most}"
         if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
             return "what is free is kept for queues that do not lend it"
         return None
+
+    def capped(self, leaf: int, amounts: Sequence[int]) -> list[int]:
+        """Return the accounts on the way to one that would hold more than the most, from the root down."""
+        return [number for number in self.all[leaf].above if max(self.excess(number, amounts)) > 0]
+
+    def excess(self, number: int, amounts: Sequence[int]) -> list[float]:
+        """Return what an account would hold, with so much more, above the most that it may, of each amount."""
+        account = self.all[number]
+        if account.quota.most >= 1.0:
+            return [0.0] * len(amounts)
+        used = zip(account.used, amounts, self._total, strict=True)
+        return [have + more - (account.quota.most + ROUNDING) * total for have, more, total in used]
 
     def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int]) -> str | None:
         """Return which limit keeps a job from starting on so many nodes even if nobody else runs, in words."""

@@ -22,10 +22,12 @@ import numpy as np
 from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from .explain import Candidate
 from .leaving import domains, occupied
 from .queue import Request
+from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState
 from .stops import Stop
@@ -80,10 +82,17 @@ class Preemption:
         gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
         key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart)
         left = self._stop - time.perf_counter()
-        if key in self._hopeless or not self._left or left <= 0 or state.refuses(request, degree) is not None:
+        asks = state.asks(request, degree)
+        if key in self._hopeless or not self._left or left <= 0 or state.accounts.bars(request.terms, asks) is not None:
             return False
-        victims = self._victims(request, leaf, state.asks(request, degree))
+        victims = self._victims(request, leaf, asks)
+        capped = state.accounts.capped(leaf, asks)
+        if capped:  # only who is of the queue that holds the most that it may makes room in it
+            payer = state.running.standing()[1]
+            victims.cause[~np.isin(payer, state.accounts.below(capped[-1]))] = NOBODY
         found = self._cheapest(request, degree, victims, min(SECONDS, left)) if victims.cause.any() else None
+        if found is not None and capped:
+            self._enough(found[0], victims, capped, asks)
         if found is None or not self._carry_out(request, degree, victims, *found):
             self._hopeless.add(key)
             self._left -= bool(victims.cause.any())
@@ -150,6 +159,23 @@ class Preemption:
                 return [names[i] for i in found.jobs], found
         return None
 
+    def _enough(self, names: list[str], victims: Victims, capped: Sequence[int], asks: Sequence[int]) -> None:
+        """Add jobs, those with the least left first, until none of some queues holds more than the most that it may."""
+        state = self._state
+        used, serial = state.running.table()[2][:3], state.running.table()[1][3]
+        goes = {name: used[:, state.running.rows(name)].sum(axis=1) for name in names}
+        over = np.max([state.accounts.excess(number, asks) for number in capped], axis=0)
+        _, first = np.unique(serial[victims.cause != NOBODY], return_index=True)
+        able = [state.running.parts[row][0] for row in np.flatnonzero(victims.cause != NOBODY)[first].tolist()]
+        rest = [state.running[name] for name in able if name not in goes]
+        rest.sort(key=lambda job: (job.request.terms.priority, job.left(state.now) * job.gpus))
+        over -= sum(goes.values(), np.zeros(3))
+        for job in rest:
+            if (over <= 0).all():
+                break
+            names.append(job.name)
+            over -= used[:, state.running.rows(job.name)].sum(axis=1)
+
     def _carry_out(self, request: Request, degree: int, victims: Victims, names: list[str], found: Eviction) -> bool:
         """Stop jobs, and start the one for which they stop; return whether it started, else all is as it was."""
         state, starts = self._state, self._starts
@@ -158,9 +184,10 @@ class Preemption:
         causes = [CAUSES[victims.cause[row]] for row in rows]
         claims = self._claims(request, names, causes, victims.over[rows].tolist())
         wrong = [words for claim in claims for words in verify_preemption(claim, state.running)]
-        work = f"{len(names)} jobs with {found.cost / 3600:.3g} GPU-hours give way to {request.name}"
+        cost = sum(self._work(state.running[name]) for name in names)
+        work = f"{len(names)} jobs with {cost / 3600:.3g} GPU-hours give way to {request.name}"
         if wrong:
-            self.candidates.append(Candidate(work, found.cost, wrong[0]))
+            self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
         jobs = [state.running[name] for name in names]
         tier, hold = (causes or ["priority"])[0], starts.clear
@@ -182,9 +209,14 @@ class Preemption:
         for job, cause in zip(jobs, causes, strict=True):
             price, left = job.request.price or 0.0, job.left(state.now)
             self.stops.append(Stop(job.name, state.named(job.nodes), request.name, left, price, cause))
-        proof = "no set costs less" if found.proved else f"no set costs less than {found.bound / 3600:.3g}"
-        self.candidates.append(Candidate(f"{work}; {proof}", found.cost))
+        proved = cost - found.bound <= OPTIMAL_GAP * cost
+        proof = "no set costs less" if proved else f"no set costs less than {found.bound / 3600:.3g}"
+        self.candidates.append(Candidate(f"{work}; {proof}", cost))
         return True
+
+    def _work(self, job: RunningJob) -> float:
+        """Return what it costs that a job stops: GPU seconds that it has left, and that its next start takes."""
+        return (job.left(self._state.now) + (job.request.price or 0.0)) * job.gpus
 
     def _claims(
         self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]

@@ -172,6 +172,8 @@ class Starts:
             if request.due > state.now or not (state.open or state.running.stoppable):
                 break
             if self._limited(request):
+                if self._cleared(request):
+                    walk.again(shape)
                 continue
             fits = not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False)
             if fits or self._cleared(request):
@@ -194,6 +196,8 @@ class Starts:
             shape, name = head
             request = state.waiting[name]
             if self._limited(request):
+                if self._cleared(request):
+                    walk.again(shape)
                 continue
             if not (degrees := self.degrees(request)):
                 self.waits[name] = HELD

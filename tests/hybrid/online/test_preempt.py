@@ -85,6 +85,22 @@ def test_jobs_take_turns_where_all_are_alike() -> None:
     assert [x.job for x in decision.starts] == ["wide"]  # on the two GPUs of which one was idle
 
 
+def test_a_queue_that_holds_its_most_makes_room_within() -> None:
+    """Below a queue that may hold half of 16 GPUs, guarantees are reclaimed and classes go first, from its own."""
+    queues = {"a": {"share": 0.5, "most": 0.5}, "a.x": 0.25, "a.y": 0.25, "b": 0.5}
+    scheduler = Scheduler(Fleet.regular(1, 2, 8), "heuristic", price=0.0, sharing={"queues": queues})
+    for i in range(8):
+        scheduler.submit(GangJob(f"x{i}", "any", (1,)), 1e4 + i, now=0.0, queue="a.x")
+    scheduler.decide(60.0)
+    for i in range(4):
+        scheduler.submit(GangJob(f"y{i}", "any", (1,)), 1e6, now=10.0, queue="a.y")
+    assert [cause for _, _, cause in causes(scheduler.decide(60.0))] == ["reclaim"] * 4
+    scheduler.submit(GangJob("first", "any", (2,)), 1e6, now=20.0, queue="a.x", priority=1)
+    decision = scheduler.decide(60.0)  # eight GPUs are idle, but not for a
+    assert scheduler.idle == 8
+    assert [(job[0], cause) for job, _, cause in causes(decision)] == [("x", "priority")] * 2
+
+
 def test_who_may_not_be_stopped_is_not() -> None:
     """Jobs without a price run on, and with ``preempt=False`` all do."""
     for options in ({}, {"price": 0.0, "sharing": {"preempt": False}}):
