@@ -252,7 +252,7 @@ class Accounts:
         """Return what is remembered of the past, for JSON; what is held now follows from who runs."""
         if self.sharing.halflife is None:
             return []
-        return sorted([x.name, x.average, x.at] for x in self.all if x.name and x.average)
+        return sorted([x.name, x.average, x.at] for x in self.all[1:] if x.average or any(x.used))
 
     def load(self, saved: Sequence[Sequence[Any]]) -> None:
         """Take over what `save` returned.
@@ -264,7 +264,9 @@ class Accounts:
             require_number(average, f"shares[{i}]")
             require_number(at, f"shares[{i}]")
             queue, slash, user = str(name).partition("/")
-            number = self.leaf(Terms(queue=queue, user=user)) if slash else self._number.get(queue, -1)
+            if slash or not queue:
+                self.leaf(Terms(queue=queue, user=user))  # opened if it is the first
+            number = self._number.get(str(name), -1)
             if number < 0:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .intervals import StartIntervals
@@ -59,6 +59,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         "promises": dict(state.promises),
         "durations": state.estimates.save(),
         "shares": state.accounts.save(),
+        "alike": state.alike,
         "faults": dict(faults),
         "intervals": intervals.save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
@@ -111,6 +112,9 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         if up == (node in down):
             state.turn(node, not up)
     state.calendar.load(document.get("windows", ()))
+    if document["version"] == VERSION:
+        require_flag(document["alike"], "alike")
+        state.alike = document["alike"]
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -95,7 +95,6 @@ class ClusterState:
         sharing, accounts: how queues, users and classes share the cluster, and what each holds.
         queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
             take.
-        levels: how many jobs of each class wait.
         alike: whether queues and classes made no difference so far, and nobody gives way after a time.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         learned: what jobs reported of their speeds; `None` before the first report.
@@ -141,7 +140,6 @@ class ClusterState:
         self.accounts = Accounts(self.sharing)
         self.queue, self.due = Queue(settings.order, self.accounts.place), Queue(0.0)
         self.estimates = Durations()
-        self.levels = Counter[int]()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
@@ -335,9 +333,9 @@ class ClusterState:
             self.accounts.capacity(self.placer.whole[:3, np.array(self.up)].sum(axis=1).tolist())
 
     def age(self) -> None:
-        """Have jobs that are long past their due time count as of a higher class, if there are several."""
+        """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
         aging = self.sharing.aging
-        while aging is not None and len(self.levels) > 1 and self._aging and self._aging[0][0] <= self.now:
+        while aging is not None and not self.alike and self._aging and self._aging[0][0] <= self.now:
             _, serial, name = heappop(self._aging)
             request = self.waiting.get(name)
             if request is not None and request.serial == serial:
@@ -360,7 +358,7 @@ class ClusterState:
         level, aging, gained = request.terms.priority, self.sharing.aging, 0
         if aging is None:
             return level
-        if len(self.levels) > 1:
+        if not self.alike:
             gained = max(0, int((self.now - request.due) // aging))
         if (then := request.due + (gained + 1) * aging) < float_info.max:
             heappush(self._aging, (then, request.serial, request.name))
@@ -382,7 +380,6 @@ class ClusterState:
         """Put a job into the queue."""
         self.changes += 1
         self.waiting[request.name] = request
-        self.levels[request.terms.priority] += 1
         self.alike = self.alike and not request.terms.priority
         self.light += not request.job.worker.gpu
         self._line(request)
@@ -413,10 +410,6 @@ class ClusterState:
         self.due.remove(name)
         self.promises.pop(name, None)
         request = self.waiting.pop(name)
-        level = request.terms.priority
-        self.levels[level] -= 1
-        if not self.levels[level]:
-            del self.levels[level]
         self.light -= not request.job.worker.gpu
         return request
 

@@ -550,21 +550,23 @@ class World:
         job, nodes = stop.job, stopped[stop.job]
         hold(stop.other in starts and stop.other != job, "cause", f"{job} stops for {stop.other}: {[*starts]} start")
         mine = {(n, g) for n, gpus in nodes.items() for g in gpus}
-        share, longest = 0.0, 0.0
-        for x in starts.values():
+        share, longest, best = 0.0, 0.0, -inf
+        for x in sorted(starts.values(), key=lambda x: x.job != stop.other):
             seats = {(n, g) for n, gpus in x.nodes.items() for g in gpus}
             got = len(seats & mine)
             there = got or not nodes.keys().isdisjoint(x.nodes)  # it may be for cores or memory, with other GPUs
             hold(x.job != stop.other or there, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
             if x.tier == "stops" and got and x.job not in stopped:
                 share, longest = share + got / len(seats & freed), max(longest, x.seconds)
+                best = max(best, stop.left * share - stop.price - (0.0 if job in starts else longest))
         gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
         if any(
             j.name in {job, *starts} and j.seconds is None for j in (*self.waiting.values(), *self.running.values())
         ):
             return  # those whose seconds were not told count by an index, not by what they have left
         words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
-        hold(gain * (1 + SLACK) > cost, "worth", words)
+        # where queues and classes differ, those of later stages may start on what is left over
+        hold(gain * (1 + SLACK) > cost or (best > 0 and not self.books.alike), "worth", words)
 
     def _protected(self, decision: Any) -> None:
         """Check that no start delays who is to go first: due, or the first of the order where that is known."""

@@ -197,7 +197,13 @@ def test_a_snapshot_has_what_was_used() -> None:
     sharing = {"queues": {"a": 0.5, "b": 0.25}, "fair_users": True, "halflife": 600.0}
     one, other = cluster(**sharing), cluster(**sharing)
     for i in range(60):
-        one.submit(GangJob(f"j{i}", "any", (1 + i % 3,)), 100.0 + i, now=float(i), queue="ab"[i % 2], user=f"u{i % 5}")
+        one.submit(
+            GangJob(f"j{i}", "any", (1 + i % 3,)),
+            100.0 + i,
+            now=float(i),
+            queue=("a", "b", "")[i % 3],
+            user=f"u{i % 5}",
+        )
         one.decide(60.0)
     one.finish(one.running[0], now=500.0)
     other.restore(one.snapshot())
