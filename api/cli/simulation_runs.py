@@ -191,7 +191,7 @@ class Found:
 
     @property
     def varies(self) -> list[str]:
-        """In what the rows differ; they always name their policy."""
+        """Return in what the rows differ; they always name their policy."""
         told = {name: {about.get(name) for about in self.about.values()} for name in VARIES}
         return [name for name in VARIES if name == "policy" or len(told[name]) > 1]
 
