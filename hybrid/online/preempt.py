@@ -9,6 +9,9 @@ A waiting job that does not fit may have running ones stopped that
 
 Of a queue only so many may stop that it holds more than its share before the last one does. The classes of those that
 stop are as low as possible; then the set costs least: GPU seconds that they have left, and what their stops cost.
+
+If a job is owed room, and no set of them leaves it any because those that nobody may have stopped are everywhere, these
+may move: they go on elsewhere at once, where there is room or where others give way to them as above.
 """
 
 from __future__ import annotations
@@ -36,8 +39,12 @@ SECONDS = 0.1
 """For one search at most."""
 SEARCHES = 8
 """Searches of one decision that found nothing, after which it looks for no more room."""
-NOBODY, PRIORITY, TURN, RECLAIM = range(4)
-CAUSES = ("", "priority", "turn", "reclaim")
+PLACES = 4
+"""Places that are tried for a job for which others would have to move."""
+NOBODY, PRIORITY, TURN, RECLAIM, MOVE = range(5)
+CAUSES = ("", "priority", "turn", "reclaim", "move")
+LAST = np.iinfo(np.int64).max
+"""The class of those that move: they leave their place only if all others that may stop are not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class Preemption:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
+        self._gone: list[RunningJob] = []  # who made place for each of the stops
+        self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.stops: list[Stop] = []
         self.candidates: list[Candidate] = []
 
@@ -81,28 +90,54 @@ class Preemption:
         degree = request.job.workers[0]
         gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
         key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart)
-        left = self._stop - time.perf_counter()
-        asks = state.asks(request, degree)
-        if key in self._hopeless or not self._left or left <= 0 or state.accounts.bars(request.terms, asks) is not None:
+        if key in self._hopeless or not self._left:
             return False
-        victims = self._victims(request, leaf, asks)
-        capped = state.accounts.capped(leaf, asks)
+        if self._make_room(request, degree, self._victims(request, degree)) or self._move(request, degree):
+            self._hopeless.clear()
+            return True
+        self._hopeless.add(key)
+        return False
+
+    def _move(self, request: Request, degree: int) -> bool:
+        """Have others move, too, for a job that is owed room; those that found no other place stay the next time."""
+        self._stuck.clear()
+        for _ in range(PLACES):
+            tried = len(self._stuck)
+            if not self._owed(request, degree):
+                return False
+            if self._make_room(request, degree, self._movers(request, degree)):
+                return True
+            if len(self._stuck) == tried:
+                break
+        return False
+
+    def _owed(self, request: Request, degree: int) -> bool:
+        """Return whether a job takes its queue, or one above, over no guarantee."""
+        accounts, asks = self._state.accounts, self._state.asks(request, degree)
+        leaf, queues = accounts.leaf(request.terms), bool(self._state.sharing.queues)
+        return queues and not accounts.borrows(leaf, asks) and not accounts.capped(leaf, asks)
+
+    def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
+        """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""
+        state, asks, left = self._state, self._state.asks(request, degree), self._stop - time.perf_counter()
+        if left <= 0 or not victims.cause.any() or state.accounts.bars(request.terms, asks) is not None:
+            return False
+        capped = state.accounts.capped(state.accounts.leaf(request.terms), asks)
         if capped:  # only who is of the queue that holds the most that it may makes room in it
             payer = state.running.standing()[1]
             victims.cause[~np.isin(payer, state.accounts.below(capped[-1]))] = NOBODY
-        found = self._cheapest(request, degree, victims, min(SECONDS, left)) if victims.cause.any() else None
+        found = self._cheapest(request, degree, victims, min(SECONDS, left))
         if found is not None and capped:
             self._enough(found[0], victims, capped, asks)
-        if found is None or not self._carry_out(request, degree, victims, *found):
-            self._hopeless.add(key)
-            self._left -= bool(victims.cause.any())
-            return False
-        self._hopeless.clear()
-        return True
+        if found is not None and self._carry_out(request, degree, victims, *found):
+            return True
+        self._left -= 1
+        return False
 
-    def _victims(self, request: Request, leaf: int, asks: tuple[int, ...]) -> Victims:
+    def _victims(self, request: Request, degree: int) -> Victims:
         """Return whom a job may have stopped."""
         state, accounts, now = self._state, self._state.accounts, self._state.now
+        leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
         (_, since, price, *_), (_, _, _, serial), used = state.running.table()
         ready, payer, level = state.running.standing()
         may = np.isfinite(price) & (ready <= now) & (since < now)
@@ -121,7 +156,17 @@ class Preemption:
                     over[theirs] = there
                     cause[theirs] = RECLAIM if within else np.where(level[theirs] < mine, PRIORITY, NOBODY)
             self._spare(cause, over, level, serial, used)
-        return Victims(cause, over, level)
+        return Victims(cause, over, level.copy())
+
+    def _movers(self, request: Request, degree: int) -> Victims:
+        """Return whom a job that is owed room may have stopped or moved."""
+        victims, now = self._victims(request, degree), self._state.now
+        (end, since, price, *_), (*_, serial), _ = self._state.running.table()
+        ready = self._state.running.standing()[0]
+        may = (ready <= now) & (since < now) & (end - now > price) & (victims.cause == NOBODY)
+        may &= ~np.isin(serial, list(self._stuck))
+        victims.cause[may], victims.over[may], victims.level[may] = MOVE, 0, LAST
+        return victims
 
     def _spare(
         self, cause: np.ndarray, over: np.ndarray, level: np.ndarray, serial: np.ndarray, used: np.ndarray
@@ -146,7 +191,8 @@ class Preemption:
         state, now, began = self._state, self._state.now, time.perf_counter()
         job, names = state.placed(request, degree), list(state.running)
         (end, since, price, *_), (_, wide, _, _), _ = state.running.table()
-        work = (np.where(end >= now, end - now, now - since) + price) * wide
+        moves = victims.cause == MOVE
+        work = np.where(moves, price, np.where(end >= now, end - now, now - since) + price) * wide
         occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
         need = np.array(Kind.workers(job).need)
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
@@ -184,39 +230,60 @@ class Preemption:
         causes = [CAUSES[victims.cause[row]] for row in rows]
         claims = self._claims(request, names, causes, victims.over[rows].tolist())
         wrong = [words for claim in claims for words in verify_preemption(claim, state.running)]
-        cost = sum(self._work(state.running[name]) for name in names)
+        jobs = [state.running[name] for name in names]
+        moves = [job for job, cause in zip(jobs, causes, strict=True) if cause == CAUSES[MOVE]]
+        cost = sum(self._work(job, job in moves) for job in jobs)
         work = f"{len(names)} jobs with {cost / 3600:.3g} GPU-hours give way to {request.name}"
         if wrong:
             self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
-        jobs = [state.running[name] for name in names]
-        tier, hold = (causes or ["priority"])[0], starts.clear
-        for job in jobs:
+        before, hold = (len(starts.starts), len(self.stops)), starts.clear
+        for job, cause in zip(jobs, causes, strict=True):
+            held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
+            self.stops.append(Stop(job.name, held, request.name, left, price, cause))
+            self._gone.append(job)
             state.free(job.name)
             state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
         starts.renew()
         starts.clear = None
+        tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
         done = starts.one(request.name, (degree,), tier, hold=False)
+        done = done and all(self._goes_on(job) for job in reversed(moves))
         starts.clear = hold
         if not done:
-            state.undone += 1
-            for job in jobs:
-                state.waiting[job.name] = job.request
-                assert state.put(job), f"{job.name} had these seats"
-            starts.renew()
+            self._take_back(*before)
             return False
         starts.stopped.update(names)
-        for job, cause in zip(jobs, causes, strict=True):
-            price, left = job.request.price or 0.0, job.left(state.now)
-            self.stops.append(Stop(job.name, state.named(job.nodes), request.name, left, price, cause))
         proved = cost - found.bound <= OPTIMAL_GAP * cost
         proof = "no set costs less" if proved else f"no set costs less than {found.bound / 3600:.3g}"
+        proof = f"{len(moves)} of them go on elsewhere" if moves else proof
         self.candidates.append(Candidate(f"{work}; {proof}", cost))
         return True
 
-    def _work(self, job: RunningJob) -> float:
-        """Return what it costs that a job stops: GPU seconds that it has left, and that its next start takes."""
-        return (job.left(self._state.now) + (job.request.price or 0.0)) * job.gpus
+    def _goes_on(self, job: RunningJob) -> bool:
+        """Start a job that moves elsewhere, if need be where others stop for it; return whether it did."""
+        request = self._state.waiting[job.name]
+        if self._starts.one(job.name, (job.degree,), "moves", hold=False):
+            return True
+        if self._make_room(request, job.degree, self._victims(request, job.degree)):
+            return True
+        self._stuck.add(request.serial)
+        return False
+
+    def _take_back(self, starts: int, stops: int) -> None:
+        """Have those wait again that started since there were so many starts, and those run on that stopped."""
+        state, gone = self._state, self._gone[stops:]
+        self._starts.undo([start.job for start in self._starts.starts[starts:]])
+        self._starts.stopped.difference_update(job.name for job in gone)
+        del self.stops[stops:], self._gone[stops:]
+        for job in gone:
+            state.waiting[job.name] = job.request
+            assert state.put(job), f"{job.name} had these seats"
+        self._starts.renew()
+
+    def _work(self, job: RunningJob, moves: bool) -> float:
+        """Return what a stop costs: GPU seconds that its next start takes, and if it waits those that it has left."""
+        return ((0.0 if moves else job.left(self._state.now)) + (job.request.price or 0.0)) * job.gpus
 
     def _claims(
         self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]
@@ -231,14 +298,16 @@ class Preemption:
             return np.asarray(used[:, np.isin(payer, accounts.below(number))].sum(axis=1))
 
         gone: dict[int, np.ndarray] = {}  # of each account, what those before hold
+        way = accounts.all[accounts.leaf(request.terms)].above
+        owed = next((number for number in way if accounts.within(number, asks.tolist())), 0)
         for name, cause, number in zip(names, causes, over, strict=True):
             job = state.running[name]
-            there, here = (accounts.all[number], accounts.all[0])
+            there, here = accounts.all[number], accounts.all[owed if cause == CAUSES[MOVE] else 0]
             if number:
                 here = accounts.all[accounts.fork(accounts.leaf(request.terms), accounts.leaf(job.request.terms))[0]]
             before = gone.setdefault(number, np.zeros(3, np.int64))
             has = held(number) - before if number else before
-            wants = (held(here.above[-1]) if number else 0) + asks
+            wants = (held(here.above[-1]) if here.above else 0) + asks
             yield Preempted(
                 name, job.request.price, cause, job.request.terms.priority, state.now - job.since, sharing.least_run,
                 sharing.most_run, request.name, request.terms.priority, not number,

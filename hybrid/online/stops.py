@@ -43,8 +43,8 @@ class Stop:
         left: seconds that it was expected to run still.
         price: seconds that its GPUs will be held without getting on when it runs again.
         cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
-            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``drain``, its
-            nodes close, and no other job is named.
+            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``move``, it
+            goes on elsewhere, since the other is owed room; ``drain``, its nodes close, and no other job is named.
     """
 
     job: str

@@ -181,7 +181,7 @@ class Preempted:
     Attributes:
         job: that is stopped.
         price: as of `Exchange`.
-        cause: ``priority``, ``turn`` or ``reclaim``.
+        cause: ``priority``, ``turn``, ``reclaim``, or ``move`` if it goes on elsewhere at once.
         level: its class.
         ran: seconds since it started.
         least, most: seconds that a job runs at least, and after which it gives way to others of its class, if ever.
@@ -215,13 +215,14 @@ def verify_preemption(claim: Preempted, running: Container[str]) -> list[str]:
     least = max(c.least, c.price or 0.0)
     turn = c.same_queue and c.level == c.other_level and c.most is not None and c.ran >= c.most
     allowed = {"reclaim": within and not c.same_queue, "turn": turn, "priority": c.level < c.other_level}
+    allowed["move"] = within
     rules = {
         f"{c.job}: it does not run": c.job in running,
         f"{c.other}: it runs already, nobody need stop for it": c.other not in running,
         f"{c.job}: it may not be stopped": c.price is not None,
         f"{c.job}: it ran for {c.ran:g} s, and runs for {least:g} s at least": c.ran >= least,
         f"{c.job}: its queue holds {c.held:.3%} of the cluster, and is owed {c.guaranteed:.3%}": (
-            c.same_queue or c.held > c.guaranteed
+            c.same_queue or c.cause == "move" or c.held > c.guaranteed
         ),
         f"{c.other}: {c.cause or 'nothing'} does not let it stop {c.job}": allowed.get(c.cause, False),
     }

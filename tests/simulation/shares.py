@@ -68,6 +68,16 @@ class Shares:
             self.share(path, self.wants(job)) <= self.owed(path) + ROUNDING for path in self.way(job.queue)
         )
 
+    def borrowed(self, job: Job, later: set[str]) -> bool:
+        """Return whether a job that started took each queue on its way over its guarantee; `later` started after it."""
+        shares = {path: self.share(path, without=later) for path in self.way(job.queue)}
+        return bool(self.queues) and not any(share <= self.owed(path) + ROUNDING for path, share in shares.items())
+
+    def level(self, job: Job) -> int:
+        """Return the class of a job with what it gained by waiting."""
+        aging = self.rules.get("aging", 86400.0)
+        return job.level + (0 if aging is None else max(0, int((self.world.now - job.due) // aging)))
+
     def never(self, job: Job) -> bool:
         """Return whether a limit keeps a job from starting on the whole cluster, with nobody else there."""
         b, degree = max(1, self.world.bundle(job, job.workers[0], up=False)), job.workers[0]
@@ -151,7 +161,10 @@ class Shares:
             hold(same and victim.level <= other.level, "gain", words)
             return
         hold(self.rules.get("preempt", True), "preempt", words)
-        if cause == "turn":
+        if cause == "move":
+            owed = [x for x in self.way(other.queue) if self.share(x, self.wants(other), gone) <= self.owed(x) + ROUNDING]
+            hold(owed and self.queues, "move", f"{words}, which is owed no room")
+        elif cause == "turn":
             most = self.rules.get("most_run")
             hold(same and victim.level == other.level and most is not None and ran >= most, "turn", words)
         elif same:
@@ -161,7 +174,8 @@ class Shares:
             starts = [self.wants(x) for x in new if there in self.way(x.queue)]
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
             hold(has > self.owed(there) - ROUNDING, "reclaim", f"{words}: {there} has {has} of {self.owed(there)}")
-            within = self.share(here, self.wants(other), gone) <= self.owed(here) + ROUNDING
+            mine = gone | ({other.name} if other.name in self.world.running else set())  # it moves
+            within = self.share(here, self.wants(other), mine) <= self.owed(here) + ROUNDING
             hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
 
     def settled(self) -> None:

@@ -398,12 +398,18 @@ class World:
         told = told and due is not None and len(due.workers) == 1 and not (self.windows and self.near)
         was = self.earliest(due, self.running.values()) if gains and told and due else inf
         gone: set[str] = set()
+        moves, begun = {x.job: x for x in gains if x.cause == "move"}, {x.job: x for x in decision.starts}
         for x in gains:
             hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
-            hold(x.other in self.waiting, "cause", f"{x.job} stops for {x.other}, which does not wait")
+            waits = x.other in self.waiting or x.other in moves
+            hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
             victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
-            self.books.stop(victim, self.waiting[x.other], x.cause, gone, new)
-            gone.add(x.job)
+            other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
+            if x.job in moves:
+                on = x.job in begun and begun[x.job].degree == victim.degree
+                hold(on, "move", f"{x.job} moves with {victim.degree} workers and starts as {begun.get(x.job)}")
+            self.books.stop(victim, other, x.cause, gone, new)
+            gone |= {x.job} - moves.keys()
         stopped = {x.job: self._stop(x) for x in gains}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
@@ -580,6 +586,7 @@ class World:
             return (False, j.due, j.serial) if j.due <= self.now else (True, key, j.serial)
 
         if not self.books.alike:
+            self._protected_in_class(started)
             return
         first = min(self.waiting.values(), key=place)
         ahead = {j.name for j in started if place(j) <= place(first)}
@@ -597,6 +604,26 @@ class World:
         ):
             ahead |= {x.job for x in decision.mends}  # they keep their place
             self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
+
+    def _protected_in_class(self, started: list[Job]) -> None:
+        """Check that no job of its class or a lower one, or that borrows, delays the first due of the highest class.
+
+        Of those that fit into a guarantee: they go before all that borrow.
+        """
+        books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
+        late = [j for j in late if not books.limited(j) and not books.borrows(j)]
+        if not late or any(j.due == inf for j in (*self.waiting.values(), *started)):
+            return
+        first = min(late, key=lambda j: (-books.level(j), j.due, j.serial))
+
+        def before(j: Job) -> bool:
+            if books.borrowed(j, {x.name for x in started if x.begun > j.begun}):
+                return False
+            if books.level(j) != books.level(first):
+                return books.level(j) > books.level(first)
+            return j.due <= first.due + SLACK * max(1.0, first.due)
+
+        self._undelayed(first, started, {j.name for j in started if before(j)}, "overtaken")
 
     def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
         """Check that a waiting job has room as soon as without those who started, but for some."""
