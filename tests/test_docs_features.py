@@ -20,7 +20,7 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_a_feature_has_its_test(row: list[str]) -> None:
     """A row that says yes names a test that exists; one that says no names none."""
-    assert all(mark in "+o-" for mark in row[1:7])
+    assert all(mark in "+o-?" for mark in row[1:6]) and row[6] in ("+", "o", "-")
     named = row[7] if len(row) > 7 else ""
     assert bool(named) == (row[6] != "-")
     if named:
@@ -32,6 +32,13 @@ def test_a_feature_has_its_test(row: list[str]) -> None:
 def test_the_table_was_read() -> None:
     """All rows are looked at."""
     assert len(ROWS) > 30
+
+
+@pytest.mark.parametrize("product", ["Slurm", "Kueue", "Volcano", "KAI", "YARN"])
+def test_a_product_has_its_sources(product: str) -> None:
+    """Each has one line with the addresses that its marks come from."""
+    (line,) = [x for x in PAGE.read_text(encoding="utf-8").splitlines() if x.startswith(f"- {product}: ")]
+    assert line.count("(https://") > 5
 
 
 def test_the_loop_of_an_operator() -> None:

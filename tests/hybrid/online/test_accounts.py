@@ -163,6 +163,18 @@ def test_users_of_a_queue_share_it_by_what_they_used() -> None:
     shares = [start.job[:3] for start in scheduler.decide(60.0).starts]
     # ann's mean is .75 of the cluster; bob's is 0 until an hour has gone by, so all go to him
     assert shares.count("bob") == 32
+    for i in range(32):
+        scheduler.finish(f"bob{i}", now=7300.0)
+    for name in scheduler.waiting:
+        scheduler.withdraw(name)
+    scheduler.submit(GangJob("bob", "any", (1,)), 3600.0, now=50400.0, user="bob")
+    scheduler.decide(60.0)
+    scheduler.finish("bob", now=54000.0)
+    for user in ("bob", "ann"):
+        for i in range(40):
+            scheduler.submit(GangJob(f"{user}{i + 200}", "any", (1,)), 100.0, user=user)
+    # an hour of one GPU just now is more than two of all 32 that were over 13 half-lives ago
+    assert {start.job[:3] for start in scheduler.decide(60.0).starts} == {"ann"}
 
 
 def test_the_largest_of_the_shares_counts() -> None:
@@ -171,6 +183,13 @@ def test_the_largest_of_the_shares_counts() -> None:
     for i in range(20):
         scheduler.submit(GangJob(f"a{i}", "any", (1,), Demand(cpu=24.0)), 100.0, queue="a")
     assert len(scheduler.decide(60.0).starts) == 8  # 192 of 384 cores, 8 of 32 GPUs
+    scheduler = cluster(queues={"a": 0.0, "b": 0.0})
+    for i in range(40):
+        scheduler.submit(GangJob(f"a{i}", "any", (1,), Demand(cpu=24.0)), 100.0, queue="a")
+        scheduler.submit(GangJob(f"b{i}", "any", (1,), Demand(cpu=1.0)), 100.0, queue="b")
+    starts = [start.job[0] for start in scheduler.decide(60.0).starts]
+    # 11 / 16 of the cores and 21 / 32 of the GPUs: alike, where 16 and 16 would be so by GPUs
+    assert (starts.count("a"), starts.count("b")) == (11, 21)
 
 
 def test_queues_are_named_and_checked() -> None:

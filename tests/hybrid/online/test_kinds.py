@@ -299,6 +299,12 @@ def test_taints_keep_jobs_off() -> None:
     scheduler.submit(gang("c", 8, tolerates=("maintenance",)), 20.0)
     assert started(scheduler) == {"a": {"node1": 8}, "c": {"node0": 8}}
     assert scheduler.explain("b").usable == 0
+    scheduler = Scheduler(Fleet.regular(1, 2, 8, labels={"fast": ["node0"]}, taints={"maintenance": ["node0"]}))
+    with pytest.raises(InstanceError, match="never fits"):
+        scheduler.submit(gang("d", 8, requires=("fast",)), 10.0, now=0.0)
+    scheduler.submit(gang("e", 4, requires=("fast",), tolerates=("maintenance",)), 20.0, now=0.0)
+    scheduler.submit(gang("f", 8, tolerates=("maintenance",)), 30.0)
+    assert started(scheduler) == {"e": {"node0": 4}, "f": {"node1": 8}}
 
 
 CORES = Fleet.regular(1, 2, 8, cpu=10.0)

@@ -57,6 +57,12 @@ def test_a_job_comes_after_others_that_are_done() -> None:
     assert started(s, 40.0) == ["c"] and s._state.running["c"].request.due == 40.0 + 50 * 5.0
     s.submit(one("d"), 5.0, after=("a",))  # which is done
     assert started(s, 40.0) == ["d"]
+    s.submit(one("e"), 5.0, after=("c",), begin=60.0)
+    s.submit(one("f"), 5.0, after=("c",), begin=45.0)
+    s.finish("d", now=45.0)
+    assert started(s, 45.0) == []
+    s.finish("c", now=50.0)
+    assert started(s, 50.0) == ["f"] and started(s, 60.0) == ["e"]  # both, what was before it and its begin
 
 
 def test_after_a_job_that_was_withdrawn() -> None:

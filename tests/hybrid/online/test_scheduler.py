@@ -102,6 +102,17 @@ def test_degrees_fall_as_jobs_wait() -> None:
     assert [start.degree for start in scheduler.decide(1.0).starts] == [1] * 12
 
 
+def test_fewer_workers_where_more_do_not_fit() -> None:
+    """Of 4, 8 or 16 workers a job starts with the four GPUs that are idle, not with the 16 it would have alone."""
+    for runs, degree in ((0, 16), (12, 4)):
+        scheduler = plain()
+        if runs:
+            scheduler.submit(job("runs", runs), 1000.0)
+            scheduler.decide(1.0)
+        scheduler.submit(job("a", 4, 8, 16), (40.0, 20.0, 10.0))
+        assert [(start.job, start.degree) for start in scheduler.decide(1.0).starts] == [("a", degree)]
+
+
 def test_cores_labels_and_neighbours() -> None:
     """Cores, selectors and jobs that want to be apart are kept."""
     fleet = Fleet.regular(racks=1, nodes=2, gpus=4, cpu=8.0)

@@ -80,6 +80,12 @@ def test_a_reservation_is_for_some() -> None:
     assert sorted(where(s, 0.0)) == ["a[0]", "a[1]", "ann's", "deep", "early", "me"]
     s.cancel("exam")
     assert sorted(where(s, 0.0)) == ["other", "you"]
+    s.drain("node0", at=200.0, until=300.0)
+    for name in s.running:
+        s.finish(name, now=100.0)
+    s.submit(one("past"), 100.5, user="ann")
+    s.submit(one("fits"), 100.0, user="ann")
+    assert where(s, 100.0) == {"fits": ["node0"]} and where(s, 299.0) == {} and where(s, 300.0) == {"past": ["node0"]}
 
 
 def test_a_reservation_by_count_takes_who_is_free_first() -> None:
