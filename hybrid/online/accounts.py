@@ -93,6 +93,7 @@ class Accounts:
         self._users: dict[str, list[int]] = {}  # GPUs and jobs
         self._total, self._now = [1, 1, 1], 0.0
         self._places: dict[int, tuple[int, Rank]] = {}
+        self._borrows: dict[tuple[int, Amounts], bool] = {}
         for path in sorted(sharing.queues, key=lambda path: path.count(".")):
             self._open(path, sharing.queues[path], self._number.get(parent(path), ROOT))
         self._keep = any(quota.share and quota.lends < 1.0 for quota in sharing.queues.values())
@@ -124,6 +125,7 @@ class Accounts:
         """Note what the nodes that are up have."""
         self._total = [max(1, int(x)) for x in total]
         self.version += 1
+        self._borrows.clear()
 
     def clock(self, now: float) -> None:
         """Note the time."""
@@ -134,6 +136,7 @@ class Accounts:
     def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1) -> None:
         """Note that a job holds so much from now on, or no longer if the sign is -1."""
         self.version += 1
+        self._borrows.clear()
         if terms.user and self.sharing.limits:
             user = self._users.setdefault(terms.user, [0, 0])
             user[0] += sign * amounts[0]
@@ -173,11 +176,13 @@ class Accounts:
             return 0, level / quota.share, account.name
         return 1, (level - quota.share) / quota.weight, account.name
 
-    def borrows(self, leaf: int, amounts: Sequence[int]) -> bool:
+    def borrows(self, leaf: int, amounts: Amounts) -> bool:
         """Return whether so much more takes a queue and all above it over their guarantees."""
         if not self.sharing.queues:
             return False
-        return not any(self.within(number, amounts) for number in self.all[leaf].above)
+        if (leaf, amounts) not in self._borrows:
+            self._borrows[leaf, amounts] = not any(self.within(number, amounts) for number in self.all[leaf].above)
+        return self._borrows[leaf, amounts]
 
     def within(self, number: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
         """Return whether an account has, with so much more, no more than it is guaranteed."""

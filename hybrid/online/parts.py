@@ -50,15 +50,28 @@ class Parts:
         self._stays, self._on = np.ones((2, len(node)), dtype=bool)
         self._every, self._key = self.movable, self.key
         _, self._leaf, self._level = (column.copy() for column in state.running.standing())
+        self._queue = state.accounts.queues[self._leaf]
+        self._best = np.full(len(state.accounts.all), -1.0)  # the last in order of each queue
+        np.maximum.at(self._best, self._queue, self.key)
 
     def compete(self, request: Request) -> None:
         """Have only those give way to a waiting job that are of its queue, and of no higher class."""
         if self._state.alike:
             return
         accounts = self._state.accounts
-        same = accounts.queues[self._leaf] == accounts.queues[accounts.leaf(request.terms)]
+        same = self._queue == accounts.queues[accounts.leaf(request.terms)]
         self.movable = self._every & same & (self._level <= request.terms.priority)
         self.key = np.where(self.movable, self._key, -1.0)
+
+    def none(self, waiting: Sequence[Request], ground: Ground) -> bool:
+        """Return whether `choose` surely returns nobody: all come after all who run there, and no room is left."""
+        state = self._state
+        number = 0 if state.alike else int(state.accounts.queues[state.accounts.leaf(waiting[0].terms)])
+        best = self._best.max() if state.alike else self._best[number] if number < len(self._best) else -1.0
+        if min(state.queue.key(request.name) for request in waiting) < best:
+            return False
+        needs = min(state.holds(request, state.degrees(request)[0]) for request in waiting)
+        return needs > int(state.placer.free[ground.nodes].sum())
 
     def choose(self, waiting: Sequence[Request], ground: Ground) -> list[Request]:
         """Return the waiting jobs that are to run, and note which running ones are to go on.

@@ -49,7 +49,7 @@ LAST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Those that may be stopped for a job, p parts of running jobs.
+    """Those that may be stopped for a job, p parts of running jobs; arrays are not to be changed.
 
     Attributes:
         cause: of each part, an index of `CAUSES`, int64 (p,).
@@ -80,6 +80,8 @@ class Preemption:
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
         self._gone: list[RunningJob] = []  # who made place for each of the stops
+        self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
+        self._stamp = (-1, -1)
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.stops: list[Stop] = []
         self.candidates: list[Candidate] = []
@@ -90,7 +92,7 @@ class Preemption:
         degree = request.job.workers[0]
         gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
         key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart)
-        if key in self._hopeless or not self._left:
+        if key in self._hopeless:
             return False
         if self._make_room(request, degree, self._victims(request, degree)) or self._move(request, degree):
             self._hopeless.clear()
@@ -124,20 +126,29 @@ class Preemption:
             return False
         capped = state.accounts.capped(state.accounts.leaf(request.terms), asks)
         if capped:  # only who is of the queue that holds the most that it may makes room in it
-            payer = state.running.standing()[1]
-            victims.cause[~np.isin(payer, state.accounts.below(capped[-1]))] = NOBODY
+            inside = np.isin(state.running.standing()[1], state.accounts.below(capped[-1]))
+            victims = replace(victims, cause=np.where(inside, victims.cause, NOBODY))
         found = self._cheapest(request, degree, victims, min(SECONDS, left))
         if found is not None and capped:
             self._enough(found[0], victims, capped, asks)
         if found is not None and self._carry_out(request, degree, victims, *found):
             return True
         self._left -= 1
+        if not self._left:
+            self._starts.clear = None
         return False
 
     def _victims(self, request: Request, degree: int) -> Victims:
         """Return whom a job may have stopped."""
         state, accounts, now = self._state, self._state.accounts, self._state.now
         leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
+        owed = tuple(accounts.within(number, asks) for number in accounts.all[leaf].above)
+        key, stamp = (accounts.queues[leaf], request.terms.priority, owed), (state.changes, state.undone)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._known.clear()
+        if key in self._known:
+            return self._known[key]
         (_, since, price, *_), (_, _, _, serial), used = state.running.table()
         ready, payer, level = state.running.standing()
         may = np.isfinite(price) & (ready <= now) & (since < now)
@@ -156,7 +167,8 @@ class Preemption:
                     over[theirs] = there
                     cause[theirs] = RECLAIM if within else np.where(level[theirs] < mine, PRIORITY, NOBODY)
             self._spare(cause, over, level, serial, used)
-        return Victims(cause, over, level.copy())
+        self._known[key] = Victims(cause, over, level.copy())
+        return self._known[key]
 
     def _movers(self, request: Request, degree: int) -> Victims:
         """Return whom a job that is owed room may have stopped or moved."""
@@ -165,8 +177,9 @@ class Preemption:
         ready = self._state.running.standing()[0]
         may = (ready <= now) & (since < now) & (end - now > price) & (victims.cause == NOBODY)
         may &= ~np.isin(serial, list(self._stuck))
-        victims.cause[may], victims.over[may], victims.level[may] = MOVE, 0, LAST
-        return victims
+        cause, over, level = (x.copy() for x in (victims.cause, victims.over, victims.level))
+        cause[may], over[may], level[may] = MOVE, 0, LAST
+        return Victims(cause, over, level)
 
     def _spare(
         self, cause: np.ndarray, over: np.ndarray, level: np.ndarray, serial: np.ndarray, used: np.ndarray

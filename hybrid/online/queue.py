@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import float_info
@@ -190,6 +190,7 @@ class Shape:
         whom: the windows in which nodes are closed, but not to them.
         group: whose they are, and their class.
         asks: what they hold with the fewest workers, see `accounts.Amounts`.
+        number: the hash of the others.
     """
 
     kind: Kind
@@ -201,6 +202,15 @@ class Shape:
     whom: frozenset[str] = frozenset()
     group: Group = ALIKE
     asks: Amounts = ()
+    number: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        values = self.kind, self.degrees, self.together, self.alone, self.intensity, self.whom, self.group
+        object.__setattr__(self, "number", hash(values))
+
+    def __hash__(self) -> int:
+        """Return the hash, computed once: lines are looked up all the time."""
+        return self.number
 
 
 Place = tuple[float, int, str]

@@ -128,8 +128,11 @@ class Stops:
         Who may not be stopped starts after them, beside who is before it in any pool.
         """
         state = self._state
+        ground = state.ground(pool[0], state.degrees(pool[0])[0])
+        if self._parts.none(pool, ground):
+            return set()
         self._parts.compete(pool[0])
-        chosen = self._parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
+        chosen = self._parts.choose(pool, ground)
         for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
             if request.price is not None:
                 self._begin(request)

@@ -162,7 +162,9 @@ class Shares:
             return
         hold(self.rules.get("preempt", True), "preempt", words)
         if cause == "move":
-            owed = [x for x in self.way(other.queue) if self.share(x, self.wants(other), gone) <= self.owed(x) + ROUNDING]
+            owed = [
+                x for x in self.way(other.queue) if self.share(x, self.wants(other), gone) <= self.owed(x) + ROUNDING
+            ]
             hold(owed and self.queues, "move", f"{words}, which is owed no room")
         elif cause == "turn":
             most = self.rules.get("most_run")
