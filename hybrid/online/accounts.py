@@ -20,7 +20,6 @@ Amounts = tuple[int, ...]
 ROOT = 0
 """The number of the account of the whole cluster."""
 _LN2 = 0.6931471805599453
-_NO_PLACE: tuple[int, Rank] = -1, ()
 
 
 class Group(NamedTuple):
@@ -28,19 +27,25 @@ class Group(NamedTuple):
 
     Attributes:
         leaf: number of the account that pays for them.
+        queue: number of the account of the queue.
         user: whose they are, "" where it makes no difference.
         level: their class.
     """
 
     leaf: int = ROOT
+    queue: int = ROOT
     user: str = ""
     level: int = 0
 
 
 ALIKE = Group()
 """That of all jobs where queues, users and classes make no difference."""
-Rank = tuple[tuple[int, float, str], ...]
+Position = tuple[int, float, str]
+"""The place of an account among its siblings: whether it is over its guarantee, how far it is, its name."""
+Rank = tuple[Position, ...]
 """The place of an account among others: the least of siblings is first, from the root down."""
+Stamp = tuple[int, float]
+"""How often an account changed, and the time where it matters."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class Account:
         used: what its running jobs hold.
         average: of its share in the past, the later the more it counts.
         at: when that was so.
+        changes: how often it or one below was told something.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Account:
     used: list[int] = field(default_factory=lambda: [0, 0, 0])
     average: float = 0.0
     at: float = 0.0
+    changes: int = 0
 
 
 class Accounts:
@@ -79,11 +86,10 @@ class Accounts:
         bounded: whether something may keep a job from starting that has room.
         kept: whether it is told who holds what.
         queues: number of the queue that each account is or is in, int64 (accounts,).
-        version: how many times something changed.
     """
 
     def __init__(self, sharing: Sharing) -> None:
-        self.sharing, self.version = sharing, 0
+        self.sharing = sharing
         self.trivial = not (sharing.queues or sharing.fair_users)
         self.bounded = bool(sharing.queues or sharing.limits)
         self.kept = self.bounded or not self.trivial
@@ -92,8 +98,9 @@ class Accounts:
         self._number: dict[str, int] = {}
         self._users: dict[str, list[int]] = {}  # GPUs and jobs
         self._total, self._now = [1, 1, 1], 0.0
-        self._places: dict[int, tuple[int, Rank]] = {}
-        self._borrows: dict[tuple[int, Amounts], bool] = {}
+        self._places: dict[int, tuple[Stamp, Rank]] = {}
+        self._positions: dict[int, tuple[Stamp, Position]] = {}
+        self._borrows: dict[tuple[int, Amounts], tuple[int, bool]] = {}
         for path in sorted(sharing.queues, key=lambda path: path.count(".")):
             self._open(path, sharing.queues[path], self._number.get(parent(path), ROOT))
         self._keep = any(quota.share and quota.lends < 1.0 for quota in sharing.queues.values())
@@ -119,24 +126,21 @@ class Accounts:
 
     def group(self, terms: Terms, level: int) -> Group:
         """Return the group of a job of such a class."""
-        return Group(self.leaf(terms), terms.user if self.sharing.limits else "", level)
+        leaf = self.leaf(terms)
+        return Group(leaf, int(self.queues[leaf]), terms.user if self.sharing.limits else "", level)
 
     def capacity(self, total: Sequence[int]) -> None:
         """Note what the nodes that are up have."""
         self._total = [max(1, int(x)) for x in total]
-        self.version += 1
-        self._borrows.clear()
+        for account in self.all:
+            account.changes += 1
 
     def clock(self, now: float) -> None:
         """Note the time."""
-        if now != self._now and self.sharing.halflife is not None:
-            self.version += 1
         self._now = now
 
     def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1) -> None:
         """Note that a job holds so much from now on, or no longer if the sign is -1."""
-        self.version += 1
-        self._borrows.clear()
         if terms.user and self.sharing.limits:
             user = self._users.setdefault(terms.user, [0, 0])
             user[0] += sign * amounts[0]
@@ -144,6 +148,7 @@ class Accounts:
         for number in (ROOT, *self.all[self.leaf(terms)].above):
             account = self.all[number]
             account.average, account.at = self._level(account), self._now
+            account.changes += 1
             for i, amount in enumerate(amounts):
                 account.used[i] += sign * amount
 
@@ -155,7 +160,7 @@ class Accounts:
     def _level(self, account: Account) -> float:
         """Return the share that counts in the order: what it has, or a decaying mean of what it had."""
         has = max(have / total for have, total in zip(account.used, self._total, strict=True))
-        if self.sharing.halflife is None:
+        if self.sharing.halflife is None or has == account.average:
             return has
         return has + (account.average - has) * exp(-_LN2 * (self._now - account.at) / self.sharing.halflife)
 
@@ -163,26 +168,38 @@ class Accounts:
         """Return the place of an account in the order."""
         if self.trivial:
             return ()
-        version, place = self._places.get(leaf, _NO_PLACE)
-        if version != self.version:
-            place = tuple(self._among(number) for number in self.all[leaf].above)
-            self._places[leaf] = self.version, place
-        return place
+        above = self.all[leaf].above
+        stamp, kept = self._stamp(above[0]), self._places.get(leaf)
+        if kept is None or kept[0] != stamp:
+            kept = self._places[leaf] = stamp, tuple(self._among(number) for number in above)
+        return kept[1]
 
-    def _among(self, number: int) -> tuple[int, float, str]:
-        account = self.all[number]
+    def _stamp(self, number: int) -> Stamp:
+        """Return what changes when the place of an account, or of one below, may have."""
+        return self.all[number].changes, self._now if self.sharing.halflife is not None else 0.0
+
+    def _among(self, number: int) -> Position:
+        account, stamp, kept = self.all[number], self._stamp(number), self._positions.get(number)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
         level, quota = self._level(account), account.quota
         if level < quota.share - ROUNDING:
-            return 0, level / quota.share, account.name
-        return 1, (level - quota.share) / quota.weight, account.name
+            position = 0, level / quota.share, account.name
+        else:
+            position = 1, (level - quota.share) / quota.weight, account.name
+        self._positions[number] = stamp, position
+        return position
 
     def borrows(self, leaf: int, amounts: Amounts) -> bool:
         """Return whether so much more takes a queue and all above it over their guarantees."""
         if not self.sharing.queues:
             return False
-        if (leaf, amounts) not in self._borrows:
-            self._borrows[leaf, amounts] = not any(self.within(number, amounts) for number in self.all[leaf].above)
-        return self._borrows[leaf, amounts]
+        above = self.all[self.queues[leaf]].above
+        changes, kept = self.all[above[0]].changes, self._borrows.get((leaf, amounts))
+        if kept is None or kept[0] != changes:
+            kept = changes, not any(self.within(number, amounts) for number in above)
+            self._borrows[leaf, amounts] = kept
+        return kept[1]
 
     def within(self, number: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
         """Return whether an account has, with so much more, no more than it is guaranteed."""

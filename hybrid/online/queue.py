@@ -208,6 +208,11 @@ class Shape:
         values = self.kind, self.degrees, self.together, self.alone, self.intensity, self.whom, self.group
         object.__setattr__(self, "number", hash(values))
 
+    @property
+    def stage(self) -> tuple[int, Amounts, int]:
+        """What it depends on when in a decision its jobs have their turn: the queue, what they ask for, the class."""
+        return self.group.queue, self.asks, self.group.level
+
     def __hash__(self) -> int:
         """Return the hash, computed once: lines are looked up all the time."""
         return self.number
@@ -215,6 +220,8 @@ class Shape:
 
 Place = tuple[float, int, str]
 """A job's seconds, how many were submitted before it, and its name: its place in its line."""
+Entry = tuple[Rank, float, int, str, Shape]
+"""The rank of its account, its key, how many were submitted before it, its name and its line."""
 
 
 class Queue:
@@ -225,6 +232,7 @@ class Queue:
 
     Attributes:
         order: the key of a job is its seconds times its GPUs to this power.
+        alike: the lines by what they ask for, in which class, and the account that pays.
         rank: of the account that pays for a line; the least is first, whatever the keys are.
         open: the lines that are looked at, `None` if all are.
         stays: whether a line is still one of them.
@@ -234,13 +242,18 @@ class Queue:
         self.order, self.rank = order, rank
         self.open: Collection[Shape] | None = None
         self.stays: Callable[[Shape], bool] = lambda _: True
+        self.alike: dict[tuple[int, Amounts, int], dict[Shape, None]] = {}
         self._lines: dict[Shape, list[Place]] = {}
         self._at: dict[str, tuple[Shape, Place]] = {}
+        self._entries: dict[Shape, tuple[Rank, Place, float, Entry]] = {}  # kept while nothing of them changes
 
     def add(self, request: Request, shape: Shape, seconds: float) -> None:
         """Let a job wait."""
         place = seconds, request.serial, request.name
-        insort(self._lines.setdefault(shape, []), place)
+        if shape not in self._lines:
+            self._lines[shape] = []
+            self.alike.setdefault(shape.stage, {})[shape] = None
+        insort(self._lines[shape], place)
         self._at[request.name] = shape, place
 
     def remove(self, name: str) -> None:
@@ -249,7 +262,19 @@ class Queue:
         line = self._lines[shape]
         del line[bisect_left(line, place)]
         if not line:
-            del self._lines[shape]
+            del self._lines[shape], self.alike[shape.stage][shape]
+            self._entries.pop(shape, None)
+            if not self.alike[shape.stage]:
+                del self.alike[shape.stage]
+
+    def entry(self, shape: Shape, place: Place) -> Entry:
+        """Return where a job of a line stands among the first ones of all lines."""
+        rank, kept = self.rank(shape.group.leaf), self._entries.get(shape)
+        if kept is not None and kept[0] is rank and kept[1] is place and kept[2] == self.order:
+            return kept[3]
+        entry = rank, place[0] * shape.gpus**self.order, *place[1:], shape
+        self._entries[shape] = rank, place, self.order, entry
+        return entry
 
     def lines(self) -> list[tuple[Shape, list[str]]]:
         """Return the lines, and the names of their jobs."""
@@ -294,12 +319,8 @@ class Walk:
     def __init__(self, queue: Queue) -> None:
         self._queue, self._lines, self._at = queue, queue._lines, queue._at
         lines = self._lines if queue.open is None else [shape for shape in queue.open if shape in self._lines]
-        self._weight = {shape: shape.gpus**queue.order for shape in lines}
-        self._heap = [self._entry(self._lines[shape][0], shape) for shape in lines]
+        self._heap = [queue.entry(shape, self._lines[shape][0]) for shape in lines]
         heapify(self._heap)
-
-    def _entry(self, place: Place, shape: Shape) -> tuple[Rank, float, int, str, Shape]:
-        return self._queue.rank(shape.group.leaf), place[0] * self._weight[shape], *place[1:], shape
 
     def next(self) -> tuple[Shape, str] | None:
         """Return the next job and its line, which is closed unless `again` or `skip` is called."""
@@ -327,4 +348,4 @@ class Walk:
             self._push(jobs[at], shape)
 
     def _push(self, place: Place, shape: Shape) -> None:
-        heappush(self._heap, self._entry(place, shape))
+        heappush(self._heap, self._queue.entry(shape, place))

@@ -459,6 +459,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         for _ in stages:
             if stages.again:
                 starts.clear = None
+            if starts.over():
+                continue
             if state.waiting:
                 starts.due()
             if state.mending.torn:

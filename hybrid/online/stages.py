@@ -34,7 +34,7 @@ class Stages:
 
     def __init__(self, state: ClusterState, stopped: Callable[[], bool]) -> None:
         self._state, self._stopped, self.again = state, stopped, False
-        self._lines: dict[Stage, dict[Shape, None]] = {}
+        self._lines: dict[Stage, list[Shape]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
@@ -51,12 +51,15 @@ class Stages:
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
             return
-        for shape in state.queue.shapes():
-            self._lines.setdefault(self._of(shape), {})[shape] = None
+        for (queue, asks, level), shapes in state.queue.alike.items():
+            stage = Stage(state.accounts.borrows(queue, asks), -level)
+            self._lines.setdefault(stage, []).extend(shapes)
         try:
             while self._lines:
                 self._open = min(self._lines)
-                lines = self._lines.pop(self._open)
+                lines = dict.fromkeys(
+                    self._lines.pop(self._open)
+                )  # one that stayed for later in two queues is there twice
                 for queue in queues:
                     queue.open, queue.stays = lines, self._stays if borrows else queue.stays
                 yield self._open
@@ -65,10 +68,10 @@ class Stages:
                 queue.open, queue.stays = None, lambda _: True
 
     def _of(self, shape: Shape) -> Stage:
-        return Stage(self._state.accounts.borrows(shape.group.leaf, shape.asks), -shape.group.level)
+        return Stage(self._state.accounts.borrows(shape.group.queue, shape.asks), -shape.group.level)
 
     def _stays(self, shape: Shape) -> bool:
         """Return whether a line is still of the stage that is open; else it is of a later one."""
         if (stage := self._of(shape)) > self._open:
-            self._lines.setdefault(stage, {})[shape] = None
+            self._lines.setdefault(stage, []).append(shape)
         return stage <= self._open

@@ -129,7 +129,7 @@ class Stops:
         """
         state = self._state
         ground = state.ground(pool[0], state.degrees(pool[0])[0])
-        if self._parts.none(pool, ground):
+        if self._starts.over() or self._parts.none(pool, ground):
             return set()
         self._parts.compete(pool[0])
         chosen = self._parts.choose(pool, ground)
