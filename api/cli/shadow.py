@@ -12,7 +12,7 @@ import typer
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
-from gangplan.hybrid.online.journal.read import is_log
+from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import in_file
@@ -112,7 +112,7 @@ def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, 
 
 
 def _events(trace: str, content: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    if is_log(content):
+    if content.startswith(BEGIN):
         raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
     if content.lstrip().startswith(b"{"):
         with in_file(trace):

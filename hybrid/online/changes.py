@@ -71,7 +71,7 @@ class ChangeCalls:
         except InstanceError:
             state.later.arrays.pop(job.name, None)
             raise
-        first = held.request if (held := state.later.held.get(names[0])) else state.waiting[names[0]]
+        first = _waiting(state, names[0])
         for i, name in enumerate(names[1:], 1):
             state.resemble(name, first)
             cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
@@ -103,13 +103,14 @@ class ChangeCalls:
         state = self._state
         runs = isinstance(job, str) and job in state.running
         state.find(job, "runs" if runs else "waits")
-        at, held = state.at(now), state.later.held.get(job)
-        request = state.running[job].request if runs else held.request if held else state.waiting[job]
+        at = state.at(now)
+        request = state.running[job].request if runs else _waiting(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
             request = replace(request, price=None if given is None else float(given))
         before = request.terms
-        request = replace(request, terms=_changed(before, terms))
+        new = Terms.of(terms)
+        request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))
         state.sharing.check(request.terms.queue)
         if runs:
             for name in ("begin", "after"):
@@ -153,17 +154,17 @@ class ChangeCalls:
         return lost
 
 
-def _changed(terms: Terms, given: TermFields) -> Terms:
-    """Return terms with some fields changed."""
-    new = Terms.of(given)
-    return replace(terms, **{name: getattr(new, name) for name in given})
+def _waiting(state: ClusterState, name: str) -> Request:
+    """Return a job that waits, or may not wait yet."""
+    held = state.later.held.get(name)
+    return held.request if held else state.waiting[name]
 
 
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
     """Put a job that waits, or may not wait yet, where it belongs now."""
     later, name = state.later, request.name
     held = later.held.get(name)
-    was = held.request if held else state.waiting[name]
+    was = _waiting(state, name)
     known = given_seconds(request.job, seconds)
     if known is not None:
         request = replace(request, seconds=known, told=True, left=1.0, work=(), index=None)

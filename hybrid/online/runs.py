@@ -12,16 +12,15 @@ from .state import ClusterState
 
 @dataclass(frozen=True, slots=True)
 class RunsNow:
-    """A job that runs.
+    """Describe a job that runs.
 
     Attributes:
-        job: its name.
-        now, since: seconds of the user's clock; when it started.
-        degree: how many workers it has.
+        now, since: seconds of the user's clock, now and when it started.
+        degree: number of workers.
         nodes: its GPUs by name of the node.
         left: seconds that it is expected to run still: as long as it did if it was expected to be done.
-        stops: from when on it may be stopped for others; `None` if never.
-        price: what that costs, `None` if it may not be stopped.
+        stops: from when on it may be stopped for others, `None` if never.
+        price: of a stop, seconds, `None` if it may not be stopped.
     """
 
     job: str

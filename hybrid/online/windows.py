@@ -15,7 +15,7 @@ from .stops import Stop
 from .terms import names_of
 
 DRAIN = "drain"
-"""The cause of a stop for which the nodes close."""
+"""Cause of a stop on a node that closes; windows of drains are called by it and the node."""
 
 
 class WindowCalls:
@@ -54,10 +54,10 @@ class WindowCalls:
         """
         state, time = self._state, self._state.at(now)
         name = state.fleet.names[state.node(node)]
-        if (label := _drain(name)) in state.calendar.windows and not state.calendar.windows[label].drain:
+        label = f"{DRAIN}-{name}"
+        if label in state.calendar.windows and not state.calendar.windows[label].drain:
             raise InstanceError("node", f"{label!r} is the name of a reservation")
-        window = Window(label, (name,), *_span(time, at, until), drain=True)
-        self._close(window, time)
+        self._close(Window(label, (name,), *_span(time, at, until), drain=True), time)
 
     @recorded
     def undrain(self, node: str | int, *, now: float | None = None) -> None:
@@ -67,7 +67,7 @@ class WindowCalls:
             InstanceError: if there is none.
         """
         name = self._state.fleet.names[self._state.node(node)]
-        window = self._state.calendar.windows.get(_drain(name))
+        window = self._state.calendar.windows.get(f"{DRAIN}-{name}")
         if window is None or not window.drain:
             raise InstanceError("node", f"{name!r} is not drained, nor to be")
         self.cancel(window.name, now=now)
@@ -147,34 +147,21 @@ class WindowCalls:
         taken = {n for x in self.windows if x.begin < end and begin < x.end for n in x.nodes}
         free = [i for i, name in enumerate(state.fleet.names) if state.up[i] and name not in taken]
         if len(free) < count:
-            raise InstanceError(
-                "nodes", f"{count} are more than the {len(free)} that are up and in no window meanwhile"
-            )
+            words = f"{count} are more than the {len(free)} that are up and in no window meanwhile"
+            raise InstanceError("nodes", words)
         left = {name: job.left(now) for name, job in state.running.items()}
         ends = {i: max((left[name] for name in {*state.holders[i].values()}), default=0.0) for i in free}
         free.sort(key=lambda i: (max(ends[i], begin - now), i))
         return tuple(state.fleet.names[i] for i in sorted(free[:count]))
 
 
-def _drain(node: str) -> str:
-    """Return the name of the drain of a node."""
-    return f"{DRAIN}-{node}"
-
-
 def _span(now: float, begin: float | None, end: float | None) -> tuple[float, float]:
-    """Return when a window begins and ends.
-
-    Raises:
-        InstanceError: if it would begin in the past, or end before it begins.
-    """
+    """Return when a window begins, which is not in the past, and when it ends."""
     begin = now if begin is None else plain(begin)
     require_number(begin, "begin")
     if begin < now:
         raise InstanceError("begin", f"{begin!r} is before {now!r}")
-    if end is not None:
-        require_number(end := plain(end), "end")
-        if end <= begin:
-            raise InstanceError("end", f"{end!r} is not after the begin, {begin!r}")
+    require_number(end := plain(end), "end", optional=True)
     return float(begin), inf if end is None else float(end)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a job: seconds, GPUs by node, and whether it was stopped or lost, and not at its end."""
+    """Hold a run of a job: seconds, GPUs by node, and whether it was stopped or lost before its end."""
 
     start: float
     end: float
@@ -25,18 +25,16 @@ class Run:
 
 
 class Course:
-    """What happened, kept beside a scheduler that is told of it.
+    """Keep what happened beside a scheduler that is told of it.
 
     Work is counted in the seconds of the first estimate: a job that took as long as was expected has done 1. So it is
     known how long it takes with another number of workers, and on a place that is not as slow.
 
     Attributes:
-        runs: of each job that ran, those that are over.
-        first: when it first ran.
-        finish: when it was done.
-        done: its work, but for what was lost when a node failed, and what stops cost.
-        unit: of each job, its first estimate, seconds for each number of workers.
-        down: node and time at which it failed, and came back.
+        runs, first, finish: by job, its runs that are over, when it first ran and when it was done.
+        done: by job, its work without what a failure lost and what stops cost.
+        unit: by job, its first estimate, seconds for each number of workers.
+        down: each node that failed, and when it failed and came back.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -51,14 +49,13 @@ class Course:
         self._running: dict[str, RunningJob] = {}
 
     def follow(self, scheduler: Scheduler) -> None:
-        """Go on with the state that a scheduler has now, which has the same jobs, or is the first."""
+        """Go on with the present state of a scheduler, which has the same jobs, or is the first."""
         self._state = state = scheduler._state
         self._running = dict(state.running)
         for name, job in state.running.items():
             self.first.setdefault(name, job.since)
             self.unit.setdefault(name, job.request)
-        for name, request in state.waiting.items():
-            self.unit.setdefault(name, request)
+        self.unit = {**state.waiting, **self.unit}
         self.turned()
 
     def submitted(self, name: str) -> None:
