@@ -44,7 +44,7 @@ def log(
     about |= {"begin": past.begin, "end": past.end, "jobs": len(past.jobs), "decisions": len(past.took)}
     about |= {"cut": past.cut, "checked": check, "faults": past.notes, "utilisation": utilisation(past, past.course)}
     about |= {"p50_ms": float(np.quantile(took, 0.5)), "p99_ms": float(np.quantile(took, 0.99))}
-    told = {"tier": _groups(past, "tier"), "user": _groups(past, "user"), "queue": _groups(past, "queue")}
+    told = {by: _groups(past, by) for by in ("tier", "user", "queue")}
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class ChangeCalls:
-    """Change jobs that wait or run, submit many alike, and exchange nodes."""
+    """Change jobs that wait or run, submit many alike, and exchange nodes.
+
+    An `InstanceError` names the field that is wrong, and nothing has changed then.
+    """
 
     _state: ClusterState
 
@@ -46,10 +49,7 @@ class ChangeCalls:
             job: the gang; its name is that of the array.
             count: of jobs.
             seconds, now, together, price, terms: as of `submit`.
-            most: jobs of the array that are in the queue or run at a time; all by default.
-
-        Raises:
-            InstanceError: naming the field; nothing has changed then.
+            most: maximum number of jobs of the array that are in the queue or run at a time, by default all.
         """
         state, submit = self._state, cast("Scheduler", self).submit
         if not isinstance(job, GangJob):
@@ -87,7 +87,7 @@ class ChangeCalls:
         price: float | EllipsisType | None = ...,
         **terms: Unpack[TermFields],
     ) -> None:
-        """Say something else of a job that waits or runs. When it is due stays as it was.
+        """Change what was said of a job that waits or runs, but not when it is due.
 
         Args:
             job: its name.
@@ -95,10 +95,7 @@ class ChangeCalls:
                 costs; of a running one a number, from now on. By default as before.
             now: as of `submit`.
             price: of a stop, `None` if it may not be stopped any more; by default as before.
-            terms: the fields of `Terms` that are to be other ones; of a running job not ``begin`` nor ``after``.
-
-        Raises:
-            InstanceError: naming the field; nothing has changed then.
+            terms: the fields of `Terms` that change; of a running job not ``begin`` nor ``after``.
         """
         state = self._state
         runs = isinstance(job, str) and job in state.running
@@ -129,14 +126,11 @@ class ChangeCalls:
         """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
 
         Nodes keep what is on them by their names, and are down if they were; a new one is up if it is usable. Windows
-        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places.
+        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. Each
+        job must fit the new nodes, and a node that stays must have what its jobs hold.
 
         Returns:
             The jobs that ran on nodes that are gone, which wait again as after a failure.
-
-        Raises:
-            InstanceError: if a job never fits the new nodes, or a node that stays has not what its jobs hold; nothing
-                has changed then.
         """
         scheduler = cast("Scheduler", self)
         if not isinstance(fleet, Fleet):

@@ -37,6 +37,16 @@ _TRIED = 8
 """Maximum number of running jobs whose end is tried, one at a time, where room alone is not enough."""
 
 
+class Told:
+    """Give what is told to people a form for JSON."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Describe something that could have been decided.
@@ -53,7 +63,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Told):
     """Explain a decision.
 
     Attributes:
@@ -74,10 +84,6 @@ class Explanation:
     bound: float | None
     notes: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         """Return it as lines to be read."""
         lines = [f"decision {self.decision}, by {self.tier}"]
@@ -93,7 +99,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingJob:
+class WaitingJob(Told):
     """Explain why a job waits.
 
     Attributes:
@@ -138,10 +144,6 @@ class WaitingJob:
     probably: tuple[float, float] | None = None
     latest: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         """Return it as lines to be read."""
         degrees = " or ".join(map(str, self.workers))
@@ -154,29 +156,26 @@ class WaitingJob:
             wait = self.earliest - self.now
             when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
             earliest = f"{when}, if nobody else comes and estimates hold"
+        probably = []
+        if self.probably is not None and self.earliest != self.now:
+            low, high = (span(time - self.now) for time in self.probably)
+            times = " and ".join(f"{time:.6g}" for time in self.probably)
+            probably.append(("probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"))
+        if self.latest is not None and self.earliest != self.now:
+            words = f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
+            probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         rows = [
             ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}"),
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
-            *self._when(),
+            *probably,
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
         head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
-
-    def _when(self) -> Iterator[tuple[str, str]]:
-        """Yield rows on when it starts with others who come, unless that is at once."""
-        if self.earliest == self.now:
-            return
-        if self.probably is not None:
-            low, high = (span(time - self.now) for time in self.probably)
-            times = " and ".join(f"{time:.6g}" for time in self.probably)
-            yield "probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"
-        if self.latest is not None:
-            yield "at latest", f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
 
 
 def explained(
@@ -250,7 +249,7 @@ def why_waits(
 
 
 def _first_start(twin: Scheduler, name: str) -> float | None:
-    """Play on until a job starts, and return when that is; `None` if it takes too long."""
+    """Play on until a job starts, and return when that is, `None` if it takes too long."""
     for _ in range(_ENDS):
         if any(start.job == name for start in twin.decide(60.0).starts):
             return twin.now

@@ -119,10 +119,9 @@ class Later:
             job = self.held.get(other)
             if job is None or name not in job.before:
                 continue
-            if not done:
-                job.before[name] = True
-                continue
-            del job.before[name]
+            job.before[name] = True
+            if done:
+                del job.before[name]
             if not job.before:
                 job.ready = state.now
                 self._note(state, job)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from .explain import listed
+from .explain import Told, listed
 from .policy import Watchdog
 from .queue import Walk
 from .running import Nodes, RunningJob
@@ -39,7 +38,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Told):
     """Propose moves, of which nothing is done yet.
 
     Attributes:
@@ -62,10 +61,6 @@ class Moves:
     def proved(self) -> bool:
         """Whether no moves cost less, up to rounding."""
         return self.cost - self.bound <= OPTIMAL_GAP * self.cost
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return it in a line: ``3 moves, 1.2 GPU-hours; no set costs less; frees rack 2``, and a line a move."""

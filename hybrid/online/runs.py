@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from .explain import span, wrapped
+from .explain import Told, span, wrapped
 from .state import ClusterState
 
 
 @dataclass(frozen=True, slots=True)
-class RunsNow:
+class RunsNow(Told):
     """Describe a job that runs.
 
     Attributes:
@@ -39,10 +38,6 @@ class RunsNow:
         stops = job.settled if job.settled < float("inf") else None
         where = state.named(job.nodes)
         return cls(name, state.now, job.since, job.degree, where, job.left(state.now), stops, job.request.price)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return it as lines to be read."""

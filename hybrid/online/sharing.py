@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_flag, require_number, require_share, require_text
+from gangplan.instances.arrays import Checked, check_fields, require_number, require_share, require_text
 from gangplan.instances.errors import did_you_mean
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
 AGING = 86400.0
 """Seconds past its due time after which a job counts as one of the next class."""
+_POSITIVE = {"positive": True}
 ROUNDING = 1e-9
 """Share of the cluster by which a sum of decimal shares may be too large."""
 
@@ -43,20 +44,11 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """Bound what one user holds at a time, `None` where there is no bound.
-
-    Attributes:
-        gpus: GPUs of all running jobs.
-        jobs: running jobs.
-    """
+class Limit(Checked):
+    """Bound the GPUs of running jobs, and the running jobs, of one user; `None` where there is no bound."""
 
     gpus: int | None = None
     jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        require_number(self.gpus, "gpus", whole=True, optional=True)
-        require_number(self.jobs, "jobs", whole=True, optional=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +73,14 @@ class Sharing:
     queues: Mapping[str, Quota] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
     fair_users: bool = False
-    halflife: float | None = None
+    halflife: float | None = field(default=None, metadata=_POSITIVE)
     preempt: bool = True
     least_run: float = 0.0
-    most_run: float | None = None
-    aging: float | None = AGING
+    most_run: float | None = field(default=None, metadata=_POSITIVE)
+    aging: float | None = field(default=AGING, metadata=_POSITIVE)
 
     def __post_init__(self) -> None:
-        require_flag(self.fair_users, "fair_users")
-        require_flag(self.preempt, "preempt")
-        require_number(self.least_run, "least_run")
-        for name in ("halflife", "most_run", "aging"):
-            require_number(getattr(self, name), name, optional=True, positive=True)
+        check_fields(self)
         object.__setattr__(self, "queues", _by_name(Quota, "queues", self.queues))
         object.__setattr__(self, "limits", _by_name(Limit, "limits", self.limits))
         for path in self.queues:

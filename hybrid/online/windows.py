@@ -21,8 +21,9 @@ DRAIN = "drain"
 class WindowCalls:
     """Close nodes for a time, to all jobs or to all but some.
 
-    A job that would still be expected to run when one of its nodes closes does not start there. When it closes, jobs
-    there that may be stopped are, by the next decision; others run on, and nobody new starts.
+    A job that would still be expected to run when one of its nodes closes does not start there. When it closes, the
+    next decision stops the jobs there that may be stopped; others run on, and nobody new starts. An `InstanceError`
+    names what is wrong with a call, and nothing has changed then.
     """
 
     _state: ClusterState
@@ -47,10 +48,7 @@ class WindowCalls:
     ) -> None:
         """Have nobody on a node from `at` on, by default at once, to `until`, by default to `undrain`.
 
-        A drain of the node that there is already is forgotten.
-
-        Raises:
-            InstanceError: naming what is wrong; nothing has changed then.
+        It takes the place of an earlier drain of the node.
         """
         state, time = self._state, self._state.at(now)
         name = state.fleet.names[state.node(node)]
@@ -61,11 +59,7 @@ class WindowCalls:
 
     @recorded
     def undrain(self, node: str | int, *, now: float | None = None) -> None:
-        """Forget the drain of a node.
-
-        Raises:
-            InstanceError: if there is none.
-        """
+        """Forget the drain of a node."""
         name = self._state.fleet.names[self._state.node(node)]
         window = self._state.calendar.windows.get(f"{DRAIN}-{name}")
         if window is None or not window.drain:
@@ -88,14 +82,11 @@ class WindowCalls:
         """Close nodes to all but some jobs, all of them if none are named; return the window.
 
         Args:
-            nodes: names of the nodes; or how many, then those in no window meanwhile whose jobs end first.
+            nodes: names of the nodes; or a number of nodes, those in no window meanwhile whose jobs end first.
             begin, end: seconds of the user's clock, by default at once and never.
             name: of the window, by default a new one.
             users, queues, jobs: whose jobs may be there all the same; a queue with all below it, an array by its name.
             now: as of `submit`.
-
-        Raises:
-            InstanceError: naming what is wrong; nothing has changed then.
         """
         calendar, time = self._state.calendar, self._state.at(now)
         first, last = _span(time, begin, end)
@@ -117,11 +108,7 @@ class WindowCalls:
 
     @recorded
     def cancel(self, window: str, *, now: float | None = None) -> None:
-        """Forget a window: its nodes are open.
-
-        Raises:
-            InstanceError: if there is no such window.
-        """
+        """Forget a window: its nodes are open."""
         state = self._state
         if not isinstance(window, str) or window not in state.calendar.windows:
             words = f"there are {', '.join(state.calendar.windows) or 'none'}"

@@ -38,19 +38,19 @@ class Course:
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._state = scheduler._state
+        self._scheduler = scheduler
         self.runs: dict[str, list[Run]] = {}
         self.first: dict[str, float] = {}
         self.finish: dict[str, float] = {}
         self.done: dict[str, float] = {}
         self.unit: dict[str, Request] = {}
         self.down: list[tuple[int, float, float]] = []
-        self._fails = {node: 0.0 for node, up in enumerate(self._state.up) if not up}
+        self._fails = {node: 0.0 for node, up in enumerate(scheduler._state.up) if not up}
         self._running: dict[str, RunningJob] = {}
 
     def follow(self, scheduler: Scheduler) -> None:
         """Go on with the present state of a scheduler, which has the same jobs, or is the first."""
-        self._state = state = scheduler._state
+        self._scheduler, state = scheduler, scheduler._state
         self._running = dict(state.running)
         for name, job in state.running.items():
             self.first.setdefault(name, job.since)
@@ -60,11 +60,12 @@ class Course:
 
     def submitted(self, name: str) -> None:
         """Note a job that waits."""
-        self.unit.setdefault(name, self._state.waiting[name])
+        self.unit.setdefault(name, self._scheduler._state.waiting[name])
 
     def note(self, names: Iterable[str] | None = None, finished: str = "") -> None:
         """Note what has changed for these jobs, or for all; one of them may have finished."""
-        now, running, waiting = self._state.now, self._state.running, self._state.waiting
+        state, now = self._scheduler._state, self._scheduler.now
+        running, waiting = state.running, state.waiting
         for name in [*self._running, *running] if names is None else names:
             was, runs = self._running.get(name), running.get(name)
             if was is runs:
@@ -92,8 +93,8 @@ class Course:
 
     def turned(self) -> None:
         """Note which nodes are down."""
-        now = self._state.now
-        for node, up in enumerate(self._state.up):
+        now = self._scheduler.now
+        for node, up in enumerate(self._scheduler._state.up):
             if up and node in self._fails:
                 self.down.append((node, self._fails.pop(node), now))
             elif not up:
@@ -101,7 +102,7 @@ class Course:
 
     def close(self) -> None:
         """Note what runs still, and the nodes that are down for good."""
-        now = self._state.now
+        now = self._scheduler.now
         for name, job in self._running.items():
             self.runs.setdefault(name, []).append(Run(job.since, now, job.nodes, False))
         self.down += [(node, at, inf) for node, at in self._fails.items()]

@@ -41,7 +41,7 @@ def replay(
     policy: Any = None,
     *,
     check: bool = False,
-    after: Callable[[Scheduler, Mapping[str, Any]], None] | None = None,
+    after: Callable[[Scheduler, Mapping[str, Any]], None] = lambda scheduler, row: None,
 ) -> Scheduler:
     """Return the scheduler as a log leaves it.
 
@@ -66,8 +66,7 @@ def replay(
                 _again(scheduler, row)
             else:
                 carry_out(scheduler, row)
-            if after is not None:
-                after(scheduler, row)
+            after(scheduler, row)
     return scheduler
 
 
