@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -42,7 +42,7 @@ def check_page(path: str | None, *inputs: str) -> None:
 
 def compare(
     past: History,
-    make: Callable[[], Scheduler],
+    arguments: Mapping[str, Any],
     head: Sequence[tuple[str, str]],
     labels: tuple[str, str],
     about: dict[str, Any],
@@ -50,7 +50,7 @@ def compare(
     html: str | None,
     as_json: bool,
 ) -> None:
-    """Play the past with the scheduler that `make` returns, and show both.
+    """Play the past with a scheduler of these arguments, and show both.
 
     Args:
         head, about: what the tables and the JSON object begin with.
@@ -58,7 +58,7 @@ def compare(
         html: file of a page.
     """
     with Bar("playing", hidden=as_json) as bar:
-        played = play(past, make(), bar)
+        played = play(past, Scheduler(past.fleet, **arguments), bar)
     told, (both, others) = groups(past, played.course), compared(past, played.course)
     if not both:
         raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")

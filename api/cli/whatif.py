@@ -57,7 +57,7 @@ def whatif(
         words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
         head.append(("deadlines", words))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
-    compare(past, lambda: Scheduler(past.fleet, **changed), head, ("log", label), about, html=html, as_json=as_json)
+    compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0
 
 

@@ -213,7 +213,7 @@ def why_waits(
         intervals: predict when it starts.
     """
     held, order = state.later.held.get(name), list(state.queue)
-    request = held.request if held else state.waiting[name]
+    request = state.later.request(state, name)
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)

@@ -61,6 +61,11 @@ class Later:
         self._after: dict[str, list[str]] = {}  # who waits for a job to be done
         self._begins: list[tuple[float, int, str]] = []
 
+    def request(self, state: ClusterState, name: str) -> Request:
+        """Return a job that waits, or may not wait yet."""
+        held = self.held.get(name)
+        return held.request if held else state.waiting[name]
+
     def before(self, state: ClusterState, request: Request) -> dict[str, bool]:
         """Return the jobs that have to be done before one, and whether they were withdrawn; refuse a cycle."""
         before = {}

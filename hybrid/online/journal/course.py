@@ -55,27 +55,22 @@ class Course:
         for name, job in state.running.items():
             self.first.setdefault(name, job.since)
             self.unit.setdefault(name, job.request)
-        self.unit = {**state.waiting, **self.unit}
+        for name in scheduler.waiting:
+            self.unit.setdefault(name, state.later.request(state, name))
         self.turned()
-
-    def submitted(self, name: str) -> None:
-        """Note a job that waits."""
-        self.unit.setdefault(name, self._scheduler._state.waiting[name])
 
     def note(self, names: Iterable[str] | None = None, finished: str = "") -> None:
         """Note what has changed for these jobs, or for all; one of them may have finished."""
         state, now = self._scheduler._state, self._scheduler.now
         running, waiting = state.running, state.waiting
         for name in [*self._running, *running] if names is None else names:
-            was, runs = self._running.get(name), running.get(name)
-            if was is runs:
-                continue
-            if was is not None:
-                del self._running[name]
+            was, runs = self._running.pop(name, None), running.get(name)
+            left = was is not None and (runs is None or runs.nodes is not was.nodes)  # else it may be another estimate
+            if was is not None and (left or runs is None or runs.since != was.since):
                 over, again = name == finished, waiting.get(name) if runs is None else runs.request
                 kept = over or (again is not None and again.done > was.request.done)
                 self.done[name] = self.done.get(name, 0.0) + (self.work(was, was.ran(now)) if kept else 0.0)
-                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, not over))
+                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, left and not over))
                 if over:
                     self.finish[name] = now
             if runs is not None:

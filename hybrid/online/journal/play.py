@@ -106,10 +106,7 @@ class _Play:
         except InstanceError:
             self._skipped += 1
             return
-        if row["event"] == "submit":
-            job = row["job"]
-            self._course.submitted(job["name"] if isinstance(job, Mapping) else job.name)
-        else:
+        if row["event"] != "submit":
             self._changed(None)
             self._course.turned()
 
