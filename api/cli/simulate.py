@@ -49,7 +49,7 @@ TRACE = {
     "columns": option(str, _COLUMNS, panel=_TRACE, metavar="OURS=NAME,..."),
     "skip_bad": option(bool, "leave bad rows out and count them", False, "--skip-bad", panel=_TRACE),
 }
-"""How the trace is read."""
+"""Options that say how the trace is read."""
 _SECONDS: Any = {"panel": _ENGINE, "metavar": "SECONDS"}
 _CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
 _PREEMPT = "running jobs may be stopped  [default: as the policy would]"
@@ -88,7 +88,7 @@ SHOWS = {
     "epoch": option(str, _EPOCH, panel=_SHOWN, metavar="TIME"),
     "html": option(str, _HTML, panel=_SHOWN, metavar="FILE"),
 }
-"""What is shown of what was simulated."""
+"""Options that say what is shown."""
 
 
 @options.with_tables(reading=TRACE, engine=ENGINE, leases=ROUNDS, shows=SHOWS)
@@ -173,13 +173,12 @@ def _prices(text: str | None, policies: Mapping[str, Any]) -> list[float]:
         return []
     if not any(maker in ONLINE for maker in policies.values() if isinstance(maker, str)):
         raise InstanceError("price", f"changes nothing without a policy of {', '.join(ONLINE)}")
-    prices = options.numbers(text)
-    found = list(prices) if isinstance(prices, tuple) else [prices]
-    for price in found:
+    prices: list[float] = [options.number(word) for word in text.split(",")]
+    for price in prices:
         require_number(price, "price")
-    if len(set(found)) < len(found):
+    if len(set(prices)) < len(prices):
         raise InstanceError("price", f"{text!r} has one twice")
-    return found
+    return prices
 
 
 def _epoch(text: str | None, drawn: bool) -> float | None:

@@ -16,7 +16,7 @@ from .simulation_cases import as_word
 from .simulation_runs import Found, Setting
 
 WIDEST = 80
-"""Characters of a table beside whose labels there is room for a figure."""
+"""Maximum number of characters of a table, unless labels alone are wider."""
 MOST_GROUPS = 20
 """Maximum number of users or queues with a line of their own; others, with fewest GPU-hours, share one."""
 ALONE: tuple[dict[str, str], ...] = (
@@ -30,11 +30,11 @@ WITH_SEEDS: tuple[dict[str, str], ...] = (
     {"utilisation": "busy", "mean_slowdown": "slowdown", "interruptions": "stops/job", "regret": "regret"},
     {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"},
 )
-"""Tables of figures, and what people are told they are."""
+"""Figures of each table, and their heads."""
 _TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")
 _SHARES = ("utilisation", "regret")
 _UNJUDGED = ("utilisation", "gpu_hours")
-"""Of which less may be better or worse: GPUs are busy with what was lost too."""
+"""Figures of which less is not always better: GPUs are busy with lost work too."""
 
 
 def as_data(found: Found, many: bool) -> list[dict[str, Any]]:

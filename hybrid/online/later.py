@@ -23,12 +23,11 @@ _GONE = 1024
 
 @dataclass(slots=True)
 class HeldJob:
-    """A job that may not wait yet.
+    """Hold a job that may not wait yet.
 
     Attributes:
-        request: the job.
         before: the jobs that have to be done first, and whether they were withdrawn, so that they never are.
-        ready: since when nothing but the clock or its array holds it, or when it was submitted.
+        ready: since when nothing but the clock or its array holds it back, or when it was submitted.
     """
 
     request: Request
@@ -38,7 +37,7 @@ class HeldJob:
 
 @dataclass(slots=True)
 class JobArray:
-    """Jobs of which `most` may be in the queue or run at a time: so many are `active`; `rest` holds the others."""
+    """Count the jobs of an array that are in the queue or run, `most` of them at a time; `rest` holds the others."""
 
     most: int
     active: int = 0

@@ -1,4 +1,4 @@
-"""What a log tells of the past: the jobs with the seconds that they truly took, and what came from outside."""
+"""Read the past off a log: the jobs with the seconds that they truly took, and what came from outside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .replay import replay, scheduler_of
 from .write import DECIDE, RESTORE
 
 ENDED, WITHDRAWN, RAN, WAITED = "ended", "withdrawn", "ran at the end", "waited at the end"
-"""What became of a job."""
+"""Fates of jobs."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ _OWN = ("finish", "report", RESTORE)
 def history_of(log: Log, progress: Callable[[float], None] = lambda share: None) -> History:
     """Return the past that a log tells, by playing what it says was decided."""
     scheduler = scheduler_of(log)
-    past = History(log.fleet, Course(scheduler), begin=log.rows[0][1]["now"] if log.rows else 0.0)
+    past = History(log.fleet, Course(scheduler), begin=log.rows[0][1].get("now", 0.0) if log.rows else 0.0)
     reader = _Reader(log, past, progress)
     replay(log, after=reader.line, scheduler=scheduler)
     return reader.finished(scheduler)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 FORMAT = 1
 """Version of the log's lines."""
+_WORDS: dict[type[Exception], str] = {
+    BlockingIOError: "another scheduler writes to it",
+    FileExistsError: "exists: Scheduler.open goes on with it",
+}
 DECIDE, RESTORE = "decide", "restore"
 """Events whose lines say more than their arguments: what was decided; the whole state."""
 
@@ -43,12 +47,8 @@ class Journal:
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InstanceError("log", "another scheduler writes to it", self.path) from None
-        except FileExistsError:
-            raise InstanceError("log", "exists: Scheduler.open goes on with it", self.path) from None
         except (OSError, ValueError) as error:
-            raise InstanceError("log", io_error(error), self.path) from None
+            raise InstanceError("log", _WORDS.get(type(error)) or io_error(error), self.path) from None
 
     @classmethod
     def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:
