@@ -15,9 +15,7 @@ from gangplan.hybrid.online.journal.play import play
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
-from gangplan.simulator.trace import Outcome
 
-from .options import check_picture
 from .output import Bar, emit_either, facts, table
 
 WORDS = {
@@ -31,13 +29,6 @@ WORDS = {
 }
 """Figures in words."""
 Cells = list[tuple[str, ...]]
-
-
-def check_page(path: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a page that cannot be written."""
-    if path is not None and not path.lower().endswith(".html"):
-        raise InstanceError("html", f"{path!r} does not end in .html")
-    check_picture(path, None, Outcome, *inputs)
 
 
 def compare(

@@ -23,7 +23,8 @@ from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
 
 from . import options
-from .comparison import check_page, compare
+from .comparison import compare
+from .options import check_page
 from .simulation_runs import sizes_of
 from .whatif import Page, Set, with_settings
 

@@ -20,7 +20,7 @@ from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
 from . import options
-from .options import check_output, check_picture, option
+from .options import check_output, check_page, check_picture, option
 from .output import Bar, emit_either
 from .simulation_cases import ONLINE, Case, cases_of, check_effects, policies_of
 from .simulation_runs import Setting, check_groups, in_rounds, on_trace, play, sizes_of
@@ -223,12 +223,9 @@ def check_files(
     trace: str, out: str | None, plot: str | None, panel: str | None = None, html: str | None = None
 ) -> None:
     """Refuse, before any work is done, files that overwrite the trace, or whose ending or package is not there."""
-    if html is not None:
-        if Path(html).suffix.lower() != ".html":
-            raise InstanceError("html", f"{Path(html).suffix!r} is not .html", html)
-        if html in (out, plot):
-            raise InstanceError("html", "is the file of another option too", html)
-        check_picture(html, None, None, trace)
+    check_page(html, trace)
+    if html is not None and html in (out, plot):
+        raise InstanceError("html", "is the file of another option too", html)
     if out is not None:
         check_output(out, trace)
         suffix = Path(out).suffix.lower()

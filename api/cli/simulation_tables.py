@@ -7,8 +7,10 @@ from dataclasses import asdict, fields
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances.quantities import scale, short
-from gangplan.simulator.metrics import Group
+from gangplan.simulator.metrics import Group, interval
 
 from ..units import column, plus_minus
 from .output import facts, table
@@ -50,9 +52,9 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
             values = [run[name] for run in runs]
             if None in values:
                 continue
-            mean, margin = _interval(values)
+            mean, margin = interval(np.array(values, dtype=float))
             apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = _interval(apart)
+            difference, width = interval(np.array(apart))
             known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
@@ -147,7 +149,8 @@ class _Column:
         if any(run[self.name] is None for run in runs):
             return ""
         less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
-        mean, margin = _interval([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        values = np.array([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        mean, margin = interval(values)
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
@@ -189,11 +192,3 @@ def _rest(groups: Sequence[Group]) -> Group:
         else:
             known[field.name] = float("nan") if field.name.startswith("p95_") else sum(values)
     return Group(**known | {"cost": None if groups[0].cost is None else known["cost"]})
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    import numpy as np
-
-    from gangplan.simulator.metrics import interval
-
-    return interval(np.array(values, dtype=float))

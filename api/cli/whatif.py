@@ -20,7 +20,8 @@ from gangplan.instances.intake import parse_json
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .comparison import check_page, compare
+from .comparison import compare
+from .options import check_page
 from .output import Bar
 
 _SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
