@@ -90,7 +90,7 @@ class _Room:
 def defragment(state: ClusterState, domain: object, gang: object, worth: float | None, seconds: float) -> Moves | None:
     """Return the cheapest moves that make room, `None` if there are none, or none that cost less than it is worth."""
     until, room = time.perf_counter() + seconds, _Room.of(state, domain, gang)
-    search = _Search(state, room, list(state.running.values()), until)
+    search = _Search(state, room, sorted(state.running.values(), key=lambda job: job.request.serial), until)
     search.evict()
     if not search.proved:
         search.exact()
