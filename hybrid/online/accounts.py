@@ -310,6 +310,7 @@ class Accounts:
             if number < 0:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)
+            self.all[number].changes += 1
 
     def fair(self, wanted: Mapping[str, float]) -> dict[str, float]:
         """Return the shares that queues have if jobs are small and they want so much: see `Accounts`.

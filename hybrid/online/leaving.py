@@ -26,7 +26,7 @@ def occupied(
 
     Args:
         cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
-        domain: the part of the network of each node, int64 (m,).
+        domain: see `domains`.
         request: of the gang: it does not come to nodes that a window closes before it would end.
     """
     placer = state.placer
