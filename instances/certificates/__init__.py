@@ -1,0 +1,45 @@
+"""Certificates of bounds, and the checker that trusts nobody: rational arithmetic, and nothing of any solver."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InstanceError
+from ..kinds import PROBLEMS
+from ..lazy import exported
+from .document import Certificate, read
+
+if TYPE_CHECKING:
+    from .document import ARGUMENTS as ARGUMENTS
+    from .document import write as write
+else:
+    __getattr__ = exported(__name__, __file__)
+
+
+def verify_bound(problem: Any, certificate: Any) -> Fraction | float:
+    """Check a certificate against a problem and return what it proves.
+
+    Args:
+        problem: any problem.
+        certificate: of one of its bounds: a `Certificate`, or the JSON object that one is written as.
+
+    Returns:
+        A value that no plan which `verify` accepts is below, in the unit of the objective; `math.inf` if the
+        certificate proves that there is no plan.
+
+    Raises:
+        InstanceError: naming what of the certificate does not hold.
+    """
+    objective: Any = getattr(problem, "objective", None)
+    if objective not in PROBLEMS or type(problem) is not PROBLEMS[objective]:
+        raise InstanceError("problem", f"{type(problem).__name__} is no problem that the checker knows")
+    return check(problem, read(certificate))
+
+
+def check(problem: Any, certificate: Certificate) -> Fraction | float:
+    """Return what a certificate proves of a problem; no objective is below 0."""
+    if problem.objective not in certificate.objectives:
+        words = f"{certificate.argument!r} is about {', '.join(certificate.objectives)}, not {problem.objective}"
+        raise InstanceError("argument", words)
+    return max(certificate.bound(problem), Fraction(0))

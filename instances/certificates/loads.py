@@ -1,0 +1,108 @@
+"""Bounds by loads: what all devices have to do together, and how many classes one of them can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any, ClassVar
+
+from ..errors import InstanceError
+from .classes import classes_of
+from .document import Certificate
+from .exact import SLACK, indices, not_negative, of_length
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(Certificate):
+    """Weigh the seconds and the bytes of all devices: the linear programme over shares of classes, by its dual.
+
+    With a weight y_t of a second and m_t of a byte on a device of type t, any plan of objective Z has
+
+        sum over classes g of min over options (t, p, b) of y_t p + m_t b
+            <= sum over devices of y_t load + m_t memory <= Z sum n_t y_t + sum n_t m_t capacity_t
+
+    whatever the weights are, as long as none is negative. A plan of stages has all replicas of a class among its loads.
+    Hosts of a latency problem have no load that bounds Z: their seconds weigh nothing.
+
+    Attributes:
+        seconds: y_t of each device type of the cluster.
+        bytes: m_t of each.
+    """
+
+    argument: ClassVar[str] = "shares"
+    objectives: ClassVar[tuple[str, ...]] = ("throughput", "latency", "step", "stages")
+
+    seconds: tuple[Fraction, ...]
+    bytes: tuple[Fraction, ...]
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return the least Z; `inf` if memory alone is too small."""
+        classes = classes_of(problem)
+        for weights, field in ((self.seconds, "seconds"), (self.bytes, "bytes")):
+            of_length(weights, len(classes.count), field)
+            not_negative(weights, field)
+        slack = SLACK * len(classes.of) * max(self.seconds) if problem.objective == "step" else Fraction(0)
+        devices, room = slack, Fraction(0)
+        for t, (count, limit) in enumerate(zip(classes.count, classes.capacity, strict=True)):
+            if count is None and (self.seconds[t] or self.bytes[t]):
+                raise InstanceError(f"seconds[{t}]", "weighs hosts, which run any number of ops at once")
+            if self.bytes[t] and limit == inf:
+                raise InstanceError(f"bytes[{t}]", "weighs memory that has no limit")
+            devices += (count or 0) * self.seconds[t]
+            room += (count or 0) * self.bytes[t] * Fraction(limit) if self.bytes[t] else 0
+        total = Fraction(0)
+        for options in classes.options:
+            if not options:
+                return inf  # no device runs it and has the memory
+            total += min(self.seconds[t] * takes + self.bytes[t] * needs for t, takes, needs in options)
+        if not devices:
+            return inf if total > room else Fraction(0)
+        return (total - room) / devices / (1 + SLACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Counting(Certificate):
+    """Refute a load by counting: within less than T, devices take fewer classes than there are (pigeonholes).
+
+    A device of type t takes no more of some classes than the quickest of them fill less than T, and no more than the
+    smallest of them fit in its memory (Graham 1969, for unrelated device types).
+
+    Attributes:
+        below: T, seconds.
+        classes: which classes, numbered as they first come in the graph.
+    """
+
+    argument: ClassVar[str] = "counting"
+    objectives: ClassVar[tuple[str, ...]] = ("throughput", "step")
+
+    below: Fraction
+    classes: tuple[int, ...]
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return T."""
+        known = classes_of(problem)
+        indices(self.classes, len(known.options), "classes")
+        taken = 0
+        for t, (count, limit) in enumerate(zip(known.count, known.capacity, strict=True)):
+            own = [option for g in self.classes for option in known.options[g] if option[0] == t]
+            taken += (count or 0) * min(
+                _fill([takes for _, takes, _ in own], self.below, full=False),
+                _fill([needs for _, _, needs in own], limit, full=True),
+            )
+        if taken >= len(self.classes):
+            words = f"{self.below} leaves the devices room for {taken} of {len(self.classes)} classes"
+            raise InstanceError("below", words)
+        ops = len(known.of) if problem.objective == "step" else 1
+        return self.below / (1 + ops * SLACK)
+
+
+def _fill(amounts: list[Fraction], room: Fraction | float, *, full: bool) -> int:
+    """Return how many of the least amounts add up to less than the room, or to all of it if that is allowed."""
+    total, count = Fraction(0), 0
+    for amount in sorted(amounts):
+        total += amount
+        if total > room or (total == room and not full):
+            break
+        count += 1
+    return count
