@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InstanceError
 from ..kinds import PROBLEMS
 from ..lazy import exported
 from .document import Certificate, read
+from .exact import PLACES
 
 if TYPE_CHECKING:
     from .document import ARGUMENTS as ARGUMENTS
     from .document import write as write
 else:
     __getattr__ = exported(__name__, __file__)
+
+GAP = Fraction(1, 10**6)
+"""A plan within this relative gap of a checked bound is called optimal."""
 
 
 def verify_bound(problem: Any, certificate: Any) -> Fraction | float:
@@ -43,3 +48,14 @@ def check(problem: Any, certificate: Certificate) -> Fraction | float:
         words = f"{certificate.argument!r} is about {', '.join(certificate.objectives)}, not {problem.objective}"
         raise InstanceError("argument", words)
     return max(certificate.bound(problem), Fraction(0))
+
+
+def certifies(bound: Fraction | float, objective: float | None, zero: float = 0.0) -> bool:
+    """Return whether a checked bound proves a plan of `objective` optimal, or without a plan that there is none.
+
+    Gaps are shares of what the objective is above `zero`, see `gangplan.Result.zero`; rounding on that clock is no gap.
+    """
+    if objective is None or bound == inf:
+        return objective is None and bound == inf
+    value, least = Fraction(objective), Fraction(zero)
+    return value - Fraction(bound) <= GAP * max(value - least, Fraction(0)) + PLACES * least

@@ -39,9 +39,7 @@ ARGUMENTS = Lazy(
     {
         "best": ".best:Best",
         "shares": ".loads:Shares",
-        "counting": ".loads:Counting",
         "path": ".paths:Path",
-        "energy": ".paths:Energy",
         "prices": ".times:Prices",
         "area": ".times:Area",
         "floors": ".floors:Floors",

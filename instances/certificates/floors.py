@@ -23,7 +23,7 @@ class Floors(Certificate):
 
     With a price y_k >= 0 of a GPU of type k, of which the usable nodes have n_k,
 
-        goal >= sum over jobs of min(value, min over workers w and slowest GPU types of cost + w gpus min y) - sum n_k y_k
+        goal >= sum over jobs of min(value, least over workers w and slowest types of cost + w gpus min y) - sum n_k y_k
 
     A gang of w workers whose slowest GPU computes a step in c seconds takes no less than c a step, and is on GPUs that
     are no slower; synchronisation, company and migration count as nothing.
@@ -39,47 +39,59 @@ class Floors(Certificate):
 
     def bound(self, problem: PlacementProblem) -> Fraction | float:
         """Return the sum; `inf` if a gang must be placed and cannot."""
-        fleet = problem.fleet
-        of_length(self.prices, len(fleet.gpu_types), "prices")
+        of_length(self.prices, len(problem.fleet.gpu_types), "prices")
         not_negative(self.prices, "prices")
-        usable = np.asarray(fleet.usable)
-        every = [
-            int(fleet.gpus[usable & (fleet.gpu_type == k)].sum(dtype=np.int64)) for k in range(len(fleet.gpu_types))
-        ]
-        value = -sum((n * y for n, y in zip(every, self.prices, strict=True)), Fraction(0))
-        best = as_fractions(best_rate(problem)[None])[0]
-        known: dict[Any, dict[int, Fraction | float]] = {}
-        for job, rate in zip(problem.jobs, best, strict=True):
-            kind = job.model, job.where, bool(job.worker.grants)
-            if kind not in known:
-                known[kind] = _seconds(problem, job)
-            costs = [inf] if job.value is None else [Fraction(job.value)]
-            value += min([*costs, *self._costs(problem, job, Fraction(rate), known[kind])])
-            if value == inf:
+        gangs, room = options_of_gangs(problem)
+        value = -sum((n * y for n, y in zip(room, self.prices, strict=True)), Fraction(0))
+        for options in gangs:
+            if not options:
                 return inf
+            value += min(
+                cost + gpus * min((self.prices[k] for k in kinds), default=Fraction(0)) for cost, gpus, kinds in options
+            )
         return value / (1 + SLACK) if value > 0 else Fraction(0)
 
-    def _costs(self, problem: PlacementProblem, job: GangJob, rate: Fraction, seconds: Any) -> list[Fraction]:
-        """Return what a gang costs with each number of workers and each slowest type, prices included."""
+
+Gang = list[tuple[Fraction, Fraction, tuple[int, ...]]]
+"""What a job may do: (cost, GPUs, the types of GPU that they may be of, none for no GPU at all)."""
+
+
+def options_of_gangs(problem: PlacementProblem) -> tuple[list[Gang], list[int]]:
+    """Return the options of each job, and the usable GPUs of each type."""
+    fleet, known = problem.fleet, dict[Any, dict[int, Fraction | float]]()
+    usable = np.asarray(fleet.usable)
+    room = [int(fleet.gpus[usable & (fleet.gpu_type == k)].sum(dtype=np.int64)) for k in range(len(fleet.gpu_types))]
+    gangs: list[Gang] = []
+    for j, (job, rate) in enumerate(zip(problem.jobs, as_fractions(best_rate(problem)[None])[0], strict=True)):
+        kind = job.model, job.where, bool(job.worker.grants)
+        if kind not in known:
+            known[kind] = _seconds(problem, job, j)
+        found: Gang = [] if job.value is None else [(Fraction(job.value), Fraction(0), ())]
         share = (1 - SLACK) * Fraction(job.worker.gpu)
-        found = []
-        for step in {x for x in seconds.values() if x != inf}:
-            price = min(self.prices[k] if k >= 0 else Fraction(0) for k, own in seconds.items() if own <= step)
+        for step in {x for x in known[kind].values() if x != inf}:
+            kinds = tuple(k for k, own in known[kind].items() if own <= step)
             for workers in job.workers:
-                slowdown = rate * step / workers
-                cost = Fraction(0)
-                if problem.goal == "slowdown":
-                    cost = Fraction(job.weight) * slowdown
-                elif problem.goal == "throughput" and slowdown > 1:
-                    cost = Fraction(job.weight) * (1 - 1 / slowdown)
-                found.append(cost + workers * share * price)
-        return found
+                cost = _cost(problem, job, Fraction(rate) * Fraction(step) / workers)
+                found.append((cost, workers * share, kinds if share else ()))
+        gangs.append(found)
+    return gangs, room
 
 
-def _seconds(problem: PlacementProblem, job: GangJob) -> dict[int, Fraction | float]:
+def _cost(problem: PlacementProblem, job: GangJob, slowdown: Fraction) -> Fraction:
+    """Return what a gang of such a slowdown costs at least."""
+    if problem.goal == "slowdown":
+        return Fraction(job.weight) * slowdown
+    if problem.goal == "throughput" and slowdown > 1:
+        return Fraction(job.weight) * (1 - 1 / slowdown)
+    return Fraction(0)
+
+
+def _seconds(problem: PlacementProblem, job: GangJob, j: int) -> dict[int, Fraction | float]:
     """Return the seconds a worker computes on each GPU type of the nodes that the job may be on."""
-    fleet, j = problem.fleet, problem.jobs.index(job)
-    admitted = np.flatnonzero(fleet.admits(job.requires, job.tolerates) & np.asarray(fleet.usable))
-    seconds = problem.compute_at(np.full(len(admitted), j), admitted)
-    kinds = np.where(fleet.gpus[admitted] > 0, fleet.gpu_type[admitted], -1)
-    return {int(k): as_fractions(seconds[kinds == k][:1][None])[0][0] for k in np.unique(kinds).tolist()}
+    fleet = problem.fleet
+    able = fleet.admits(job.requires, job.tolerates) & np.asarray(fleet.usable) & (fleet.gpus > 0)
+    found = {}
+    for k in np.unique(fleet.gpu_type[able]).tolist():
+        node = np.flatnonzero(able & (fleet.gpu_type == k))[:1]
+        found[k] = as_fractions(problem.compute_at(np.full(1, j), node)[None])[0][0]
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -39,7 +40,10 @@ class Model:
         return len(self.cost) - 1
 
     def row(
-        self, terms: dict[int, Fraction | int], least: Fraction | int | None = None, most: Fraction | int | None = None
+        self,
+        terms: Mapping[int, Fraction | int],
+        least: Fraction | int | None = None,
+        most: Fraction | int | None = None,
     ) -> None:
         """Add the constraint least <= sum of terms <= most."""
         ends = [None if x is None else Fraction(x) for x in (least, most)]

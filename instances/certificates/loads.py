@@ -1,4 +1,4 @@
-"""Bounds by loads: what all devices have to do together, and how many classes one of them can take."""
+"""Bounds by loads: what all devices have to do together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .classes import classes_of
 from .document import Certificate
-from .exact import SLACK, indices, not_negative, of_length
+from .exact import SLACK, not_negative, of_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +59,3 @@ class Shares(Certificate):
         if not devices:
             return inf if total > room else Fraction(0)
         return (total - room) / devices / (1 + SLACK)
-
-
-@dataclass(frozen=True, slots=True)
-class Counting(Certificate):
-    """Refute a load by counting: within less than T, devices take fewer classes than there are (pigeonholes).
-
-    A device of type t takes no more of some classes than the quickest of them fill less than T, and no more than the
-    smallest of them fit in its memory (Graham 1969, for unrelated device types).
-
-    Attributes:
-        below: T, seconds.
-        classes: which classes, numbered as they first come in the graph.
-    """
-
-    argument: ClassVar[str] = "counting"
-    objectives: ClassVar[tuple[str, ...]] = ("throughput", "step")
-
-    below: Fraction
-    classes: tuple[int, ...]
-
-    def bound(self, problem: Any) -> Fraction | float:
-        """Return T."""
-        known = classes_of(problem)
-        indices(self.classes, len(known.options), "classes")
-        taken = 0
-        for t, (count, limit) in enumerate(zip(known.count, known.capacity, strict=True)):
-            own = [option for g in self.classes for option in known.options[g] if option[0] == t]
-            taken += (count or 0) * min(
-                _fill([takes for _, takes, _ in own], self.below, full=False),
-                _fill([needs for _, _, needs in own], limit, full=True),
-            )
-        if taken >= len(self.classes):
-            words = f"{self.below} leaves the devices room for {taken} of {len(self.classes)} classes"
-            raise InstanceError("below", words)
-        ops = len(known.of) if problem.objective == "step" else 1
-        return self.below / (1 + ops * SLACK)
-
-
-def _fill(amounts: list[Fraction], room: Fraction | float, *, full: bool) -> int:
-    """Return how many of the least amounts add up to less than the room, or to all of it if that is allowed."""
-    total, count = Fraction(0), 0
-    for amount in sorted(amounts):
-        total += amount
-        if total > room or (total == room and not full):
-            break
-        count += 1
-    return count

@@ -146,7 +146,7 @@ class _Rows:
                 limit = self.classes.capacity[t]
                 if limit == inf or not limit:
                     continue
-                own = [dict((k, b) for k, _, b in options).get(t) for options in self.classes.options]
+                own = [{k: b for k, _, b in options}.get(t) for options in self.classes.options]
                 shares = {self.x[g][s]: _rounded(b / Fraction(limit)) for g, b in enumerate(own) if b}
                 over = max(Fraction(0), sum(shares.values(), Fraction(0)) - 1) if self.chosen else Fraction(0)
                 if sum(shares.values()) > 1:

@@ -14,7 +14,6 @@ from typing import Any
 import highspy
 import numpy as np
 
-from gangplan.instances.certificates.exact import SLACK
 from gangplan.instances.certificates.linear import Model, Tree, dual_value
 
 _BITS = 36
@@ -37,13 +36,13 @@ class Search:
     def __init__(self, model: Model, threshold: Fraction, stopped: Callable[[], bool], most: int) -> None:
         self.model, self.threshold, self.stopped, self.left = model, threshold, stopped, most
         self.goal = threshold / model.unit
-        self.solver = _loaded(model)
+        self.solver = loaded(model)
         self.weight = np.zeros(len(model.cost))
         for _, _, terms in model.rows:
             if 0 in terms:  # rows of loads: the first column is the objective
                 for j, x in terms.items():
                     self.weight[j] = max(self.weight[j], abs(float(x)))
-        self.nodes: list[tuple[int, int, int, int] | Multipliers | None] = [None]
+        self.nodes, self.splits, self.leaves = 1, dict[int, tuple[int, int, int, int]](), dict[int, Multipliers]()
 
     def solve(self) -> Tree:
         """Return the tree with what was proved."""
@@ -54,12 +53,12 @@ class Search:
             self.left -= 1
             closed, multipliers, split = self._look(low, high, known)
             if closed or split is None or self.left <= len(todo) or self.stopped():
-                self.nodes[node] = multipliers
+                self.leaves[node] = multipliers
                 continue
             column, at = split
-            below, beyond = len(self.nodes), len(self.nodes) + 1
-            self.nodes[node] = column, at, below, beyond
-            self.nodes += [None, None]
+            below, beyond = self.nodes, self.nodes + 1
+            self.nodes += 2
+            self.splits[node] = column, at, below, beyond
             down, up = high.copy(), low.copy()
             down[column], up[column] = at, at + 1
             todo += [(below, low, down, multipliers), (beyond, up, high, multipliers)]
@@ -132,7 +131,6 @@ class Search:
             gains = []
             for end in (floor(values[j]), ceil(values[j])):
                 self.solver.setBasis(basis)
-                down, up = (high, low) if end < values[j] else (high, low)
                 bounds = (low[j], float(end)) if end < values[j] else (float(end), high[j])
                 self.solver.changeColBounds(j, *bounds)
                 self.solver.run()
@@ -154,18 +152,17 @@ class Search:
 
     def _tree(self) -> Tree:
         """Return the nodes in the order of documents: those that split first."""
-        inner = [i for i, x in enumerate(self.nodes) if _is_split(x)]
-        outer = [i for i, x in enumerate(self.nodes) if not _is_split(x)]
+        inner, outer = sorted(self.splits), sorted(self.leaves)
         place = {i: k for k, i in enumerate([*inner, *outer])}
-        splits = tuple((x[0], x[1], place[x[2]], place[x[3]]) for x in (self.nodes[i] for i in inner))  # type: ignore[misc, index]
-        return Tree(self.threshold, splits, tuple(self.nodes[i] or () for i in outer))  # type: ignore[misc]
+        splits = [self.splits[i] for i in inner]
+        return Tree(
+            self.threshold,
+            tuple((column, at, place[below], place[beyond]) for column, at, below, beyond in splits),
+            tuple(self.leaves[i] for i in outer),
+        )
 
 
-def _is_split(node: Any) -> bool:
-    return node is not None and len(node) == 4 and isinstance(node[0], int)
-
-
-def _loaded(model: Model) -> Any:
+def loaded(model: Model) -> Any:
     """Return HiGHS with the linear programme of a model in it, in floats; the objective may exceed its bound."""
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("presolve", "off"), ("threads", 1), ("simplex_strategy", 1)):
@@ -174,8 +171,8 @@ def _loaded(model: Model) -> Any:
     lp.num_col_, lp.num_row_ = len(model.cost), len(model.rows)
     lp.col_cost_ = np.array(model.cost, dtype=float)
     lp.col_lower_, lp.col_upper_ = (np.array(x, dtype=float) for x in (model.low, model.high))
-    ends = [[(sign * np.inf if row[k] is None else float(row[k] or 0)) for row in model.rows] for k, sign in ((0, -1), (1, 1))]
-    lp.row_lower_, lp.row_upper_ = (np.array(x, dtype=float) for x in ends)
+    lp.row_lower_ = np.array([-np.inf if least is None else float(least) for least, _, _ in model.rows])
+    lp.row_upper_ = np.array([np.inf if most is None else float(most) for _, most, _ in model.rows])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = np.cumsum([0, *(len(terms) for _, _, terms in model.rows)]).astype(np.int32)
     lp.a_matrix_.index_ = np.array([j for _, _, terms in model.rows for j in terms], dtype=np.int32)

@@ -1,0 +1,99 @@
+"""Make the certificate of a bound: the simple arguments first, then what takes time, each checked as it comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import pairwise
+from math import inf
+from typing import Any, NamedTuple
+
+from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.document import Certificate, write
+from gangplan.instances.certificates.rows import model_of
+from gangplan.instances.certificates.times import Prices
+
+from ..run import Run
+from .bounds import rounded, simple
+
+_BELOW = Fraction(1, 2 * 10**6)
+"""How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
+_SPLITS = 20_000
+"""Nodes of a tree: its document has some megabytes then."""
+_COLUMNS = 20_000
+"""Classes times slots beyond which a tree is not begun: its first linear programme takes minutes."""
+
+
+class Proved(NamedTuple):
+    """A certificate and what the checker says that it proves."""
+
+    certificate: Certificate
+    bound: Fraction | float
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of a `Result`."""
+        return {"certificate": write(self.certificate), "certified": self.bound}
+
+
+def certify(run: Run, seconds: float) -> Proved | None:
+    """Return the best certificate of a bound that `seconds` allow for; `None` if there is none above 0.
+
+    Args:
+        run: a solve that is over: its problem, its plan, its objective.
+        seconds: from this call; the last argument begun may take a little longer.
+    """
+    end = time.perf_counter() + seconds
+
+    def late() -> bool:
+        return time.perf_counter() >= end
+
+    best: Proved | None = None
+    for certificate in _candidates(run, late):
+        bound = verify_bound(run.problem, certificate)
+        if bound > (best.bound if best else 0):
+            best = Proved(certificate, bound)
+        if late() or (best and certifies(best.bound, run.objective, run.zero)):
+            break
+    return best
+
+
+def _candidates(run: Run, late: Callable[[], bool]) -> Iterator[Certificate]:
+    problem = run.problem
+    yield from simple(problem)
+    if problem.objective == "schedule" and problem.goal != "makespan":
+        yield from _prices(run, late)
+    if problem.objective == "throughput" and run.objective:
+        classes, slots = problem.graph.n_ops, problem.cluster.n_devices
+        if classes * slots <= _COLUMNS:
+            from .branch import Search
+
+            threshold = Fraction(run.objective) * (1 - _BELOW)
+            yield Search(model_of(problem, threshold), threshold, late, _SPLITS).solve()
+
+
+def _prices(run: Run, late: Callable[[], bool]) -> Iterator[Prices]:
+    """Yield no prices at all, which has each job alone, then those of the volume algorithm."""
+    yield Prices((), ())
+    from ..schedule.prepare import ShiftedRun, prepare
+    from ..schedule.starts import prices
+
+    inner = Run(run.problem, time_limit=inf, seed=run.seed)
+    inner.callbacks = (lambda _: late(),)
+    p = prepare(run.problem)
+    if run.plan is not None:
+        inner.offer(run.plan, "plan")
+    inner.stop_reason = None
+    found = prices(ShiftedRun(inner, p), p)
+    if found is not None:
+        zero, step = Fraction(p.zero) + Fraction(found.grid.zero), Fraction(found.grid.step)
+        yield merged([zero + k * step for k in range(len(found.grid.pi) + 1)], rounded(found.grid.pi))
+
+
+def merged(times: list[Fraction], prices: tuple[Fraction, ...]) -> Prices:
+    """Return prices over time without intervals that cost the same as the one before, or nothing at the end."""
+    steps = [(a, b, price) for (a, b), price in zip(pairwise(times), prices, strict=True)]
+    while steps and not steps[-1][2]:
+        steps.pop()
+    kept = [x for k, x in enumerate(steps) if not k or x[2] != steps[k - 1][2]]
+    return Prices((*(a for a, _, _ in kept), *(b for _, b, _ in steps[-1:])), tuple(price for _, _, price in kept))
