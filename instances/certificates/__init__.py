@@ -39,15 +39,8 @@ def verify_bound(problem: Any, certificate: Any) -> Fraction | float:
     objective: Any = getattr(problem, "objective", None)
     if objective not in PROBLEMS or type(problem) is not PROBLEMS[objective]:
         raise InstanceError("problem", f"{type(problem).__name__} is no problem that the checker knows")
-    return check(problem, read(certificate))
-
-
-def check(problem: Any, certificate: Certificate) -> Fraction | float:
-    """Return what a certificate proves of a problem; no objective is below 0."""
-    if problem.objective not in certificate.objectives:
-        words = f"{certificate.argument!r} is about {', '.join(certificate.objectives)}, not {problem.objective}"
-        raise InstanceError("argument", words)
-    return max(certificate.bound(problem), Fraction(0))
+    found = certificate if isinstance(certificate, Certificate) else read(certificate)
+    return found.proved(problem)
 
 
 def certifies(bound: Fraction | float, objective: float | None, zero: float = 0.0) -> bool:

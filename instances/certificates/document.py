@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cache
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 from ..errors import InstanceError, brief, unknown
+from ..kinds import PROBLEMS
 from ..lazy import Lazy
 from .exact import number
 
@@ -30,14 +29,39 @@ class Certificate:
     """The problems that it is about."""
 
     def bound(self, problem: Any) -> Fraction | float:
-        """Return what it proves of `problem`."""
+        """Return what it proves of a problem that it is about."""
         raise NotImplementedError
+
+    def proved(self, problem: Any) -> Fraction | float:
+        """Return what it proves of any problem; no objective is below 0."""
+        if problem.objective not in self.objectives:
+            words = f"{self.argument!r} is about {', '.join(self.objectives)}, not {problem.objective}"
+            raise InstanceError("argument", words)
+        return max(self.bound(problem), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Best(Certificate):
+    """Each of some certificates holds, so the greatest of their bounds does.
+
+    Attributes:
+        parts: certificates of the same problem.
+    """
+
+    argument: ClassVar[str] = "best"
+    objectives: ClassVar[tuple[str, ...]] = tuple(PROBLEMS)
+
+    parts: tuple[Certificate, ...]
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return the greatest of the bounds of the parts."""
+        return max((part.proved(problem) for part in self.parts), default=Fraction(0))
 
 
 ARGUMENTS = Lazy(
     __package__,
     {
-        "best": ".best:Best",
+        "best": ".document:Best",
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
@@ -51,29 +75,41 @@ ARGUMENTS = Lazy(
 
 def read(data: Any, depth: int = 0) -> Certificate:
     """Return the certificate that parsed JSON holds."""
-    if isinstance(data, Certificate):
-        return data
-    if not isinstance(data, dict):
-        raise InstanceError("certificate", f"{brief(data)} is not a JSON object")
-    if depth > _DEPTH:
-        raise InstanceError("certificate", f"holds certificates more than {_DEPTH} deep")
-    body = dict(data)
-    name = body.pop("argument", None)
+    if not isinstance(data, dict) or depth > _DEPTH:
+        raise InstanceError("certificate", f"{brief(data)} is not a JSON object, or is inside more than {_DEPTH}")
+    name, given = data.get("argument"), data.keys() - {"argument"}
     if not isinstance(name, str) or name not in ARGUMENTS:
         raise InstanceError("argument", unknown(name, ARGUMENTS))
     kind = ARGUMENTS[name]
-    readers = _readers(kind)
-    for field in [*readers, *body]:
-        if field not in body or field not in readers:
-            raise InstanceError(field, "is missing" if field in readers else f"is no field of {name!r}")
-    found: Certificate = kind(**{field: make(body[field], field, depth) for field, make in readers.items()})
+    hints, wanted = get_type_hints(kind), {f.name for f in fields(kind)}
+    for field in sorted(given ^ wanted):
+        raise InstanceError(field, f"is no field of {name!r}" if field in given else "is missing")
+    found: Certificate = kind(**{field: _value(hints[field], data[field], field, depth) for field in wanted})
     return found
+
+
+def _value(hint: Any, data: Any, field: str, depth: int) -> Any:
+    """Return what a field of a type holds."""
+    if hint is Fraction:
+        return number(data, field)
+    if hint is Certificate:
+        return read(data, depth + 1)
+    if hint is int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise InstanceError(field, f"{brief(data)} is not a whole number")
+        return data
+    inner = get_args(hint)
+    each = inner[:1] * len(data) if Ellipsis in inner and isinstance(data, list) else inner
+    if not isinstance(data, list) or len(data) != len(each):
+        raise InstanceError(field, f"{brief(data)} is not a list of as many as it should be")
+    return tuple(_value(x, item, f"{field}[{i}]", depth) for i, (x, item) in enumerate(zip(each, data, strict=True)))
 
 
 def write(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate as JSON has it."""
-    values = {f.name: _written(getattr(certificate, f.name)) for f in fields(certificate)}
-    return {"argument": certificate.argument, **values}
+    return {"argument": certificate.argument} | {
+        f.name: _written(getattr(certificate, f.name)) for f in fields(certificate)
+    }
 
 
 def _written(value: Any) -> Any:
@@ -82,38 +118,3 @@ def _written(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_written(x) for x in value]
     return str(value) if isinstance(value, Fraction) else value
-
-
-_Reader = Callable[[Any, str, int], Any]
-
-
-@cache
-def _readers(kind: type[Certificate]) -> dict[str, _Reader]:
-    hints = get_type_hints(kind)
-    return {f.name: _reader(hints[f.name]) for f in fields(kind)}
-
-
-def _reader(hint: Any) -> _Reader:
-    if hint is Fraction:
-        return lambda data, field, depth: number(data, field)
-    if hint is int:
-        return _whole
-    if hint is Certificate:
-        return lambda data, field, depth: read(data, depth + 1)
-    assert get_origin(hint) is tuple
-    inner = get_args(hint)
-    each = [_reader(x) for x in inner if x is not Ellipsis]
-    fixed = len(each) if Ellipsis not in inner else None
-
-    def listed(data: Any, field: str, depth: int) -> tuple[Any, ...]:
-        if not isinstance(data, list | tuple) or fixed not in (None, len(data)):
-            raise InstanceError(field, f"{brief(data)} is not a list{f' of {fixed}' if fixed else ''}")
-        return tuple(each[i if fixed else 0](x, f"{field}[{i}]", depth) for i, x in enumerate(data))
-
-    return listed
-
-
-def _whole(data: Any, field: str, depth: int) -> int:
-    if not isinstance(data, int) or isinstance(data, bool):
-        raise InstanceError(field, f"{brief(data)} is not a whole number")
-    return data
