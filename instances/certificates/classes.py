@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from .exact import SLACK, exactly
+from .exact import SLACK, exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +26,6 @@ class Classes:
     count: tuple[int | None, ...]
     capacity: tuple[Fraction | float, ...]
     options: tuple[tuple[tuple[int, Fraction, Fraction], ...], ...]
-
-
-def as_fractions(rows: Any) -> list[list[Fraction | float]]:
-    """Return a matrix of floats as rationals."""
-    return [exactly(row) for row in rows.tolist()]
 
 
 def numbered(colocation: list[int]) -> tuple[int, ...]:
@@ -55,10 +50,10 @@ def classes_of(problem: Any) -> Classes:
     if problem.objective == "stages":
         menu = problem.options()
         rows = [(problem.kind, k) for k in menu.degree.tolist()]
-        seconds, memory = as_fractions(problem.seconds()), as_fractions(problem.need()[0])
+        seconds, memory = exact(problem.seconds()), exact(problem.need()[0])
     else:
         rows = [(t, 1) for t in range(len(count))]
-        seconds, memory = as_fractions(problem.time()), [exactly(graph.memory.tolist())] * len(rows)
+        seconds, memory = exact(problem.time()), exact(graph.memory[None]) * len(rows)
         if problem.objective == "latency":
             count = [None if kind.host and n else n for n, kind in zip(count, cluster.device_types, strict=True)]
     options = []

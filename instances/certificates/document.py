@@ -65,8 +65,6 @@ ARGUMENTS = Lazy(
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
-        "area": ".times:Area",
-        "floors": ".floors:Floors",
         "tree": ".linear:Tree",
     },
 )

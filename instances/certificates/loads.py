@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .classes import classes_of
 from .document import Certificate
-from .exact import SLACK, not_negative, of_length
+from .exact import SLACK, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,8 @@ class Shares(Certificate):
     def bound(self, problem: Any) -> Fraction | float:
         """Return the least Z; `inf` if memory alone is too small."""
         classes = classes_of(problem)
-        for weights, field in ((self.seconds, "seconds"), (self.bytes, "bytes")):
-            of_length(weights, len(classes.count), field)
-            not_negative(weights, field)
+        weights(self.seconds, len(classes.count), "seconds")
+        weights(self.bytes, len(classes.count), "bytes")
         slack = SLACK * len(classes.of) * max(self.seconds) if problem.objective == "step" else Fraction(0)
         devices, room = slack, Fraction(0)
         for t, (count, limit) in enumerate(zip(classes.count, classes.capacity, strict=True)):

@@ -1,4 +1,4 @@
-"""Bounds of schedules: prices of GPU-seconds over time, and work that has to be done after a release."""
+"""Bounds of schedules: prices of GPU-seconds over time."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..errors import InstanceError
 from ..schedule import holds, total
 from .document import Certificate
-from .exact import PLACES, SLACK, indices, not_negative, of_length
+from .exact import PLACES, SLACK, weights
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A job at one of its degrees, as the verifier may see it: a little earlier, a little shorter.
 
     Attributes:
-        gpus: that it holds.
-        seconds: between its start and its end.
+        gpus, seconds: that it holds, and for how long.
         first, last: between which times it starts, seconds; `last` is `inf` without a deadline.
     """
 
@@ -36,13 +34,10 @@ def options_of(problem: Any, j: int) -> list[Option]:
     job, found = problem.jobs[j], []
     release = Fraction(job.release)
     ends = [Fraction(x) for x in (job.deadline, problem.horizon) if x is not None]
-    for degree, duration in zip(job.degrees, job.durations, strict=True):
-        if degree > total(problem.capacity) or not holds(problem.capacity, degree):
-            continue
-        seconds = Fraction(duration)
+    for degree, seconds in zip(job.degrees, map(Fraction, job.durations), strict=True):
         first = max(Fraction(0), release - _off(seconds, release))
         last = min((x + _off(seconds, x) - seconds for x in ends), default=inf)
-        if first <= last:
+        if first <= last and degree <= total(problem.capacity) and holds(problem.capacity, degree):
             found.append(Option(degree, seconds, first, last))
     return found
 
@@ -79,32 +74,24 @@ class Prices(Certificate):
         """Return the sum; `inf` if a job must run and cannot."""
         if problem.goal == "makespan":
             raise InstanceError("argument", "'prices' is about sums over jobs, and a makespan is none")
-        not_negative(self.prices, "prices")
-        of_length(self.prices, max(0, len(self.times) - 1), "prices")
+        weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
             raise InstanceError("times", "do not ascend")
         paid = _Paid(self.times, self.prices)
         value = -total(problem.capacity) * paid.all
-        for j, job in enumerate(problem.jobs):
-            weight, constant = _weight(problem, job)
+        jobs, mean = problem.jobs, problem.goal == "mean_jct"
+        share, timed = Fraction(1, len(jobs) if mean else 1), mean or problem.goal == "weighted_completion"
+        for j, job in enumerate(jobs):
+            # what a second before its completion costs; that is rounded to places of the clock
+            weight = share * Fraction(1 if mean else job.weight) * (1 - PLACES) if timed else Fraction(0)
             price = problem.price(j)
-            share = len(problem.jobs) if problem.goal == "mean_jct" else 1
-            costs = [] if price is None else [Fraction(price) / share]
-            costs += [paid.least(option, weight) - constant for option in options_of(problem, j)]
+            costs = [] if price is None else [share * Fraction(price)]
+            less = share * Fraction(job.release) if mean else 0
+            costs += [paid.least(option, weight) - less for option in options_of(problem, j)]
             if not costs:
                 return inf
             value += min(costs)
         return value - PLACES * abs(value)
-
-
-def _weight(problem: Any, job: Any) -> tuple[Fraction, Fraction]:
-    """Return what each second before the completion of a job costs, and what to take off."""
-    if problem.goal == "weighted_completion":
-        return Fraction(job.weight), Fraction(0)
-    if problem.goal == "mean_jct":
-        share = Fraction(1, len(problem.jobs))
-        return share, share * Fraction(job.release)
-    return Fraction(0), Fraction(0)
 
 
 class _Paid:
@@ -139,45 +126,3 @@ class _Paid:
             best = cost if best is None else min(best, cost)
         assert best is not None  # the first start is one of them
         return best - option.gpus * self.highest * _off(option.seconds, 2 * max(last, Fraction(0)) + option.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Area(Certificate):
-    """After a release, all GPUs together have to do the work of the jobs that come no earlier.
-
-    The makespan, with the values of the jobs left out, is at least r + sum of min(least GPU-seconds / G, value) over
-    some jobs that are released from r on, one of which must run; and the end of any job that must run, alone.
-
-    Attributes:
-        jobs: which; r is the least of their releases.
-    """
-
-    argument: ClassVar[str] = "area"
-    objectives: ClassVar[tuple[str, ...]] = ("schedule",)
-
-    jobs: tuple[int, ...]
-
-    def bound(self, problem: Any) -> Fraction | float:
-        """Return the seconds; `inf` if a job must run and cannot."""
-        if problem.goal != "makespan":
-            raise InstanceError("argument", f"'area' is about makespans, not {problem.goal}")
-        indices(self.jobs, len(problem.jobs), "jobs")
-        if not any(problem.price(j) is None for j in self.jobs):
-            raise InstanceError("jobs", "none of them must run")
-        gpus = total(problem.capacity)
-        first = min(Fraction(problem.jobs[j].release) for j in self.jobs)
-        alone, work, held, early = Fraction(0), Fraction(0), 0, Fraction(0)
-        for j in self.jobs:
-            price, options = problem.price(j), options_of(problem, j)
-            if price is None:
-                if not options:
-                    return inf
-                alone = max(alone, min(x.first + x.seconds for x in options))
-            least = min((x.gpus * x.seconds for x in options), default=None)
-            part = None if least is None else least / gpus
-            work += min(x for x in (part, None if price is None else Fraction(price)) if x is not None)
-            held += max((x.gpus for x in options), default=0)
-            early = max([early, *(_off(x.seconds, first) for x in options)])
-        # an end M may hold GPUs too short by a share of the run and by places of M
-        together = (first - early + (1 - SLACK) * work) / (1 + PLACES * held / gpus)
-        return max(together, alone) * (1 - PLACES)

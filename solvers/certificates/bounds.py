@@ -1,4 +1,4 @@
-"""Certificates of the bounds that cost little: duals of small linear programmes, paths, areas."""
+"""Certificates of the bounds that cost little: duals of small linear programmes, paths."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ import numpy as np
 
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
-from gangplan.instances.certificates.floors import Floors, options_of_gangs
 from gangplan.instances.certificates.linear import Model
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
-from gangplan.instances.certificates.times import Area, options_of
-from gangplan.instances.schedule import total
 
 from .branch import loaded
 
@@ -31,10 +28,8 @@ def simple(problem: Any) -> Iterator[Certificate]:
         "latency": (_shares, _path),
         "step": (_path, _shares),
         "stages": (_shares,),
-        "placement": (_floors,),
-        "schedule": (_area,) if getattr(problem, "goal", "") == "makespan" else (),
     }
-    for make in makers[problem.objective]:
+    for make in makers.get(problem.objective, ()):
         found = make(problem)
         if found is not None:
             yield found
@@ -102,47 +97,3 @@ def _path(problem: Any) -> Path:
     while last[ops[-1]] >= 0:
         ops.append(last[ops[-1]])
     return Path(tuple(reversed(ops)))
-
-
-def _area(problem: Any) -> Area | None:
-    """Take the jobs from the latest release back to where their work is most."""
-    jobs, gpus = problem.jobs, total(problem.capacity)
-    order = sorted(range(len(jobs)), key=lambda j: -jobs[j].release)
-    best, work, must = (0.0, 0), 0.0, False
-    for k, j in enumerate(order, 1):
-        options, price = options_of(problem, j), problem.price(j)
-        own = [float(x.gpus * x.seconds) / gpus for x in options]
-        work += min([*own, *([] if price is None else [price])], default=0.0)
-        must = must or price is None
-        if must:
-            best = max(best, (jobs[j].release + work, k))
-    return Area(tuple(order)) if must and best[1] == 0 else Area(tuple(order[: best[1]])) if must else None
-
-
-def _floors(problem: Any) -> Floors:
-    """Price the GPUs of each type by the linear programme over what gangs are on."""
-    count = len(problem.fleet.gpu_types)
-    nothing = Floors((Fraction(0),) * count)
-    gangs, room = options_of_gangs(problem)
-    model = Model(Fraction(1))
-    used: list[dict[int, Fraction | int]] = [{} for _ in range(count)]
-    highest = max((cost for options in gangs for cost, _, _ in options), default=Fraction(0))
-    if not highest or not all(gangs):
-        return nothing
-    for options in gangs:
-        columns = []
-        for cost, gpus, kinds in options:
-            for k in kinds or (-1,):
-                j = model.column(1)
-                model.cost[j] = cost / highest
-                columns.append(j)
-                if k >= 0:
-                    used[k][j] = gpus
-        model.row(dict.fromkeys(columns, 1), 1)
-    first = len(model.rows)
-    for k in range(count):
-        model.row(used[k], most=room[k])
-    solver = loaded(model)
-    solver.run()
-    duals = np.array(solver.getSolution().row_dual)
-    return Floors(rounded(-duals[first:] * float(highest))) if len(duals) > first else nothing
