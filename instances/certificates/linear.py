@@ -63,7 +63,7 @@ def dual_value(
         if not 0 <= i < len(model.rows):
             raise InstanceError("multipliers", f"{i} is not one of the {len(model.rows)} rows")
         least, most, terms = model.rows[i]
-        end = least if y > 0 else most
+        end = least if y > 0 else most if y else Fraction(0)
         if end is None:
             raise InstanceError("multipliers", f"{y} of row {i} has the wrong sign")
         value += y * end
