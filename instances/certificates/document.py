@@ -66,6 +66,7 @@ ARGUMENTS = Lazy(
         "path": ".paths:Path",
         "prices": ".times:Prices",
         "tree": ".linear:Tree",
+        "ideals": ".ideals:Ideals",
     },
 )
 """The arguments by name, one a class."""

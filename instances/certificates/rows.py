@@ -28,7 +28,7 @@ def model_of(problem: Any, threshold: Fraction) -> Model:
 class _Rows:
     def __init__(self, problem: Any, threshold: Fraction) -> None:
         self.problem, self.classes = problem, classes_of(problem)
-        unit = Fraction(2) ** (threshold.numerator.bit_length() - threshold.denominator.bit_length())
+        unit = unit_of(threshold)
         # rounding of the verifier's sums: a plan of the threshold may have a little more
         self.most, self.model = threshold * (1 + SLACK) / unit, Model(unit)
         groups = range(len(self.classes.options))
@@ -71,27 +71,12 @@ class _Rows:
 
     def _loads(self) -> None:
         """Let Z be no less than compute and transfers of any slot; hosts pay for no transfers."""
-        nets = self._nets()
+        nets = nets_of(self.problem, self.model.unit)
         for s, t in enumerate(self.kinds):
             terms = {self.x[g][s]: -able[t][0] for g, able in enumerate(self.able) if t in able}
             if not self.problem.cluster.device_types[t].host:
                 terms |= {self._toll(pins, s): -cost for pins, cost in nets.items()}
             self.model.row({self.z: 1, **terms}, 0)
-
-    def _nets(self) -> dict[tuple[int, ...], Fraction]:
-        """Return what each accelerator pays, in units, that has some and not all of the classes of an output."""
-        problem, of = self.problem, self.classes.of
-        graph, size = problem.graph, problem.graph.output_bytes().tolist()
-        bandwidth, latency = (Fraction(x) for x in problem.cluster.topology.slowest_link())
-        touched: dict[int, set[int]] = {}
-        for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-            if size[u] > 0:
-                touched.setdefault(u, {of[u]}).add(of[v])
-        nets: dict[tuple[int, ...], Fraction] = {}
-        for u, pins in touched.items():
-            key = tuple(sorted(pins))
-            nets[key] = nets.get(key, Fraction(0)) + (latency + Fraction(size[u]) / bandwidth) / self.model.unit
-        return {pins: _down(min(cost, Fraction(4))) for pins, cost in nets.items() if len(pins) > 1}
 
     def _toll(self, pins: tuple[int, ...], s: int) -> int:
         """Return a column that is 1 if slot s has some and not all of the pins."""
@@ -115,6 +100,26 @@ class _Rows:
             if limit not in (0, inf):
                 own = {self.x[g][s]: able[t][1] / Fraction(limit) for g, able in enumerate(self.able) if t in able}
                 self.model.row({j: _down(share) for j, share in own.items()}, most=1)
+
+
+def unit_of(seconds: Fraction) -> Fraction:
+    """Return a power of two near some seconds: rationals stay short."""
+    return Fraction(2) ** (seconds.numerator.bit_length() - seconds.denominator.bit_length())
+
+
+def nets_of(problem: Any, unit: Fraction) -> dict[tuple[int, ...], Fraction]:
+    """Return what each accelerator pays, in units, that has some and not all of the classes of an output."""
+    of, graph, size = classes_of(problem).of, problem.graph, problem.graph.output_bytes().tolist()
+    bandwidth, latency = (Fraction(x) for x in problem.cluster.topology.slowest_link())
+    touched: dict[int, set[int]] = {}
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        if size[u] > 0:
+            touched.setdefault(u, {of[u]}).add(of[v])
+    nets: dict[tuple[int, ...], Fraction] = {}
+    for u, pins in touched.items():
+        key = tuple(sorted(pins))
+        nets[key] = nets.get(key, Fraction(0)) + (latency + Fraction(size[u]) / bandwidth) / unit
+    return {pins: _down(min(cost, Fraction(4))) for pins, cost in nets.items() if len(pins) > 1}
 
 
 def _down(x: Fraction) -> Fraction:

@@ -9,8 +9,12 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.document import Certificate, write
+from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.times import Prices
 
@@ -21,6 +25,12 @@ _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
 _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""
+_PACE = 150_000
+"""Steps that a search over ideals takes in a second."""
+_SHARE = 0.4
+"""What it may take of the time that is left: a tree comes after it."""
+_LONGEST = 60.0
+"""Seconds that it may take at most, and so whoever checks the certificate."""
 _COLUMNS = 20_000
 """Classes times slots beyond which a tree is not begun: its first linear programme takes minutes."""
 
@@ -45,41 +55,46 @@ def certify(run: Run, seconds: float) -> Proved | None:
     """
     end = time.perf_counter() + seconds
 
-    def late() -> bool:
-        return time.perf_counter() >= end
+    def left() -> float:
+        return end - time.perf_counter()
 
     best: Proved | None = None
-    for certificate in _candidates(run, late):
-        bound = verify_bound(run.problem, certificate)
+    for certificate in _candidates(run, left):
+        try:
+            bound = verify_bound(run.problem, certificate)
+        except InstanceError:
+            continue  # a search that takes longer than it may
         if bound > (best.bound if best else 0):
             best = Proved(certificate, bound)
-        if late() or (best and certifies(best.bound, run.objective, run.zero)):
+        if left() <= 0 or (best and certifies(best.bound, run.objective, run.zero)):
             break
     return best
 
 
-def _candidates(run: Run, late: Callable[[], bool]) -> Iterator[Certificate]:
+def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     problem = run.problem
     yield from simple(problem)
     if problem.objective == "schedule" and problem.goal != "makespan":
-        yield from _prices(run, late)
-    if problem.objective == "throughput" and run.objective:
-        classes, slots = problem.graph.n_ops, problem.cluster.n_devices
-        if classes * slots <= _COLUMNS:
-            from .branch import Search
+        yield from _prices(run, left)
+    if problem.objective != "throughput" or not run.objective:
+        return
+    threshold = Fraction(run.objective) * (1 - _BELOW)
+    if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
+        yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
+    if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
+        from .branch import Search
 
-            threshold = Fraction(run.objective) * (1 - _BELOW)
-            yield Search(model_of(problem, threshold), threshold, late, _SPLITS).solve()
+        yield Search(model_of(problem, threshold), threshold, lambda: left() <= 0, _SPLITS).solve()
 
 
-def _prices(run: Run, late: Callable[[], bool]) -> Iterator[Prices]:
+def _prices(run: Run, left: Callable[[], float]) -> Iterator[Prices]:
     """Yield no prices at all, which has each job alone, then those of the volume algorithm."""
     yield Prices((), ())
     from ..schedule.prepare import ShiftedRun, prepare
     from ..schedule.starts import prices
 
     inner = Run(run.problem, time_limit=inf, seed=run.seed)
-    inner.callbacks = (lambda _: late(),)
+    inner.callbacks = (lambda _: left() <= 0,)
     p = prepare(run.problem)
     if run.plan is not None:
         inner.offer(run.plan, "plan")

@@ -100,6 +100,32 @@ def test_a_tree_by_hand() -> None:
         verify_bound(problem, tree | {"splits": [[1, 0, 1, 2]], "leaves": [root]})
 
 
+def test_all_pipelines_of_a_diamond() -> None:
+    """In two stages a, b and c, d take 5 s each, and nothing less; b and c alone are in any order."""
+    problem = PartitionProblem(graph(memory=np.zeros(4)), cluster(2))
+    ideals = {"argument": "ideals", "threshold": "5", "steps": 1000}
+    assert close(verify_bound(problem, ideals), 5)
+    # on three devices a | c | b, d takes 4 s, as c does alone
+    assert close(verify_bound(replace(problem, cluster=cluster(3)), ideals | {"threshold": 4}), 4)
+    with pytest.raises(InstanceError, match="a pipeline of 3 stages"):
+        verify_bound(replace(problem, cluster=cluster(3)), ideals)
+    with pytest.raises(InstanceError, match="threshold: a pipeline of 2 stages takes less than 5000001/1000000"):
+        verify_bound(problem, ideals | {"threshold": "5000001/1000000"})
+    with pytest.raises(InstanceError, match="steps"):
+        verify_bound(problem, ideals | {"steps": 1})
+    with pytest.raises(InstanceError, match="contiguous"):
+        verify_bound(replace(problem, variant="free"), ideals)
+    # an output of 2 s over the link, paid where it leaves and where it arrives: a, b | c, d sends a and b
+    sends = PartitionProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 2.0)), cluster(2))
+    assert gangplan.solve(sends, 10.0, workers=1).objective == 9
+    assert close(verify_bound(sends, ideals | {"threshold": 9}), 9)
+    with pytest.raises(InstanceError, match="takes less"):
+        verify_bound(sends, ideals | {"threshold": "91/10"})
+    # 3 of 4 bytes each: no two ops on a device, and a device too few
+    tight = PartitionProblem(graph(memory=np.full(4, 3.0)), cluster(3))
+    assert close(verify_bound(tight, ideals | {"threshold": 1000}), 1000)
+
+
 def jobs(release: float = 0.0) -> ScheduleProblem:
     """Return two jobs of 2 s that both need the one GPU: they end at 2 and 4, in the mean after 3 s."""
     own = tuple(MoldableJob(name, (1,), (2.0,), release=release) for name in "ab")
