@@ -243,7 +243,7 @@ class Run:
             return False
         if self.bound is not None and verdict.objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
             self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
-            self.bound = None
+            self.bound, self.bound_by = None, ""
         self.plan, self.objective = plan, verdict.objective
         if self.objective <= self.zero:
             self.bound = self.objective  # no load is negative
@@ -271,7 +271,7 @@ class Run:
         if objective is not None and (self.objective is None or objective <= self.objective):
             self.plan, self.objective, self.trace = plan, objective, [*trace]
         if bound is not None and (self.bound is None or bound > self.bound):
-            self.bound = bound
+            self.bound, self.bound_by = bound, ""
         if self.stop_reason != "time limit":
             self.stop_reason = None
         self._changed()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from heapq import heappop, heappush
 from math import ceil, floor
 from typing import Any
 
@@ -31,28 +32,30 @@ Multipliers = tuple[tuple[int, Fraction], ...]
 
 
 class Search:
-    """One tree. `solve` grows it depth first; what it has no time for stays open and proves what its parent did."""
+    """One tree. `solve` grows it where least is proved; what there is no time for proves what its parent did."""
 
-    def __init__(self, model: Model, threshold: Fraction, stopped: Callable[[], bool], most: int) -> None:
-        self.model, self.threshold, self.stopped, self.left = model, threshold, stopped, most
+    def __init__(self, model: Model, threshold: Fraction, seconds: Callable[[], float], most: int) -> None:
+        self.model, self.threshold, self.seconds, self.left = model, threshold, seconds, most
         self.goal = threshold / model.unit
         self.solver = loaded(model)
+        self.solver.setOptionValue("time_limit", max(seconds(), 0.0))  # of all runs together
         self.weight = np.zeros(len(model.cost))
         for _, _, terms in model.rows:
             if 0 in terms:  # rows of loads: the first column is the objective
                 for j, x in terms.items():
                     self.weight[j] = max(self.weight[j], abs(float(x)))
+        self.value = 0.0
         self.nodes, self.splits, self.leaves = 1, dict[int, tuple[int, int, int, int]](), dict[int, Multipliers]()
 
     def solve(self) -> Tree:
         """Return the tree with what was proved."""
         low, high = np.array(self.model.low, dtype=float), np.array(self.model.high, dtype=float)
-        todo: list[tuple[int, Any, Any, Multipliers]] = [(0, low, high, ())]
+        todo: list[tuple[float, int, Any, Any, Multipliers]] = [(0.0, 0, low, high, ())]
         while todo:
-            node, low, high, known = todo.pop()
+            self.value, node, low, high, known = heappop(todo)
             self.left -= 1
             closed, multipliers, split = self._look(low, high, known)
-            if closed or split is None or self.left <= len(todo) or self.stopped():
+            if closed or split is None or self.left <= len(todo) or self.seconds() <= 0:
                 self.leaves[node] = multipliers
                 continue
             column, at = split
@@ -61,12 +64,13 @@ class Search:
             self.splits[node] = column, at, below, beyond
             down, up = high.copy(), low.copy()
             down[column], up[column] = at, at + 1
-            todo += [(below, low, down, multipliers), (beyond, up, high, multipliers)]
+            heappush(todo, (self.value, below, low, down, multipliers))
+            heappush(todo, (self.value, beyond, up, high, multipliers))
         return self._tree()
 
     def _look(self, low: Any, high: Any, known: Multipliers) -> tuple[bool, Multipliers, tuple[int, int] | None]:
         """Return whether a node is closed, by which multipliers, and else where to split it."""
-        if self.left < 0 or self.stopped():
+        if self.left < 0 or self.seconds() <= 0:
             return False, known, None
         ends = [Fraction(x) for x in low.tolist()], [Fraction(x) for x in high.tolist()]
         if known and self._closes(known, ends):
@@ -77,6 +81,7 @@ class Search:
             return self._closes(multipliers, ends), multipliers, self._any(low, high)
         if status != highspy.HighsModelStatus.kOptimal:
             return False, known, self._any(low, high)
+        self.value = value
         solution = self.solver.getSolution()
         multipliers = self._rational(np.array(solution.row_dual))
         if value >= float(self.goal) * (1 - 1e-7) and self._closes(multipliers, ends):

@@ -64,6 +64,8 @@ def certify(run: Run, seconds: float) -> Proved | None:
             bound = verify_bound(run.problem, certificate)
         except InstanceError:
             continue  # a search that takes longer than it may
+        if run.objective is not None and bound > Fraction(run.objective):
+            raise AssertionError(f"{certificate.argument} proves {bound}, above a plan of {run.objective}")
         if bound > (best.bound if best else 0):
             best = Proved(certificate, bound)
         if left() <= 0 or (best and certifies(best.bound, run.objective, run.zero)):
@@ -84,7 +86,7 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
         from .branch import Search
 
-        yield Search(model_of(problem, threshold), threshold, lambda: left() <= 0, _SPLITS).solve()
+        yield Search(model_of(problem, threshold), threshold, left, _SPLITS).solve()
 
 
 def _prices(run: Run, left: Callable[[], float]) -> Iterator[Prices]:

@@ -60,7 +60,7 @@ def test_trees_against_all_points() -> None:
         optimum = least(model)
         threshold = Fraction(60) if optimum is None else optimum
         none += optimum is None
-        tree = Search(model, threshold, lambda: False, 500).solve()
+        tree = Search(model, threshold, lambda: 60.0, 500).solve()
         proved = value(model, tree)
         assert proved >= threshold * (1 - Fraction(1, 10**6))
         assert optimum is None or proved <= optimum
@@ -76,7 +76,7 @@ def test_a_tree_that_is_cut_short_still_holds(most: int) -> None:
         optimum = throughput.optimum(problem)
         if optimum:
             threshold = Fraction(optimum)
-            tree = Search(model_of(problem, threshold), threshold, lambda: False, most).solve()
+            tree = Search(model_of(problem, threshold), threshold, lambda: 60.0, most).solve()
             assert tree.bound(problem) <= threshold
             assert len(tree.leaves) == len(tree.splits) + 1
 
