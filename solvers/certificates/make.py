@@ -25,14 +25,14 @@ _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
 _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""
-_PACE = 150_000
+_PACE = 120_000
 """Steps that a search over ideals takes in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
 """Seconds that it may take at most, and so whoever checks the certificate."""
-_COLUMNS = 20_000
-"""Classes times slots beyond which a tree is not begun: its first linear programme takes minutes."""
+_COLUMNS = 4_000
+"""Ops times devices beyond which a tree is not begun: its first linear programme would take most of a minute."""
 
 
 class Proved(NamedTuple):
