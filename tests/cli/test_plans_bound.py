@@ -39,13 +39,13 @@ def test_a_proof_that_is_none(answers: tuple[Path, Path, Path, dict[str, Any]], 
     """A weaker certificate leaves a gap; one that does not hold is an error that names file and field."""
     problem, plan, proof, _ = answers
     data = json.loads(proof.read_text())
-    proof.write_text(json.dumps(data | {"leaves": [[] for _ in data["leaves"]]}))
+    proof.write_text(json.dumps(data | {"threshold": "1/1000000000"}))
     done = cli("verify", problem, plan, "--bound", proof)
     assert done.code == 0 and "gap 100%" in done.out
-    proof.write_text(json.dumps(data | {"threshold": "-1/2"}))
+    proof.write_text(json.dumps(data | {"threshold": 1}))
     done = cli("verify", problem, plan, "--bound", proof)
     assert (done.code, done.out) == (2, "")
-    assert f"{proof}: threshold: -1/2 is not above 0" in done.err
+    assert f"{proof}: threshold: a pipeline of 1 stages takes less than 1" in done.err
     done = cli("verify", problem, plan, "--bound", tmp_path / "none.json")
     assert done.code == 2 and "none.json" in done.err
 
