@@ -200,7 +200,7 @@ def test_others_move_for_a_job_that_is_owed_room() -> None:
 
 
 def test_nobody_moves_for_a_job_that_borrows() -> None:
-    """The room of a job that is over its queue's guarantee is nobody else's affair; and a failed try leaves no trace."""
+    """Nobody makes room for a job that takes its queue over its guarantee, and all run on."""
     s = scheduler_of(2, 4, queues={"a": 0.25, "b": 0.75})
     for name in ("b0", "b1"):
         enter(s, name, 3, 9000.0, 0.0, queue="b")
