@@ -26,8 +26,8 @@ GPUS = 8
 """Of a node."""
 _EARLY = 300
 """Pods of openb that are left out: the first ten come within 60 days, and the others within a month."""
-TUNING, TEST = (0, 1, 2), (3, 4, 5, 6, 7, 8)
-"""Windows for tuning, thirds of the first half of a trace in time, and for testing, sixths of the second half."""
+TUNING, TEST = (0, 1, 2), (3, 4, 5, 6, 7)
+"""Windows for tuning, thirds of the first half of a trace in time, and for testing, five of six of the second half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,12 @@ def _window(work: Workload, kept: np.ndarray, window: int, every: int = 1) -> Wo
     """Return a window of those jobs of a trace that are kept, one job of so many, of the first half of half as many."""
     kept = kept[np.argsort(work.submit[kept], kind="stable")]
     half = len(kept) // 2
-    first, many = (0, half // len(TUNING)) if window in TUNING else (half, half // len(TEST))
-    at = window - (TUNING if window in TUNING else TEST)[0]
-    work = work.take(kept[first + at * many : first + (at + 1) * many : every * (2 if window in TUNING else 1)])
+    if window in TUNING:
+        at, many, every = 0, half // len(TUNING), 2 * every
+    else:
+        at, many = half, half // (len(TEST) + 1)  # nothing was run on the last
+    at += many * (window - (TUNING if window in TUNING else TEST)[0])
+    work = work.take(kept[at : at + many : every])
     return Workload(work.names, work.submit, work.gpus, work.duration, queue=work.queue)
 
 

@@ -19,6 +19,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .changes import ChangeCalls
 from .decision import Decision
+from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
@@ -455,6 +456,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear = preemption.clear
         state.age()
+        predict_again(state)
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
