@@ -446,6 +446,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.calendar.tick(state.now):
             state.closing()
         state.later.tick(state)
+        predict_again(state)
         drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
@@ -456,7 +457,6 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear = preemption.clear
         state.age()
-        predict_again(state)
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
