@@ -48,7 +48,7 @@ def test_terms_of_a_trace() -> None:
 
 
 def test_terms_that_are_not_told() -> None:
-    """A scheduler hears of no user and no limit where these are left out: a study of what history is worth rests on it."""
+    """A scheduler hears of no user and no limit where these are left out: studies of history rest on it."""
     jobs = Workload(("a",), np.zeros(1), np.ones(1, dtype=int), np.array([5.0]), user=("ann",), limit=np.array([60.0]))
     policy = SchedulerPolicy(False, ("queue", "title"), durations="history")
     simulate_named(jobs, 1, 2, lambda: policy, discipline="overtake")
