@@ -12,7 +12,7 @@ import typer
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
-from gangplan.hybrid.online.journal.read import is_log
+from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import in_file
@@ -97,8 +97,14 @@ def fleet_of(text: str) -> Fleet:
 
 def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
     """Yield events whenever there are more, and what was left out."""
+    lines, last = list[bytes](), time.monotonic()
+    for line in sys.stdin.buffer if trace == "-" else ():
+        lines.append(line)
+        if follow is not None and time.monotonic() - last >= follow:
+            yield parsed_events(b"".join(lines)), []
+            last = time.monotonic()
     if trace == "-":
-        yield from _stdin(follow)
+        yield parsed_events(b"".join(lines)), []
         return
     size = -1
     while True:
@@ -112,23 +118,11 @@ def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, 
 
 
 def _events(trace: str, content: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    if is_log(content):
+    if content.startswith(BEGIN):
         raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
     if content.lstrip().startswith(b"{"):
         with in_file(trace):
             return parsed_events(content), []
-    read, waits = read_trace(trace), read_waits(trace)
-    rows = events_of(read.workload, waits)
+    read = read_trace(trace)
     notes = [f"{count} rows {reason}" for reason, count in read.left_out.items()]
-    return rows, notes
-
-
-def _stdin(follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
-    """Yield what stdin has told so far, in the end and every so many seconds."""
-    lines, last = list[bytes](), time.monotonic()
-    for line in sys.stdin.buffer:
-        lines.append(line)
-        if follow is not None and time.monotonic() - last >= follow:
-            yield parsed_events(b"".join(lines)), []
-            last = time.monotonic()
-    yield parsed_events(b"".join(lines)), []
+    return events_of(read.workload, read_waits(trace)), notes

@@ -149,7 +149,7 @@ def simulate(
         found.about[label] |= setting.about
         found.groups[label] = {name: groups(outcome, name, shows["gpu_hour_price"]) for name in by}
     dates = setting.epoch if epoch is None else epoch
-    pages: dict[str, bytes] = {}
+    pages = {}
     if shows["html"] is not None:
         from .simulation_report import report
 
@@ -210,11 +210,11 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
 
 
 def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | None:
-    if mtbf is None and mttr is None:
-        return None
-    if mtbf is None or mttr is None:
+    if mtbf is not None and mttr is not None:
+        return mtbf, mttr
+    if mtbf is not None or mttr is not None:
         raise InstanceError("mttr" if mttr is None else "mtbf", "is not given; failures need both")
-    return mtbf, mttr
+    return None
 
 
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
@@ -223,15 +223,7 @@ ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 def check_files(
     trace: str, out: str | None, plot: str | None, panel: str | None = None, html: str | None = None
 ) -> None:
-    """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
-
-    Args:
-        trace: the input, not to be overwritten.
-        out: for rows of jobs, .csv or .parquet.
-        plot: for a picture, .png, .svg or .html.
-        panel: of the picture, only this one.
-        html: for a report, .html.
-    """
+    """Refuse, before any work is done, files that overwrite the trace, or whose ending or package is not there."""
     if html is not None:
         if Path(html).suffix.lower() != ".html":
             raise InstanceError("html", f"{Path(html).suffix!r} is not .html", html)
@@ -260,7 +252,7 @@ def write_files(
     epoch: float | None = None,
     more: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write the files that were asked for, and others by their path, whole or not at all."""
+    """Write all files, those of `more` by their path, or none."""
     files: dict[str, bytes] = dict(more or {})
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))

@@ -18,7 +18,7 @@ from .simulation_runs import Found, Setting
 WIDEST = 80
 """Characters of a table beside whose labels there is room for a figure."""
 MOST_GROUPS = 20
-"""Users or queues that have a line of their own; with more, those with fewest GPU-hours share one."""
+"""Maximum number of users or queues with a line of their own; others, with fewest GPU-hours, share one."""
 ALONE: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "median_jct": "median", "p95_jct": "p95", "p99_jct": "p99", "mean_wait": "mean wait"},
     {"makespan": "makespan", "utilisation": "busy", "mean_slowdown": "slowdown"}
@@ -39,15 +39,12 @@ _UNJUDGED = ("utilisation", "gpu_hours")
 
 def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
-    if not many:
-        groups = {
-            label: {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
-            for label in found.figures
-        }
-        by = {label: {"by": parts} if parts else {} for label, parts in groups.items()}
-        return [{**found.about[label], **runs[0], **by[label]} for label, runs in found.figures.items()]
     rows = []
     for label, runs in found.figures.items():
+        if not many:
+            by = {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
+            rows.append(found.about[label] | runs[0] | ({"by": by} if by else {}))
+            continue
         known: dict[str, Any] = {}
         for name in runs[0]:
             values = [run[name] for run in runs]
@@ -128,7 +125,7 @@ def _wide(head: str, cells: Sequence[str]) -> int:
 
 
 class _Column:
-    """A figure in a table: times of all rows in one unit, shares in percent."""
+    """Show a figure in a table: times of all rows in one unit, shares in percent."""
 
     def __init__(self, name: str, words: str, found: Found) -> None:
         self.name, self.factor, unit = name, 1.0, ""
@@ -168,16 +165,17 @@ def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], Cel
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
     times = ("mean_wait", "p95_wait", "mean_jct", "p95_jct")
     factor, unit = scale(max((getattr(group, name) for group in shown for name in times), default=0.0), "s")
-    head = [by, "jobs", *(f"{name.replace('_', ' ').replace('jct', 'JCT')}, {unit}" for name in times)]
-    columns = [[group.name or "(none)" for group in shown], [str(group.jobs) for group in shown]]
-    columns += [column(getattr(group, name) / factor for group in shown) for name in times]
-    columns += [column(group.gpu_hours for group in shown), [short(100 * group.share, 3) for group in shown]]
-    head += ["GPU-hours", "of cluster, %"]
+    columns = {by: [group.name or "(none)" for group in shown], "jobs": [str(group.jobs) for group in shown]}
+    for name in times:
+        head = f"{name.replace('_', ' ').replace('jct', 'JCT')}, {unit}"
+        columns[head] = column(getattr(group, name) / factor for group in shown)
+    columns["GPU-hours"] = column(group.gpu_hours for group in shown)
+    columns["of cluster, %"] = [short(100 * group.share, 3) for group in shown]
     if shown and shown[0].cost is not None:
-        head, columns = [*head, "cost"], [*columns, column(group.cost or 0.0 for group in shown)]
+        columns["cost"] = column(group.cost or 0.0 for group in shown)
     if any(group.rejected for group in shown):
-        head, columns = [*head, "rejected"], [*columns, [str(group.rejected) for group in shown]]
-    return tuple(head), list(zip(*columns, strict=True))
+        columns["rejected"] = [str(group.rejected) for group in shown]
+    return tuple(columns), list(zip(*columns.values(), strict=True))
 
 
 def _rest(groups: Sequence[Group]) -> Group:

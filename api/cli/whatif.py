@@ -41,8 +41,7 @@ def whatif(
     check_page(html, log)
     read = read_log(log)
     own = isinstance(read.policy, dict)
-    given = {**read.arguments, "policy": Unknown() if own else read.policy}
-    changed = with_settings(given, settings or [])
+    changed = with_settings({**read.arguments, "policy": Unknown() if own else read.policy}, settings or [])
     if isinstance(changed["policy"], Unknown):
         raise InstanceError("set", "the policy was an object, of which the log has no more: name one, policy=hybrid")
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
@@ -66,9 +65,6 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
     """Return arguments of `Scheduler` with those changed that texts like ``price=600`` say.
 
     Fields of `Sharing` are set as ``queue.a.share=.4``, without its name.
-
-    Raises:
-        InstanceError: if there is no such argument, or no such part of one.
     """
     known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", "log", "sync")]
     shared = [field.name for field in fields(Sharing)]

@@ -15,7 +15,7 @@ from .state import EXPENSIVE, ClusterState
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
 MOST = 128
-"""Jobs that are played."""
+"""Maximum number of jobs that are played."""
 FAR = 3.0
 """Times the mean until a job is done: by then others have come, and it goes otherwise than it was played."""
 _SAME = 1e-9
@@ -144,7 +144,7 @@ def worth(state: ClusterState) -> tuple[float, float]:
 
 
 class Lookahead:
-    """Chooses an order for each decision: that by which the jobs that are there are done soonest, near seconds first.
+    """Choose an order for each decision: that by which the present jobs are done soonest, near seconds first.
 
     One step: the next decision chooses anew (rollouts of Bertsekas and Castanon, Journal of Heuristics 1999). A job
     that is done in t seconds costs T (1 - exp(-t / T)), with T `FAR` times the mean of t: those who come before then

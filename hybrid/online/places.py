@@ -15,7 +15,7 @@ from gangplan.solvers.placement.online.shared import Shared
 from gangplan.solvers.placement.policies import Vacancy
 
 _KINDS = 4096
-"""Kinds of gang whose best place is remembered until a node fails or comes back."""
+"""Maximum number of kinds of gang whose best place is remembered until a node fails or comes back."""
 
 
 class Places:

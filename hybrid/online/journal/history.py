@@ -25,14 +25,12 @@ ENDED, WITHDRAWN, RAN, WAITED = "ended", "withdrawn", "ran at the end", "waited 
 
 @dataclass(slots=True)
 class Past:
-    """A job of the past.
+    """Hold a job of the past.
 
     Attributes:
         fate: what became of it by the end of the log.
-        work: of its first estimate, what it takes in truth; of a job that had not ended, as far as could be expected;
-            of one that was withdrawn, none is enough.
-        user, queue: of its terms.
-        tier: which tier started it first, if one did.
+        work: its true seconds over its first estimate; expected ones if it had not ended, infinite if it was withdrawn.
+        tier: the tier that started it first, if one did.
     """
 
     submit: float
@@ -45,24 +43,20 @@ class Past:
 
 @dataclass(slots=True)
 class History:
-    """The past.
+    """Hold what happened.
 
     Attributes:
-        fleet, policy, arguments: of the scheduler that decided.
         jobs: by name.
         given: lines of what came from outside, in their order: jobs, failures, what the operator did.
-        course: who ran where and when.
         begin, end: of the log, seconds.
-        lag: seconds from an event to the next decision, the median.
-        state: with which it began, `None` if nothing was there.
-        notes: what was noted, how often.
+        lag: median seconds from an event to the next decision.
+        state: snapshot with which it began, `None` if nothing was there.
+        notes: how often each was made.
         took: seconds of each decision.
-        cut: decisions that another clock might have made otherwise.
+        cut: number of decisions that another clock might have made otherwise.
     """
 
     fleet: Fleet
-    policy: Any
-    arguments: Mapping[str, Any]
     course: Course
     state: Mapping[str, Any] | None = None
     jobs: dict[str, Past] = field(default_factory=dict)
@@ -76,7 +70,7 @@ class History:
 
 
 _OWN = ("finish", "report", RESTORE)
-"""Events that another course would not have, or at other times."""
+"""Events that another course does not have, or has at other times."""
 
 
 def history_of(log: Log, progress: Callable[[float], None] = lambda share: None) -> History:
@@ -87,7 +81,7 @@ def history_of(log: Log, progress: Callable[[float], None] = lambda share: None)
 
 
 class _Reader:
-    """Follows the replay of a log line by line."""
+    """Follow the replay of a log line by line."""
 
     def __init__(self, log: Log, progress: Callable[[float], None]) -> None:
         self._log, self._progress, self._at = log, progress, 0
@@ -98,18 +92,15 @@ class _Reader:
     def line(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Note what a line did."""
         if self._past is None:
-            log = self._log
-            self._past = History(log.fleet, log.policy, log.arguments, Course(scheduler), begin=row["now"])
+            self._past = History(self._log.fleet, Course(scheduler), begin=row["now"])
         past, course, event, now = self._past, self._past.course, row["event"], row["now"]
         self._at += 1
         if self._at % 256 == 0:
             self._progress(self._at / len(self._log.rows))
         if event == RESTORE:
-            self._restored(scheduler, row)
-            return
+            return self._restored(scheduler, row)
         if event == DECIDE:
-            self._decided(row)
-            return
+            return self._decided(row)
         if event == "submit":
             name = row["job"]["name"]
             terms = scheduler._state.waiting[name].terms
@@ -130,8 +121,8 @@ class _Reader:
     def _decided(self, row: Mapping[str, Any]) -> None:
         past = self._past
         assert past is not None
-        stops, starts = row.get("stops", ()), row.get("starts", ())
-        past.course.note([*(x["job"] for x in stops), *(x["job"] for x in starts)])
+        starts = row.get("starts", ())
+        past.course.note([x["job"] for x in (*row.get("stops", ()), *starts)])
         for start in starts:
             past.jobs[start["job"]].tier = past.jobs[start["job"]].tier or start["tier"]
         past.notes.update(note.split(":")[0] for note in row.get("notes", ()))
@@ -169,8 +160,7 @@ class _Reader:
             job.work = course.done.get(name, 0.0)
             if name in state.running:
                 runs, job.fate = state.running[name], RAN
-                more = runs.left(past.end) / runs.slower
-                job.work += course.work(runs, runs.ran(past.end) + more)
+                job.work += course.work(runs, runs.ran(past.end) + runs.left(past.end) / runs.slower)
             elif name in state.waiting:
                 job.work += state.waiting[name].left
         course.close()

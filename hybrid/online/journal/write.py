@@ -30,14 +30,10 @@ DECIDE, RESTORE = "decide", "restore"
 
 
 class Journal:
-    """Appends lines to a file, each with one call of the system, so that nothing written is lost with the process.
+    """Append lines to a file, each with one call of the system, so that nothing written is lost with the process.
 
     What cannot be written must not keep a decision from whoever carries it out: it is a warning, and the next line that
-    can be written has the whole state.
-
-    Args:
-        path: the file; `begin` makes a new one, `resume` appends.
-        sync: whether each line is on disk before the call returns.
+    can be written has the whole state. With `sync` each line is on disk before the call returns.
     """
 
     def __init__(self, path: Any, flags: int, sync: bool) -> None:
@@ -49,8 +45,7 @@ class Journal:
         except BlockingIOError:
             raise InstanceError("log", "another scheduler writes to it", self.path) from None
         except FileExistsError:
-            words = "exists: Scheduler.open goes on with it"
-            raise InstanceError("log", words, self.path) from None
+            raise InstanceError("log", "exists: Scheduler.open goes on with it", self.path) from None
         except (OSError, ValueError) as error:
             raise InstanceError("log", io_error(error), self.path) from None
 
@@ -107,9 +102,8 @@ def recorded(method: F) -> F:
     """
     name, code = method.__name__, method.__code__
     names = code.co_varnames[1 : code.co_argcount]
-    usual = dict(zip(reversed(names), reversed(method.__defaults__ or ()), strict=False)) | (
-        method.__kwdefaults__ or {}
-    )
+    usual = dict(zip(reversed(names), reversed(method.__defaults__ or ()), strict=False))
+    usual |= method.__kwdefaults__ or {}
 
     @wraps(method)
     def call(self: Scheduler, *args: Any, **options: Any) -> Any:
