@@ -107,6 +107,26 @@ def test_log(log: Path, cli: Any) -> None:
     assert done.code == 2 and "is no log of a Scheduler" in done.err
 
 
+def test_jobs_that_may_not_wait_yet(tmp_path: Path, cli: Any) -> None:
+    """A log with a job after another one, an array and a resize is read, and played again alike."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), log=path)
+    scheduler.submit(GangJob("p", "m", (8,)), 600.0, now=0.0)
+    scheduler.submit(GangJob("t", "m", (8,)), 3600.0, after=("p",))
+    scheduler.submit_array(GangJob("a", "m", (4,)), 2, 60.0, most=1)
+    scheduler.decide(60.0)
+    scheduler.resize(Fleet.regular(1, 2, 8), now=300.0)
+    now = 600.0
+    while scheduler.running:
+        scheduler.finish(scheduler.running[0], now=now)
+        scheduler.decide(60.0)
+        now += 600.0
+    data = json.loads(cli("log", path, "--json").out)
+    assert data["jobs"] == 4 and 0 < data["utilisation"] <= 1
+    whole = json.loads(cli("whatif", path, "--json").out)["groups"][0]
+    assert whole["jobs"] == 4 and whole["before"] == pytest.approx(whole["after"])
+
+
 EVENTS = """{"event": "submit", "now": 0, "job": "long", "gpus": 2, "seconds": 100}
 {"event": "submit", "now": 0, "job": "short", "gpus": 2, "seconds": 10}
 {"event": "start", "now": 0, "job": "long"}

@@ -112,7 +112,7 @@ def outcome_of(past: History, course: Course) -> Outcome:
     down = np.array(course.down, dtype=float).reshape(-1, 3)
     one, none = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int32)
     first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
-    whole = [x.astype(np.int32) for x in (past.fleet.gpus, job, node, gpus, down[:, 0])]
+    whole = [x.astype(np.int32) for x in (np.array(course.gpus), job, node, gpus, down[:, 0])]
     return Outcome(
         work, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
         whole[4], down[:, 1], down[:, 2],

@@ -13,9 +13,10 @@ from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.workload import Workload
 
 from ..scheduler import Scheduler
-from .course import Course, Run
-from .history import ENDED, RAN, WITHDRAWN, History, Past
+from .course import WITHDRAWN, Course, Run
+from .history import ENDED, RAN, History, Past
 from .read import at_line
+from .write import DECIDE
 
 EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
 """Kinds of event: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
@@ -134,7 +135,7 @@ class _Events:
         began = self._since.pop(name)
         self._ran[name] = self._ran.get(name, 0.0) + now - began
         seats = {-1: tuple(range(self._judge._state.waiting[name].job.workers[0]))}  # where is not told
-        self._course.runs.setdefault(name, []).append(Run(began, now, seats, stopped))
+        self._course.runs.setdefault(name, []).append(Run(began, now, seats, "stop" if stopped else ""))
 
     def past(self, known: bool) -> History:
         """Return the past, with how long each job takes in the unit of what the scheduler is told."""
@@ -157,4 +158,10 @@ class _Events:
             if known and isfinite(job.work):
                 row["seconds"] = ran  # type: ignore[index]
         self._course.close()
+        after = [row["now"] for row in past.given[1:]] + [float("inf")]
+        past.given = [
+            each
+            for row, then in zip(past.given, after, strict=True)
+            for each in ((row, {"event": DECIDE, "now": row["now"]}) if then > row["now"] else (row,))
+        ]
         return past
