@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -15,9 +15,7 @@ from gangplan.hybrid.online.journal.play import play
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
-from gangplan.simulator.trace import Outcome
 
-from .options import check_picture
 from .output import Bar, emit_either, facts, table
 
 WORDS = {
@@ -33,16 +31,9 @@ WORDS = {
 Cells = list[tuple[str, ...]]
 
 
-def check_page(path: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a page that cannot be written."""
-    if path is not None and not path.lower().endswith(".html"):
-        raise InstanceError("html", f"{path!r} does not end in .html")
-    check_picture(path, None, Outcome, *inputs)
-
-
 def compare(
     past: History,
-    make: Callable[[], Scheduler],
+    arguments: Mapping[str, Any],
     head: Sequence[tuple[str, str]],
     labels: tuple[str, str],
     about: dict[str, Any],
@@ -50,7 +41,7 @@ def compare(
     html: str | None,
     as_json: bool,
 ) -> None:
-    """Play the past with the scheduler that `make` returns, and show both.
+    """Play the past with a scheduler of these arguments, and show both.
 
     Args:
         head, about: what the tables and the JSON object begin with.
@@ -58,7 +49,7 @@ def compare(
         html: file of a page.
     """
     with Bar("playing", hidden=as_json) as bar:
-        played = play(past, make(), bar)
+        played = play(past, Scheduler(past.fleet, **arguments), bar)
     told, (both, others) = groups(past, played.course), compared(past, played.course)
     if not both:
         raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")

@@ -56,9 +56,8 @@ def log(
         *(("note", note) for note in read.notes),
         *(("fault", f"{note}: {count} times") for note, count in past.notes.most_common(5)),
     ]
-    blocks = [
-        _table("first start by" * (by == "tier") or by, told[by]) for by in told if by == "tier" or len(told[by]) > 1
-    ]
+    blocks = [_table("first start by", told["tier"])]
+    blocks += [_table(by, told[by]) for by in ("user", "queue") if len(told[by]) > 1]
     emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
     return 0
 

@@ -21,7 +21,7 @@ ONLINE: dict[str, dict[str, Any]] = {
 }
 """Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
 VARIES = ("cluster", "discipline", "policy", "price")
-"""What rows of a table may differ in."""
+"""Facts in which rows of a table may differ."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def cases_of(
 
 
 def as_word(value: Any) -> str:
-    """Return what a row is told apart by, in words."""
+    """Return a fact about a row in words."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

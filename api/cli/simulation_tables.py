@@ -7,8 +7,10 @@ from dataclasses import asdict, fields
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances.quantities import scale, short
-from gangplan.simulator.metrics import Group
+from gangplan.simulator.metrics import Group, interval
 
 from ..units import column, plus_minus
 from .output import facts, table
@@ -16,7 +18,7 @@ from .simulation_cases import as_word
 from .simulation_runs import Found, Setting
 
 WIDEST = 80
-"""Characters of a table beside whose labels there is room for a figure."""
+"""Maximum number of characters of a table, unless labels alone are wider."""
 MOST_GROUPS = 20
 """Maximum number of users or queues with a line of their own; others, with fewest GPU-hours, share one."""
 ALONE: tuple[dict[str, str], ...] = (
@@ -30,11 +32,11 @@ WITH_SEEDS: tuple[dict[str, str], ...] = (
     {"utilisation": "busy", "mean_slowdown": "slowdown", "interruptions": "stops/job", "regret": "regret"},
     {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"},
 )
-"""Tables of figures, and what people are told they are."""
+"""Figures of each table, and their heads."""
 _TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")
 _SHARES = ("utilisation", "regret")
 _UNJUDGED = ("utilisation", "gpu_hours")
-"""Of which less may be better or worse: GPUs are busy with what was lost too."""
+"""Figures of which less is not always better: GPUs are busy with lost work too."""
 
 
 def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
@@ -50,9 +52,9 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
             values = [run[name] for run in runs]
             if None in values:
                 continue
-            mean, margin = _interval(values)
+            mean, margin = interval(np.array(values, dtype=float))
             apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = _interval(apart)
+            difference, width = interval(np.array(apart))
             known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
@@ -147,7 +149,8 @@ class _Column:
         if any(run[self.name] is None for run in runs):
             return ""
         less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
-        mean, margin = _interval([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        values = np.array([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        mean, margin = interval(values)
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
@@ -189,11 +192,3 @@ def _rest(groups: Sequence[Group]) -> Group:
         else:
             known[field.name] = float("nan") if field.name.startswith("p95_") else sum(values)
     return Group(**known | {"cost": None if groups[0].cost is None else known["cost"]})
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    import numpy as np
-
-    from gangplan.simulator.metrics import interval
-
-    return interval(np.array(values, dtype=float))

@@ -20,7 +20,8 @@ from gangplan.instances.intake import parse_json
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .comparison import check_page, compare
+from .comparison import compare
+from .options import check_page
 from .output import Bar
 
 _SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
@@ -57,7 +58,7 @@ def whatif(
         words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
         head.append(("deadlines", words))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
-    compare(past, lambda: Scheduler(past.fleet, **changed), head, ("log", label), about, html=html, as_json=as_json)
+    compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0
 
 

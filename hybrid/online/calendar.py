@@ -21,11 +21,9 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time in which some nodes are for some jobs only.
+    """Keep nodes, by name, for some jobs only during a time.
 
     Attributes:
-        name: of the window.
-        nodes: names of the nodes.
         begin, end: seconds of the user's clock; the end is infinite if none is known.
         users, queues, jobs: whose jobs may be there, a queue with all below it; nobody's if all are empty.
         drain: whether `Scheduler.drain` made it.

@@ -71,7 +71,7 @@ class ChangeCalls:
         except InstanceError:
             state.later.arrays.pop(job.name, None)
             raise
-        first = _waiting(state, names[0])
+        first = state.later.request(state, names[0])
         for i, name in enumerate(names[1:], 1):
             state.resemble(name, first)
             cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
@@ -101,7 +101,7 @@ class ChangeCalls:
         runs = isinstance(job, str) and job in state.running
         state.find(job, "runs" if runs else "waits")
         at = state.at(now)
-        request = state.running[job].request if runs else _waiting(state, job)
+        request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
             request = replace(request, price=None if given is None else float(given))
@@ -148,17 +148,10 @@ class ChangeCalls:
         return lost
 
 
-def _waiting(state: ClusterState, name: str) -> Request:
-    """Return a job that waits, or may not wait yet."""
-    held = state.later.held.get(name)
-    return held.request if held else state.waiting[name]
-
-
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
     """Put a job that waits, or may not wait yet, where it belongs now."""
     later, name = state.later, request.name
-    held = later.held.get(name)
-    was = _waiting(state, name)
+    held, was = later.held.get(name), later.request(state, name)
     known = given_seconds(request.job, seconds)
     if known is not None:
         request = replace(request, seconds=known, told=True, left=1.0, work=(), index=None)

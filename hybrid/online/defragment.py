@@ -64,15 +64,14 @@ class _Room:
         if isinstance(domain, str) and (level := domain.split(" ")[0]) in levels and domain not in fleet.names:
             group = fleet.topology.group[levels.index(level)].astype(np.int64)
             names = [f"{level} {i}" for i in range(int(group.max()) + 1)]
+            if domain not in (level, *names):
+                raise InstanceError("domain", f"{domain!r} is none of {names[0]} to {names[-1]}")
             if domain != level:
-                if domain not in names:
-                    raise InstanceError("domain", f"{domain!r} is none of {names[0]} to {names[-1]}")
                 group, names = np.where(group == names.index(domain), 0, -1), [domain]
         elif domain is not None:
             some: list[Any] = [*domain] if isinstance(domain, list | tuple | set | frozenset) else [domain]
             nodes = sorted({state.node(node) for node in some})
-            group = np.full(m, -1)
-            group[nodes] = 0
+            group = np.where(np.isin(np.arange(m), nodes), 0, -1)
             names = [", ".join(fleet.names[node] for node in nodes)]
         if gang is None:
             return cls(np.where(state.up, group, -1), names, None, "")

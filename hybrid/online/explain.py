@@ -30,15 +30,15 @@ Change = Callable[["Scheduler"], object]
 SHOWN = 16
 """Maximum number of candidates and waiting jobs that are named."""
 WIDTH = 80
-"""Columns of what is printed."""
+"""Maximum number of columns that are printed."""
 _ENDS = 256
 """Maximum number of ends of running jobs that are played to see when a job starts."""
 _TRIED = 8
 """Maximum number of running jobs whose end is tried, one at a time, where room alone is not enough."""
 
 
-class Told:
-    """Give what is told to people a form for JSON."""
+class Report:
+    """Turn what is printed for people into JSON too."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Told):
+class Explanation(Report):
     """Explain a decision.
 
     Attributes:
@@ -99,7 +99,7 @@ class Explanation(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingJob(Told):
+class WaitingJob(Report):
     """Explain why a job waits.
 
     Attributes:
@@ -213,7 +213,7 @@ def why_waits(
         intervals: predict when it starts.
     """
     held, order = state.later.held.get(name), list(state.queue)
-    request = held.request if held else state.waiting[name]
+    request = state.later.request(state, name)
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)

@@ -30,7 +30,7 @@ _ROUNDS = 4
 
 
 class Arrivals:
-    """The last submissions: when, seconds and GPUs."""
+    """Keep the last submissions: when, seconds and GPUs."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .state import ClusterState
 
 Types = tuple[tuple[str, tuple[float, ...]], ...]
-"""GPU types, and how many times as long a job takes there as on its best one, for each number of workers."""
+"""GPU types, with the time of a job there over that on its best type, for each number of workers."""
 TypedSeconds = Mapping[str, float | Sequence[float] | Mapping[int, float]]
 """Seconds by GPU type, for each of them as of `Seconds`."""
 

@@ -23,12 +23,11 @@ _GONE = 1024
 
 @dataclass(slots=True)
 class HeldJob:
-    """A job that may not wait yet.
+    """Hold a job that may not wait yet.
 
     Attributes:
-        request: the job.
         before: the jobs that have to be done first, and whether they were withdrawn, so that they never are.
-        ready: since when nothing but the clock or its array holds it, or when it was submitted.
+        ready: since when nothing but the clock or its array holds it back, or when it was submitted.
     """
 
     request: Request
@@ -38,7 +37,7 @@ class HeldJob:
 
 @dataclass(slots=True)
 class JobArray:
-    """Jobs of which `most` may be in the queue or run at a time: so many are `active`; `rest` holds the others."""
+    """Count the jobs of an array that are in the queue or run, `most` of them at a time; `rest` holds the others."""
 
     most: int
     active: int = 0
@@ -60,6 +59,11 @@ class Later:
         self.gone: dict[str, None] = {}
         self._after: dict[str, list[str]] = {}  # who waits for a job to be done
         self._begins: list[tuple[float, int, str]] = []
+
+    def request(self, state: ClusterState, name: str) -> Request:
+        """Return a job that waits, or may not wait yet."""
+        held = self.held.get(name)
+        return held.request if held else state.waiting[name]
 
     def before(self, state: ClusterState, request: Request) -> dict[str, bool]:
         """Return the jobs that have to be done before one, and whether they were withdrawn; refuse a cycle."""

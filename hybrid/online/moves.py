@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from .explain import Told, listed
+from .explain import Report, listed
 from .policy import Watchdog
 from .queue import Walk
 from .running import Nodes, RunningJob
@@ -38,7 +38,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves(Told):
+class Moves(Report):
     """Propose moves, of which nothing is done yet.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .explain import Told, span, wrapped
+from .explain import Report, span, wrapped
 from .state import ClusterState
 
 
 @dataclass(frozen=True, slots=True)
-class RunsNow(Told):
+class RunsNow(Report):
     """Describe a job that runs.
 
     Attributes:

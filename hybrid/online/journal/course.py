@@ -80,12 +80,8 @@ class Course:
         for name, job in state.running.items():
             self.first.setdefault(name, job.since)
             self.unit.setdefault(name, job.request)
-        self.unit = {**state.waiting, **{name: job.request for name, job in state.later.held.items()}, **self.unit}
-
-    def request(self, name: str) -> Request:
-        """Return a job that waits, or may not wait yet."""
-        state = self._scheduler._state
-        return state.waiting[name] if name in state.waiting else state.later.held[name].request
+        for name in scheduler.waiting:
+            self.unit.setdefault(name, state.later.request(state, name))
 
     def note(
         self,

@@ -104,7 +104,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
 
 
 def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
-    """Enter what else was other after a decision."""
+    """Enter what else a decision changed."""
     state = scheduler._state
     state.promises = dict(after.get("promises", state.promises))
     scheduler._watchdog.faults.update(after.get("faults", ()))

@@ -101,11 +101,13 @@ def outcome_of(past: History, course: Course) -> Outcome:
     ]
     job, node, gpus, start, end = np.array(rows, dtype=float).reshape(-1, 5).T
     some = [past.jobs[name] for name in names]
-    work = Workload(
+    work = np.array([each.work for each in some])
+    lasts = work * [course.seconds(gang.name, gang.workers[-1]) for gang in gangs]
+    workload = Workload(
         names=tuple(names),
         submit=np.array([each.submit for each in some]),
         gpus=np.array([max(1, gang.workers[-1] * gang.worker.grants) for gang in gangs]),
-        duration=np.array([_duration(past, course, name) for name in names]),
+        duration=np.where(np.isfinite(work), lasts, 0.0),
         queue=tuple(each.queue for each in some),
         user=tuple(each.user for each in some),
     )
@@ -114,11 +116,6 @@ def outcome_of(past: History, course: Course) -> Outcome:
     first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
     whole = [x.astype(np.int32) for x in (np.array(course.gpus), job, node, gpus, down[:, 0])]
     return Outcome(
-        work, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
+        workload, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
         whole[4], down[:, 1], down[:, 2],
     )  # fmt: skip
-
-
-def _duration(past: History, course: Course, name: str) -> float:
-    work = past.jobs[name].work
-    return work * course.seconds(name, course.unit[name].job.workers[-1]) if np.isfinite(work) else 0.0

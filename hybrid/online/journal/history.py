@@ -1,9 +1,9 @@
-"""What a log tells of the past: the jobs with the seconds that they truly took, and what came from outside."""
+"""Read the past off a log: the jobs with the seconds that they truly took, and what came from outside."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -16,7 +16,7 @@ from gangplan.instances.placement import Fleet
 from ..scheduler import Scheduler
 from .course import FAILURE, WITHDRAWN, Course
 from .read import Log
-from .replay import replay
+from .replay import replay, scheduler_of
 from .write import DECIDE, RESTORE
 
 ENDED, RAN, WAITED = "ended", "ran at the end", "waited at the end"
@@ -78,31 +78,23 @@ _OWN = ("finish", "report", RESTORE)
 
 def history_of(log: Log, progress: Callable[[float], None] = lambda share: None) -> History:
     """Return the past that a log tells, by playing what it says was decided."""
-    reader = _Reader(log, progress)
-    scheduler = replay(log, after=reader.line)
+    scheduler = scheduler_of(log)
+    past = History(log.fleet, Course(scheduler), begin=log.rows[0][1].get("now", 0.0) if log.rows else 0.0)
+    reader = _Reader(log, past, progress)
+    replay(log, after=reader.line, scheduler=scheduler)
     return reader.finished(scheduler)
-
-
-def submitted(row: Mapping[str, Any]) -> list[str]:
-    """Return the names of the jobs that a line submits."""
-    job = row["job"]
-    name = job["name"] if isinstance(job, Mapping) else job.name
-    return [f"{name}[{i}]" for i in range(row["count"])] if "count" in row else [name]
 
 
 class _Reader:
     """Follow the replay of a log line by line."""
 
-    def __init__(self, log: Log, progress: Callable[[float], None]) -> None:
-        self._log, self._progress, self._at = log, progress, 0
-        self._past: History | None = None
+    def __init__(self, log: Log, past: History, progress: Callable[[float], None]) -> None:
+        self._log, self._past, self._progress, self._at = log, past, progress, 0
         self._ended, self._told = list[str](), False  # since the last decision: who, and whether anything else came
 
     def line(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Note what a line did."""
-        if self._past is None:
-            self._past = History(self._log.fleet, Course(scheduler), begin=row["now"])
-        past, course, event, now = self._past, self._past.course, row["event"], row["now"]
+        past, course, event = self._past, self._past.course, row["event"]
         self._at += 1
         if self._at % 256 == 0:
             self._progress(self._at / len(self._log.rows))
@@ -111,9 +103,8 @@ class _Reader:
         if event == DECIDE:
             return self._decided(row)
         if event in ("submit", "submit_array"):
-            for name in submitted(row):
-                course.unit[name] = request = course.request(name)
-                past.jobs[name] = Past(now, user=request.terms.user, queue=request.terms.queue)
+            name, count = row["job"]["name"], row.get("count")
+            self._known([name] if count is None else [f"{name}[{i}]" for i in range(count)], scheduler)
         elif event == "finish":
             course.note((row["job"],), finished=row["job"])
             past.jobs[row["job"]].fate = ENDED
@@ -131,7 +122,6 @@ class _Reader:
 
     def _decided(self, row: Mapping[str, Any]) -> None:
         past = self._past
-        assert past is not None
         starts = row.get("starts", ())
         stops = {stop["job"]: stop["cause"] for stop in row.get("stops", ())}
         past.course.note([*stops, *(start["job"] for start in starts)], stops)
@@ -148,21 +138,27 @@ class _Reader:
 
     def _restored(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Take over a state: the log's own, or that with which it begins."""
-        past, state = self._past, scheduler._state
-        assert past is not None
-        there = [*(job.request for job in state.running.values()), *state.waiting.values()]
-        if new := [request for request in there if request.name not in past.jobs]:
-            if past.given:
-                raise InstanceError("snapshot", f"has {new[0].name}, of which the log does not tell")
-            past.state, past.begin = row["snapshot"], scheduler.now
-            for request in new:
-                past.jobs[request.name] = Past(request.submit, user=request.terms.user, queue=request.terms.queue)
+        past = self._past
         past.course.follow(scheduler)
+        if new := [name for name in (*scheduler.running, *scheduler.waiting) if name not in past.jobs]:
+            if past.given:
+                raise InstanceError("snapshot", f"has {new[0]}, of which the log does not tell")
+            past.state, past.begin = row["snapshot"], scheduler.now
+            self._known(new, scheduler)
+
+    def _known(self, names: Iterable[str], scheduler: Scheduler) -> None:
+        """Note jobs that came, which may not wait yet."""
+        state = scheduler._state
+        for name in names:
+            job = state.running.get(name)
+            request = job.request if job else state.later.request(state, name)
+            self._past.course.unit.setdefault(name, request)
+            self._past.jobs[name] = Past(request.submit, user=request.terms.user, queue=request.terms.queue)
 
     def finished(self, scheduler: Scheduler) -> History:
         """Return the past, once how long jobs take is known as far as it is."""
         past = self._past
-        if past is None or not past.jobs:
+        if not past.jobs:
             raise InstanceError("content", "no job was submitted", self._log.path)
         state, course, past.end = scheduler._state, past.course, scheduler.now
         past.lag = median([job.lag for job in past.jobs.values() if job.lag is not None] or [0.0])
@@ -175,7 +171,7 @@ class _Reader:
             if name in state.running:
                 runs, job.fate = state.running[name], RAN
                 job.work += course.work(runs, runs.ran(past.end) + runs.left(past.end) / runs.slower)
-            elif name in scheduler.waiting:
-                job.work += course.request(name).left
+            elif name in state.waiting or name in state.later.held:
+                job.work += state.later.request(state, name).left
         course.close()
         return past

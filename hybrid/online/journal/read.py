@@ -44,7 +44,7 @@ class Log:
 
 
 BEGIN = b'{"gangplan":"log"'
-"""How each log begins."""
+"""First bytes of each log."""
 
 
 def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:

@@ -42,6 +42,7 @@ def replay(
     *,
     check: bool = False,
     after: Callable[[Scheduler, Mapping[str, Any]], None] = lambda scheduler, row: None,
+    scheduler: Scheduler | None = None,
 ) -> Scheduler:
     """Return the scheduler as a log leaves it.
 
@@ -54,8 +55,9 @@ def replay(
             of a user's own policy, which may remember what no log has. By default decisions are taken from the log,
             whatever this version would decide.
         after: called after each line.
+        scheduler: as `scheduler_of` returns it.
     """
-    scheduler = scheduler_of(log, policy)
+    scheduler = scheduler_of(log, policy) if scheduler is None else scheduler
     for number, row in log.rows:
         with at_line(number, log.path):
             if row.get("fitted") and scheduler._state.learned is not None:
