@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
+from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
 
+Price = float | EllipsisType | None
+"""Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one as the scheduler has it."""
 TOPOLOGIES = ("required", "preferred")
 
 

@@ -121,7 +121,7 @@ def recorded(method: F) -> F:
         if journal.stale and not before.stale:
             row["fitted"] = True  # a call that only asks had what was reported fitted
         for key, value in (*zip(names, args, strict=False), *options.items()):
-            if key != "now" and (value is not None or usual.get(key, ...) is not None):
+            if key != "now" and value is not ... and (value is not None or usual.get(key, ...) is not None):
                 row[key] = pairs(value)
         if name == DECIDE:
             row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))
