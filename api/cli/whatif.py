@@ -21,6 +21,7 @@ from gangplan.instances.quantities import quantity
 
 from . import options
 from .comparison import compare
+from .log import LONG
 from .options import check_page
 from .output import Bar
 
@@ -48,15 +49,14 @@ def whatif(
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
     with Bar("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
-    label = ", ".join(settings or ["nothing"])
+    label = ", ".join(settings or ["played again"])
     head = [
         ("log", f"{log}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {past.fleet!r}"),
-        ("changed", label),
+        ("changed", ", ".join(settings or ["nothing: a control"])),
         *(("note", note) for note in read.notes),
     ]
     if past.cut and not own:
-        words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
-        head.append(("deadlines", words))
+        head.append(("by the clock", f"{past.cut} of {len(past.took)} decisions, {LONG}; here none is"))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
     compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0

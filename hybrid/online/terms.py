@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
 
 Price = float | EllipsisType | None
-"""Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one as the scheduler has it."""
+"""Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
 TOPOLOGIES = ("required", "preferred")
 
 

@@ -98,13 +98,34 @@ def test_log(log: Path, cli: Any) -> None:
     assert data["groups"]["tier"]["heuristic"]["jobs"] == 12
     assert {user: row["ended"] for user, row in data["groups"]["user"].items()} == {"u0": 4, "u1": 4, "u2": 4}
     text = cli("log", log).out
-    assert "first start by" in text and max(map(len, text.splitlines())) <= 80
+    assert "first started by" in text and "policy     heuristic" in text and max(map(len, text.splitlines())) <= 80
     story = cli("log", log, "--job", "j0").out.splitlines()
     assert [line.split(": ", 1)[1][:6] for line in story] == ["submit", "starts", "finish"]
+    data = json.loads(cli("log", log, "--job", "j0", "--json").out)
+    assert data["job"] == "j0" and [line["words"] for line in data["lines"]] == story
     assert cli("log", log, "--job", "j99").code == 2
     (log.parent / "other").write_text("nothing\n")
     done = cli("log", log.parent / "other")
     assert done.code == 2 and "is no log of a Scheduler" in done.err
+
+
+def test_who_was_stopped_and_why(tmp_path: Path, cli: Any) -> None:
+    """A stop to reclaim a share and the failure of a node are told by cause and queue, and arguments have rows."""
+    path = tmp_path / "log.jsonl"
+    queues = {"a": {"share": 0.5, "weight": 2.0}, "b": 0.5}
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), price=1.0, log=path, sharing={"queues": queues, "least_run": 5.0})
+    scheduler.submit(GangJob("long", "m", (2,)), 9000.0, now=0.0, queue="a")
+    scheduler.submit(GangJob("wide", "m", (2,)), 9000.0, now=0.0, queue="b")
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("short", "m", (1,)), 5.0, now=10.0, queue="b")
+    scheduler.decide(60.0)
+    scheduler.fail_node(0, now=12.0)
+    scheduler.decide(60.0)
+    assert {"long", "wide", "short"} == {*scheduler.waiting}
+    data = json.loads(cli("log", path, "--json").out)["stops"]
+    assert data[""] == {"reclaim": 1, "failure": 1}
+    text = cli("log", path).out
+    assert "queue a    share 0.5, weight 2" in text and "least_run  5.0" in text and "cut short by" in text
 
 
 def test_jobs_that_may_not_wait_yet(tmp_path: Path, cli: Any) -> None:
