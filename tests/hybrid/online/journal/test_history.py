@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gangplan import Scheduler
+from gangplan.hybrid.online.journal.figures import utilisation
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.play import play
 from gangplan.hybrid.online.journal.read import read_log
@@ -30,6 +31,8 @@ def test_runs_after_a_resize(tmp_path: Path) -> None:
     assert past.course.finish == {"a": 12.0, "b": 13.0, "c": 14.0}
     # 12, 13 and 9 seconds of work where 10 were expected
     assert {name: round(job.work, 9) for name, job in past.jobs.items()} == {"a": 1.2, "b": 1.3, "c": 0.9}
+    # in 14 s jobs held 4 GPUs for 12, 13 and 9 s, of 8 GPUs for 5 s and 12 for 9 s
+    assert utilisation(past, past.course) == pytest.approx(4 * (12 + 13 + 9) / (8 * 5 + 12 * 9))
 
 
 @pytest.mark.parametrize("how", ["begin", "after", "array"])
