@@ -63,6 +63,11 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         "faults": dict(faults),
         "intervals": intervals.save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
+        **(
+            {"freed": freed}
+            if (freed := {name: state.freed[name] for name in state.waiting if name in state.freed})
+            else {}
+        ),
         **state.later.save(),
         **state.calendar.save(),
         **state.mending.save(),
@@ -128,11 +133,14 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
-    for name, time in promises.items():
-        require_number(time, f"promises.{name}")
-        if name not in state.waiting:
-            raise InstanceError("promises", f"{name!r} does not wait")
-        state.promises[name] = time
+    for field, times, into in (
+        ("promises", promises, state.promises), ("freed", document.get("freed", {}), state.freed)
+    ):  # fmt: skip
+        for name, time in times.items():
+            require_number(time, f"{field}.{name}")
+            if name not in state.waiting:
+                raise InstanceError(field, f"{name!r} does not wait")
+            into[name] = time
     require_number(document["now"], "now")
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)

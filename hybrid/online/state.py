@@ -127,6 +127,7 @@ class ClusterState:
         self._now = 0.0
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
+        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
         self.placer = Placer(fleet, speeds)
@@ -373,6 +374,7 @@ class ClusterState:
     def over(self, name: str) -> None:
         """Note that a job is done or was withdrawn, and forget who was so long ago."""
         self.finished[name] = None
+        self.freed.pop(name, None)
         if len(self.finished) > RECENT:
             del self.finished[next(iter(self.finished))]
 
@@ -425,6 +427,7 @@ class ClusterState:
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
+        self.freed.pop(job.name, None)
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
@@ -438,6 +441,7 @@ class ClusterState:
         job = self.running.remove(name)
         self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
+        self.freed[name] = self.now
         for node, gpus in job.nodes.items():
             for gpu in gpus:
                 del self.holders[node][gpu]
