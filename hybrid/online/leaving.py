@@ -22,7 +22,7 @@ def occupied(state: ClusterState, job: GangJob, cost: FloatArray, domain: Long) 
 
     Args:
         cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
-        domain: the part of the network of each node, int64 (m,).
+        domain: see `domains`.
     """
     placer = state.placer
     _, (node, _, _, serial), used = state.running.table()

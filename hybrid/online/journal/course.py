@@ -37,6 +37,11 @@ class Run:
         """Whether a decision stopped it."""
         return self.cause not in ("", FAILURE, WITHDRAWN)
 
+    @property
+    def gpus(self) -> dict[int, int]:
+        """The number of GPUs on each node; workers without GPUs have numbers below 0."""
+        return {node: sum(gpu >= 0 for gpu in gpus) for node, gpus in self.nodes.items()}
+
 
 class Course:
     """Keep what happened beside a scheduler that is told of it.
