@@ -13,7 +13,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
-from gangplan.hybrid.online.sharing import Sharing
+from gangplan.hybrid.online.sharing import Quota, Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
 from gangplan.instances.intake import parse_json
@@ -81,7 +81,15 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
         if name not in known:
             raise InstanceError("set", unknown(name, [*known, *shared]))
         whole = Sharing.of(changed.get(name)) if name == "sharing" else changed.get(name)
-        changed[name] = _put(whole, parts, _value(value.strip()), text)
+        *queue, last = parts[1:] or [""]
+        if field == "queues" and hasattr(Quota, last) and (whose := ".".join(queue)) not in whole.queues:
+            raise InstanceError(
+                "set", f"{text!r}: {whose!r} is no queue; there are {', '.join(whole.queues) or 'none'}"
+            )
+        try:
+            changed[name] = _put(whole, parts, _value(value.strip()), text)
+        except InstanceError as error:
+            raise error if error.field == "set" else InstanceError(f"set {path}", error.problem) from None
     return changed
 
 

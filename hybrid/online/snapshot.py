@@ -13,6 +13,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
+from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .intervals import StartIntervals
@@ -163,6 +164,8 @@ def _rules(state: ClusterState) -> dict[str, Any]:
 
 def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     """Raise unless a document is of a scheduler of this version, cluster and arguments."""
+    if not isinstance(document, Mapping) or "gangplan" not in document:
+        raise InstanceError("", f"{brief(document)} is not what snapshot returned")
     if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
         raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
     for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):

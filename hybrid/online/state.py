@@ -310,8 +310,14 @@ class ClusterState:
         check_terms(request, self.fleet)
         self.sharing.check(request.terms.queue)
         if not self.bundle(request, job.workers[0]):
-            words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
-            raise InstanceError("job", f"{job.name!r} {words}")
+            types, asked = self.fleet.gpu_types, job.workers[0] * job.worker.grants
+            if job.gpu_types and not {*job.gpu_types} & {*types}:
+                raise InstanceError(
+                    "job.gpu_types", f"the cluster has {', '.join(types)}, not {', '.join(job.gpu_types)}"
+                )
+            there = int(self.fleet.gpus[self.fleet.usable].sum())
+            more = f"{asked} GPUs, more than the {there} that there are" if asked > there else "no nodes have it"
+            raise InstanceError("job", f"{job.name!r} with {job.workers[0]} workers never fits: {more}")
         if self.accounts.bounded:
             whole = self.placer.whole[:3, self.fleet.usable].sum(axis=1).tolist()
             asks = self.asks(request, job.workers[0])

@@ -80,7 +80,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
-            if getattr(self, name):
+            if getattr(self, name) != "":
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")

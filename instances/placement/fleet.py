@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import AMOUNT, NONE, POSITIVE, BoolArray, FloatArray, IntArray, array, check_fields, require
+from ..arrays import (
+    AMOUNT,
+    NONE,
+    POSITIVE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    array,
+    check_fields,
+    require,
+    require_counts,
+)
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
 
@@ -126,6 +137,7 @@ class Fleet:
         Raises:
             InstanceError: if there is no such node, or types are not of all nodes of a rack.
         """
+        require_counts(racks=racks, nodes=nodes)
         levels = (Level("rack", nic), Level("cluster", nic * nodes / 2 if uplink is None else uplink))
         topology = TreeTopology.regular(levels, (nodes, racks))
         m = racks * nodes

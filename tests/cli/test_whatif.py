@@ -88,7 +88,9 @@ def test_queues(tmp_path: Path, cli: Any) -> None:
         waits.append({row["name"]: row["after"]["mean_wait"] for row in rows if row["by"] == "queue"})
     assert waits == [{"a.b": 45.0, "c": 145.0}, {"a.b": 145.0, "c": 45.0}]
     done = cli("whatif", path, "--set", "queue.a.share=2")
-    assert done.code == 2 and "share: 2 is more than 1" in done.err
+    assert done.code == 2 and "queue.a.share" in done.err and "share: 2 is more than 1" in done.err
+    done = cli("whatif", path, "--set", "queue.z.share=.4")
+    assert done.code == 2 and "'z' is no queue; there are a.b, a, c" in done.err
 
 
 def test_log(log: Path, cli: Any) -> None:
@@ -190,6 +192,23 @@ def test_shadow_of_stdin(monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     done = cli("shadow", "-", "--cluster", "1x2", "--follow", "0.000001", "--json")
     shown = [json.loads(line)["jobs"] for line in done.out.splitlines()]
     assert done.code == 0 and shown == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"event": "submit", "job": "a", "gpus": 1}, "line 1: now: is missing"),
+        ({"event": "submit", "now": 0, "job": "a"}, "line 1: gpus: is missing"),
+        ({"event": "submit", "now": 0, "job": "a", "gpus": 0}, "line 1: gpus: 0 is not positive"),
+        ({"event": "start", "now": 0, "job": "a"}, "line 1: job: 'a' is not known"),
+        ({"event": "fail_node", "now": 0}, "line 1: node: is missing"),
+    ],
+)
+def test_wrong_events(tmp_path: Path, line: Any, words: str, cli: Any) -> None:
+    """A wrong event is refused with its line and field."""
+    (tmp_path / "events.jsonl").write_text(json.dumps(line) + "\n")
+    done = cli("shadow", tmp_path / "events.jsonl", "--cluster", "1x2")
+    assert done.code == 2 and words in done.err
 
 
 def test_what_a_shadow_refuses(log: Path, tmp_path: Path, cli: Any) -> None:

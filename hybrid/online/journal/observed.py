@@ -21,6 +21,8 @@ from .write import DECIDE
 EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
 """Kinds of event: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
 then ``start``, ``stop`` and ``end`` of a job; the last two name a ``node`` or give its number."""
+_NEEDS = {"submit": ("now", "job", "gpus"), "fail_node": ("now", "node"), "repair_node": ("now", "node")}
+"""Fields without which an event of this kind cannot be; others need a job."""
 _SECONDS = 3600.0
 """Work of a job that has not ended where none has, seconds."""
 
@@ -32,6 +34,9 @@ def parsed_events(content: bytes) -> list[dict[str, Any]]:
         if line.strip():
             with at_line(number):
                 row = parse_json(decoded(line))
+                for field in ("event", "now"):
+                    if field not in row:
+                        raise InstanceError(field, "is missing")
                 require_choice(row["event"], "event", EVENTS)
                 require_number(row["now"], "now")
                 rows.append(row)
@@ -80,7 +85,10 @@ class _Events:
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Note an event."""
-        event, now = row["event"], float(row["now"])
+        event = row["event"]
+        if missing := next((x for x in _NEEDS.get(event, ("now", "job")) if x not in row), None):
+            raise InstanceError(missing, f"is missing from the {event}")
+        now = float(row["now"])
         if self._now is None:
             self._past.begin = self._now = now
         if now < self._now:
@@ -99,6 +107,7 @@ class _Events:
 
     def _submit(self, name: str, row: Mapping[str, Any]) -> None:
         rest = {key: x for key, x in row.items() if key not in ("event", "now", "job", "gpus", "model")}
+        require_number(row["gpus"], "gpus", whole=True, positive=True)
         gang = GangJob(name, row.get("model") or "any", (row["gpus"],))
         try:
             self._judge.submit(gang, **rest, now=row["now"])
@@ -114,7 +123,9 @@ class _Events:
     def _change(self, name: str, event: str, now: float) -> None:
         """Note that a job starts, runs no more, or is withdrawn."""
         runs, ends = name in self._since, event in ("stop", "end")
-        if name not in self._past.jobs or (event != "withdraw" and runs != ends):
+        if name not in self._past.jobs:
+            raise InstanceError("job", f"{name!r} is not known: tell its submit first")
+        if event != "withdraw" and runs != ends:
             raise InstanceError("job", f"{name!r} cannot {event} now: it {'runs' if runs else 'does not'}")
         if event == "start":
             self._since[name] = now

@@ -48,7 +48,10 @@ class Journal:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, ValueError) as error:
-            raise InstanceError("log", _WORDS.get(type(error)) or io_error(error), self.path) from None
+            words = (
+                "is a folder: name a file" if os.path.isdir(self.path) else _WORDS.get(type(error)) or io_error(error)
+            )
+            raise InstanceError("log", words, self.path) from None
 
     @classmethod
     def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:

@@ -232,8 +232,8 @@ def test_what_is_refused() -> None:
     before = s.snapshot()
     calls = [
         (lambda: s.drain("node7"), "node: 'node7' is no node"),
-        (lambda: s.drain("node0", at=4.0), "begin: 4.0 is before 5.0"),
-        (lambda: s.drain("node0", at=8.0, until=8.0), "end: 8.0 is not after"),
+        (lambda: s.drain("node0", at=4.0), "at: 4.0 is before 5.0"),
+        (lambda: s.drain("node0", at=8.0, until=8.0), "until: 8.0 is not after at"),
         (lambda: s.drain("node0", now=1.0), "now: 1.0 is before"),
         (lambda: s.undrain("node0"), "node: 'node0' is not drained"),
         (lambda: s.reserve([], 9.0), "nodes: names no node"),
