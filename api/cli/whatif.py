@@ -82,10 +82,9 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
             raise InstanceError("set", unknown(name, [*known, *shared]))
         whole = Sharing.of(changed.get(name)) if name == "sharing" else changed.get(name)
         *queue, last = parts[1:] or [""]
-        if field == "queues" and hasattr(Quota, last) and (whose := ".".join(queue)) not in whole.queues:
-            raise InstanceError(
-                "set", f"{text!r}: {whose!r} is no queue; there are {', '.join(whole.queues) or 'none'}"
-            )
+        declared = Sharing.of(changed.get("sharing")).queues
+        if field == "queues" and hasattr(Quota, last) and (whose := ".".join(queue)) not in declared:
+            raise InstanceError("set", f"{text!r}: {whose!r} is no queue; there are {', '.join(declared) or 'none'}")
         try:
             changed[name] = _put(whole, parts, _value(value.strip()), text)
         except InstanceError as error:
