@@ -88,12 +88,12 @@ class Explanation(Report):
         """Return it as lines to be read."""
         lines = [f"decision {self.decision}, by {self.tier}"]
         for tier, candidates in self.candidates.items():
-            lines.append(f"{tier}:")
+            lines.append(f"{tier}, mean seconds until jobs are done:" if tier == "lookahead" else f"{tier}:")
             for c in candidates:
                 lines.append(f"  {c.score:10.4g}  {c.action}{'  -- ' + c.why_not if c.why_not else ''}")
         if self.bound is not None:
             found = "" if self.objective is None else f"{span(self.objective)} simulated, "
-            lines.append(f"mean time still to be there: {found}at least {span(self.bound)}")
+            lines.append(f"mean time until the jobs of now are done: {found}at least {span(self.bound)}")
         lines += [f"{name} waits: {why}" for name, why in self.waiting.items()]
         return "\n".join(wrapped([*lines, *(f"note: {note}" for note in self.notes)]))
 
@@ -119,6 +119,7 @@ class WaitingJob(Report):
         stops: the jobs that stop for it then, and why: ``job3 (reclaim)``.
         whole: nodes of these with nobody on them, `None` if it does not take whole nodes.
         ran: since when it waits again, after it ran and was stopped or lost its node; `None` if it never ran.
+        guess: seconds that its user said, if history says how long it takes.
         remedies: what would let it start now, each tried out.
         shared: what its workers share, in words: a rack, a type of GPU.
         probably: between which times it starts in 9 of 10 cases, learned from past waits; `None` before enough.
@@ -149,6 +150,7 @@ class WaitingJob(Report):
     stops: tuple[str, ...] = ()
     whole: int | None = None
     ran: float | None = None
+    guess: float | None = None
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
@@ -160,8 +162,8 @@ class WaitingJob(Report):
         earliest = f"not within the next {_ENDS} ends of jobs"
         if self.earliest is not None:
             wait = self.earliest - self.now
-            when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
-            earliest = f"{when}, simulated: if nobody else comes and estimates hold"
+            earliest = f"at {self.earliest:.6g} s, in {span(wait)}, simulated: if nobody else comes and estimates hold"
+            earliest = earliest if wait else "at once, by the next decision"
         probably = []
         if self.probably is not None and self.earliest != self.now:
             low, high = (span(time - self.now) for time in self.probably)
@@ -175,8 +177,9 @@ class WaitingJob(Report):
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         if self.whole is not None:
             elsewhere += f"; nodes wholly free: {self.whole}"
+        told = "" if self.guess is None else f" (history; told {span(self.guess)})"
         rows = [
-            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}"),
+            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}{told}"),
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
@@ -256,6 +259,7 @@ def why_waits(
         stops,
         int((state.placer.free[nodes] == state.fleet.gpus[nodes]).sum()) if wide else None,
         state.freed.get(name),
+        request.guess,
     )  # fmt: skip
 
 

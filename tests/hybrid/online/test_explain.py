@@ -99,6 +99,13 @@ def test_free_gpus_that_it_may_have() -> None:
     assert "; 12 on nodes that may have it; nodes wholly free: 1" in " ".join(str(told).split())
 
 
+def test_what_history_says_beside_what_was_told() -> None:
+    """If history says how long a job takes, what its user said is named too."""
+    s = Scheduler(Fleet.regular(1, 1, 8), "heuristic", durations="history")
+    told = s.whatif(GangJob("new", "m", (8,)), 3600.0)
+    assert told.guess == 3600.0 and "(history; told 60 min)" in " ".join(str(told).split())
+
+
 def test_who_stops_and_since_when_it_waits() -> None:
     """A job says whom it stops and why; one that was stopped says since when it waits, after a restart too."""
     s = Scheduler(Fleet.regular(1, 1, 8), "heuristic", price=10.0)
