@@ -199,7 +199,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
         s = self._state
-        size = f"{s.fleet.n_nodes} nodes, {s.idle} of {s.gpus} GPUs idle"
+        size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
         return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property

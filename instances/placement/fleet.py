@@ -73,7 +73,9 @@ class Fleet:
             raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
 
     def __repr__(self) -> str:
-        return f"Fleet({self.n_nodes} nodes with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
+        return (
+            f"Fleet({self.n_nodes} node{'s'[: self.n_nodes - 1]} with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
+        )
 
     @property
     def n_nodes(self) -> int:

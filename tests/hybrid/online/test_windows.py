@@ -34,7 +34,7 @@ def test_who_would_run_into_a_drain_does_not_start_there() -> None:
     assert where(s, 0.0) == {"short": ["node0"]} and s.wake == 100.0
     told = s.explain("long")
     assert isinstance(told, WaitingJob) and told.earliest == 150.0
-    assert told.why == "nodes are closed to it before it would end: drain-node0 (1 nodes from 100 s to 150 s)"
+    assert told.why == "nodes are closed to it before it would end: drain-node0 (1 node from 100 s to 150 s)"
     s.finish("short", now=100.0)
     assert where(s, 100.0) == {} and s.wake == 150.0
     assert where(s, 150.0) == {"long": ["node0"]} and s.windows == () and s.wake is None
