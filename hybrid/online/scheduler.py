@@ -411,6 +411,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             if replace:
                 state.mending.note(ended, at)
         state.turn(at, False)
+        state.note_freed(lost)
         return lost
 
     @recorded
@@ -495,6 +496,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
         stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
+        state.note_freed((stop.job for stop in stopped), names)
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
 

@@ -384,6 +384,12 @@ class ClusterState:
         if len(self.finished) > RECENT:
             del self.finished[next(iter(self.finished))]
 
+    def note_freed(self, stops: Iterable[str], starts: Iterable[str] = ()) -> None:
+        """Note which jobs wait again from now on, and which run."""
+        self.freed.update(dict.fromkeys(stops, self.now))
+        for name in starts:
+            self.freed.pop(name, None)
+
     def wait(self, request: Request) -> None:
         """Put a job into the queue."""
         self.changes += 1
@@ -433,7 +439,6 @@ class ClusterState:
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
-        self.freed.pop(job.name, None)
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
@@ -447,7 +452,6 @@ class ClusterState:
         job = self.running.remove(name)
         self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
-        self.freed[name] = self.now
         for node, gpus in job.nodes.items():
             for gpu in gpus:
                 del self.holders[node][gpu]
