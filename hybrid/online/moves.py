@@ -110,11 +110,12 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
 
 def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
     """Do what was proposed if it is still possible; return who starts and who stops."""
-    places = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
+    places = {x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
         job = state.running[x.job]
-        if job.degree != x.degree or state.named(job.nodes) != dict(x.nodes) or not movable(job, state.now):
+        held = {node: tuple(gpus) for node, gpus in x.nodes.items()}  # a log has lists
+        if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, state.now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
     first = Walk(state.due).next()
     if first and first[1] != moves.gang and state.waiting[first[1]].due <= state.now:
@@ -125,7 +126,7 @@ def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tu
     starts.hopeful, stops = False, []  # their places are given
     for job in jobs:
         held, left = state.named(job.nodes), job.left(state.now)
-        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0))
+        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
         state.free(job.name)
         state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
     for job in jobs:
