@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from html import escape
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from gangplan.hybrid.online import Scheduler
@@ -14,9 +15,7 @@ from gangplan.hybrid.online.journal.play import play
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
-from gangplan.simulator.trace import Outcome
 
-from .options import check_picture
 from .output import Bar, emit_either, facts, table
 
 WORDS = {
@@ -29,18 +28,12 @@ WORDS = {
     "utilisation": "GPUs held",
 }
 """Figures in words."""
-
-
-def check_page(path: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a page that cannot be written."""
-    if path is not None and not path.lower().endswith(".html"):
-        raise InstanceError("html", f"{path!r} does not end in .html")
-    check_picture(path, None, Outcome, *inputs)
+Cells = list[tuple[str, ...]]
 
 
 def compare(
     past: History,
-    make: Callable[[], Scheduler],
+    arguments: Mapping[str, Any],
     head: Sequence[tuple[str, str]],
     labels: tuple[str, str],
     about: dict[str, Any],
@@ -48,19 +41,15 @@ def compare(
     html: str | None,
     as_json: bool,
 ) -> None:
-    """Play the past with another scheduler, and show both.
+    """Play the past with a scheduler of these arguments, and show both.
 
     Args:
-        past: what happened.
-        make: returns the scheduler.
-        head: facts to begin with.
-        labels: what happened in few words, and what is compared with it.
-        about: what the JSON object begins with.
-        html: a page to be written.
-        as_json: print the object, not tables.
+        head, about: what the tables and the JSON object begin with.
+        labels: names of what happened, and of what is compared with it.
+        html: file of a page.
     """
     with Bar("playing", hidden=as_json) as bar:
-        played = play(past, make(), bar)
+        played = play(past, Scheduler(past.fleet, **arguments), bar)
     told, (both, others) = groups(past, played.course), compared(past, played.course)
     if not both:
         raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")
@@ -68,66 +57,39 @@ def compare(
     lines += [("left out", f"{count} {fate}; they hold GPUs, as expected of them") for fate, count in others.items()]
     lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
     if html is not None:
-        write_whole({html: _page([*head, *lines], told, labels, past, played.course)})
+        from ..plot.simulation import simulation_scene
+        from .simulation_report import html_table, page
+
+        outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
+        figures = [html_table(*each) for each in _tables(told, labels)]
+        scene = simulation_scene(outcomes)
+        write_whole({html: page(labels[1], "gangplan", [*head, *lines], figures, "Schedules", scene)})
     data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
     data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
     emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
 
 
-def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
     """Return heads and rows: all figures of all jobs, then some of each user and queue."""
-    whole = told[0]
-    rows: list[tuple[str, ...]] = [
-        (words, *_pair(name, whole.before[name], whole.after[name]), _share(whole.before[name], whole.after[name]))
-        for name, words in WORDS.items()
-    ]
-    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [(("all jobs", *labels, "change"), rows)]
-    for by in dict.fromkeys(group.by for group in told[1:]):
+    rows: Cells = [(words, *_change(told[0], name)) for name, words in WORDS.items()]
+    tables: list[tuple[tuple[str, ...], Cells]] = [(("all jobs", *labels, "change"), rows)]
+    head = "jobs", "GPU-hours", "mean wait", "then", "change", "mean JCT", "then", "change"
+    for by, some in groupby(told[1:], attrgetter("by")):
         rows = []
-        for group in told:
-            if group.by != by:
-                continue
-            cells = [group.name, f"{group.jobs:,}", f"{group.before['gpu_hours']:,.0f}"]
-            for name in ("mean_wait", "mean_jct"):
-                before, after = group.before[name], group.after[name]
-                cells += [*_pair(name, before, after), _share(before, after)]
-            rows.append(tuple(cells))
-        tables.append(((by, "jobs", "GPU-hours", "mean wait", "then", "change", "mean JCT", "then", "change"), rows))
+        for group in some:
+            cells = group.name, f"{group.jobs:,}", f"{group.before['gpu_hours']:,.0f}"
+            rows.append((*cells, *_change(group, "mean_wait"), *_change(group, "mean_jct")))
+        tables.append(((by, *head), rows))
     return tables
 
 
-def _pair(name: str, before: float, after: float) -> tuple[str, str]:
-    """Return two figures in one unit."""
+def _change(group: Group, name: str) -> tuple[str, str, str]:
+    """Return a figure before and after in one unit, and by what share it changes."""
+    before, after = group.before[name], group.after[name]
+    share = f"{after / before - 1:+.1%}" if before else "" if after else "0"
     if name == "utilisation":
-        return f"{before:.1%}", f"{after:.1%}"
+        return f"{before:.1%}", f"{after:.1%}", share
     if name in ("gpu_hours", "stops"):
-        return f"{before:,.4g}", f"{after:,.4g}"
+        return f"{before:,.4g}", f"{after:,.4g}", share
     factor, unit = scale(max(before, after), "s")
-    return f"{before / factor:.3g} {unit}", f"{after / factor:.3g} {unit}"
-
-
-def _share(before: float, after: float) -> str:
-    """Return by what share a figure changes."""
-    return f"{after / before - 1:+.1%}" if before else "" if after else "0"
-
-
-def _page(
-    head: Sequence[tuple[str, str]], told: Sequence[Group], labels: tuple[str, str], past: History, course: Any
-) -> bytes:
-    """Return one page that needs nothing else: facts, tables, and pictures of both courses."""
-    from ..plot import render
-
-    outcomes = dict(zip(labels, (outcome_of(past, past.course), outcome_of(past, course)), strict=True))
-    page = render("page.html", outcomes, None)
-    parts = ["<p>" + "<br>".join(f"<b>{escape(name)}</b> {escape(value)}" for name, value in head) + "</p>"]
-    for columns, rows in _tables(told, labels):
-        cells = "".join("<tr>" + "".join(f"<td>{escape(x)}</td>" for x in row) + "</tr>" for row in rows)
-        parts.append(f"<table><tr>{''.join(f'<th>{escape(x)}</th>' for x in columns)}</tr>{cells}</table>")
-    return page.replace(b"<body>", f"<body>{_STYLE}<div class=told>{''.join(parts)}</div>".encode(), 1)
-
-
-_STYLE = (
-    "<style>.told{font-family:system-ui,sans-serif;margin:20px;color:CanvasText}.told td,.told th{padding:2px 14px;"
-    "text-align:right}.told td:first-child,.told th:first-child{text-align:left}.told table{margin:14px 0}</style>"
-)
-"""Of the tables of a page: numbers to the right."""
+    return f"{before / factor:.3g} {unit}", f"{after / factor:.3g} {unit}", share

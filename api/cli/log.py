@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gangplan.hybrid.online.journal.figures import course_figures, utilisation
+from gangplan.hybrid.online.journal.figures import course_figures, members, utilisation
 from gangplan.hybrid.online.journal.history import ENDED, History, history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
@@ -44,7 +44,7 @@ def log(
     about |= {"begin": past.begin, "end": past.end, "jobs": len(past.jobs), "decisions": len(past.took)}
     about |= {"cut": past.cut, "checked": check, "faults": past.notes, "utilisation": utilisation(past, past.course)}
     about |= {"p50_ms": float(np.quantile(took, 0.5)), "p99_ms": float(np.quantile(took, 0.99))}
-    told = {"tier": _groups(past, "tier"), "user": _groups(past, "user"), "queue": _groups(past, "queue")}
+    told = {by: _groups(past, by) for by in ("tier", "user", "queue")}
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
@@ -56,22 +56,18 @@ def log(
         *(("note", note) for note in read.notes),
         *(("fault", f"{note}: {count} times") for note, count in past.notes.most_common(5)),
     ]
-    blocks = [
-        _table("first start by" * (by == "tier") or by, told[by]) for by in told if by == "tier" or len(told[by]) > 1
-    ]
+    blocks = [_table("first start by", told["tier"])]
+    blocks += [_table(by, told[by]) for by in ("user", "queue") if len(told[by]) > 1]
     emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
     return 0
 
 
 def _groups(past: History, by: str) -> dict[str, dict[str, float]]:
     """Return figures of the jobs of each tier, user or queue, the most GPU-hours first."""
-    members: dict[str, list[str]] = {}
-    for name, job in past.jobs.items():
-        members.setdefault(getattr(job, by) or "(none)", []).append(name)
     rows = {
         each: {"jobs": len(names), "ended": sum(past.jobs[name].fate == ENDED for name in names)}
         | course_figures(past, past.course, names)
-        for each, names in members.items()
+        for each, names in members(past, past.jobs, by).items()
     }
     return dict(sorted(rows.items(), key=lambda item: -item[1]["gpu_hours"]))
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from math import inf, isfinite
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -232,3 +233,10 @@ def check_picture(path: str | None, panel: str | None, kind: type | None, *input
     if path is not None:
         check_output(path, *inputs)
         check(path)
+
+
+def check_page(path: str | None, *inputs: str) -> None:
+    """Refuse, before any work is done, a page that cannot be written."""
+    if path is not None and (suffix := Path(path).suffix).lower() != ".html":
+        raise InstanceError("html", f"{suffix!r} is not .html", path)
+    check_picture(path, None, None, *inputs)

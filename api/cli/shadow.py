@@ -12,18 +12,20 @@ import typer
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
-from gangplan.hybrid.online.journal.read import is_log
+from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import in_file
-from gangplan.instances.intake import cluster_sizes, read_bytes, read_json
+from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
 
 from . import options
-from .comparison import check_page, compare
+from .comparison import compare
+from .options import check_page
+from .simulation_runs import sizes_of
 from .whatif import Page, Set, with_settings
 
 CAVEAT = (
@@ -71,18 +73,15 @@ def shadow(
         ]
         about: dict[str, Any] = {"trace": trace, "set": settings or [], "known": known, "caveat": CAVEAT}
         about["notes"] = [*notes, *left_out]
-        compare(
-            past, lambda: Scheduler(fleet, **changed), head, ("as it was", label), about, html=html, as_json=as_json
-        )
+        compare(past, changed, head, ("as it was", label), about, html=html, as_json=as_json)
     return 0
 
 
 def fleet_of(text: str) -> Fleet:
     """Return the cluster that a text like ``20x8`` says, or a file."""
     if not Path(text).suffix and not Path(text).exists():
-        near = text.count("x") == 2
-        sizes = cluster_sizes(text, *(("racks x nodes x GPUs", "4x8x8") if near else ("nodes x GPUs", "20x8")), 10**6)
-        return Fleet.regular(*(sizes if near else (1, *sizes)))
+        *racks, nodes, gpus = sizes_of([text])[text]
+        return Fleet.regular(racks[0] if racks else 1, nodes, gpus)
     data = read_json(text)
     with in_file(text):
         if not isinstance(data, dict):
@@ -97,8 +96,14 @@ def fleet_of(text: str) -> Fleet:
 
 def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
     """Yield events whenever there are more, and what was left out."""
+    lines, last = list[bytes](), time.monotonic()
+    for line in sys.stdin.buffer if trace == "-" else ():
+        lines.append(line)
+        if follow is not None and time.monotonic() - last >= follow:
+            yield parsed_events(b"".join(lines)), []
+            last = time.monotonic()
     if trace == "-":
-        yield from _stdin(follow)
+        yield parsed_events(b"".join(lines)), []
         return
     size = -1
     while True:
@@ -112,23 +117,11 @@ def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, 
 
 
 def _events(trace: str, content: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    if is_log(content):
+    if content.startswith(BEGIN):
         raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
     if content.lstrip().startswith(b"{"):
         with in_file(trace):
             return parsed_events(content), []
-    read, waits = read_trace(trace), read_waits(trace)
-    rows = events_of(read.workload, waits)
+    read = read_trace(trace)
     notes = [f"{count} rows {reason}" for reason, count in read.left_out.items()]
-    return rows, notes
-
-
-def _stdin(follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
-    """Yield what stdin has told so far, in the end and every so many seconds."""
-    lines, last = list[bytes](), time.monotonic()
-    for line in sys.stdin.buffer:
-        lines.append(line)
-        if follow is not None and time.monotonic() - last >= follow:
-            yield parsed_events(b"".join(lines)), []
-            last = time.monotonic()
-    yield parsed_events(b"".join(lines)), []
+    return events_of(read.workload, read_waits(trace)), notes

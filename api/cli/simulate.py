@@ -20,7 +20,7 @@ from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
 from . import options
-from .options import check_output, check_picture, option
+from .options import check_output, check_page, check_picture, option
 from .output import Bar, emit_either
 from .simulation_cases import ONLINE, Case, cases_of, check_effects, policies_of
 from .simulation_runs import Setting, check_groups, in_rounds, on_trace, play, sizes_of
@@ -49,7 +49,7 @@ TRACE = {
     "columns": option(str, _COLUMNS, panel=_TRACE, metavar="OURS=NAME,..."),
     "skip_bad": option(bool, "leave bad rows out and count them", False, "--skip-bad", panel=_TRACE),
 }
-"""How the trace is read."""
+"""Options that say how the trace is read."""
 _SECONDS: Any = {"panel": _ENGINE, "metavar": "SECONDS"}
 _CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
 _PREEMPT = "running jobs may be stopped  [default: as the policy would]"
@@ -88,7 +88,7 @@ SHOWS = {
     "epoch": option(str, _EPOCH, panel=_SHOWN, metavar="TIME"),
     "html": option(str, _HTML, panel=_SHOWN, metavar="FILE"),
 }
-"""What is shown of what was simulated."""
+"""Options that say what is shown."""
 
 
 @options.with_tables(reading=TRACE, engine=ENGINE, leases=ROUNDS, shows=SHOWS)
@@ -149,7 +149,7 @@ def simulate(
         found.about[label] |= setting.about
         found.groups[label] = {name: groups(outcome, name, shows["gpu_hour_price"]) for name in by}
     dates = setting.epoch if epoch is None else epoch
-    pages: dict[str, bytes] = {}
+    pages = {}
     if shows["html"] is not None:
         from .simulation_report import report
 
@@ -173,13 +173,12 @@ def _prices(text: str | None, policies: Mapping[str, Any]) -> list[float]:
         return []
     if not any(maker in ONLINE for maker in policies.values() if isinstance(maker, str)):
         raise InstanceError("price", f"changes nothing without a policy of {', '.join(ONLINE)}")
-    prices = options.numbers(text)
-    found = list(prices) if isinstance(prices, tuple) else [prices]
-    for price in found:
+    prices: list[float] = [options.number(word) for word in text.split(",")]
+    for price in prices:
         require_number(price, "price")
-    if len(set(found)) < len(found):
+    if len(set(prices)) < len(prices):
         raise InstanceError("price", f"{text!r} has one twice")
-    return found
+    return prices
 
 
 def _epoch(text: str | None, drawn: bool) -> float | None:
@@ -210,11 +209,11 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
 
 
 def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | None:
-    if mtbf is None and mttr is None:
-        return None
-    if mtbf is None or mttr is None:
+    if mtbf is not None and mttr is not None:
+        return mtbf, mttr
+    if mtbf is not None or mttr is not None:
         raise InstanceError("mttr" if mttr is None else "mtbf", "is not given; failures need both")
-    return mtbf, mttr
+    return None
 
 
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
@@ -223,21 +222,10 @@ ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 def check_files(
     trace: str, out: str | None, plot: str | None, panel: str | None = None, html: str | None = None
 ) -> None:
-    """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
-
-    Args:
-        trace: the input, not to be overwritten.
-        out: for rows of jobs, .csv or .parquet.
-        plot: for a picture, .png, .svg or .html.
-        panel: of the picture, only this one.
-        html: for a report, .html.
-    """
-    if html is not None:
-        if Path(html).suffix.lower() != ".html":
-            raise InstanceError("html", f"{Path(html).suffix!r} is not .html", html)
-        if html in (out, plot):
-            raise InstanceError("html", "is the file of another option too", html)
-        check_picture(html, None, None, trace)
+    """Refuse, before any work is done, files that overwrite the trace, or whose ending or package is not there."""
+    check_page(html, trace)
+    if html is not None and html in (out, plot):
+        raise InstanceError("html", "is the file of another option too", html)
     if out is not None:
         check_output(out, trace)
         suffix = Path(out).suffix.lower()
@@ -260,7 +248,7 @@ def write_files(
     epoch: float | None = None,
     more: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write the files that were asked for, and others by their path, whole or not at all."""
+    """Write all files, those of `more` by their path, or none."""
     files: dict[str, bytes] = dict(more or {})
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))

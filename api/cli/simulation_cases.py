@@ -21,12 +21,12 @@ ONLINE: dict[str, dict[str, Any]] = {
 }
 """Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
 VARIES = ("cluster", "discipline", "policy", "price")
-"""What rows of a table may differ in."""
+"""Facts in which rows of a table may differ."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row: a policy, what is told of it (`VARIES` among that), and the keyword arguments of `Setting.run`."""
+    """Hold a row: a policy, facts about it (`VARIES` among them), and the keyword arguments of `Setting.run`."""
 
     policy: Maker
     about: dict[str, Any]
@@ -72,7 +72,7 @@ def cases_of(
 
 
 def as_word(value: Any) -> str:
-    """Return what a row is told apart by, in words."""
+    """Return a fact about a row in words."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -102,16 +102,12 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
             raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
         if ":" in name:
             found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
+        elif rounds or name in POLICIES or name in ONLINE:
+            found[name] = name
         else:
-            found[name] = name if rounds else _named(name)
+            names = ", ".join((*POLICIES, *ONLINE))
+            raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
     return found
-
-
-def _named(name: str) -> Maker:
-    if name not in POLICIES and name not in ONLINE:
-        names = ", ".join((*POLICIES, *ONLINE))
-        raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
-    return name
 
 
 def from_file(text: str, rounds: bool) -> Callable[..., Any]:
@@ -143,8 +139,7 @@ def _check_methods(part: Any, name: str) -> None:
     for decision in found:
         wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
         try:
-            signature = inspect.signature(getattr(part, decision))
-            signature.bind(*wanted)
+            inspect.signature(getattr(part, decision)).bind(*wanted)
         except (TypeError, ValueError) as error:
             raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
 
@@ -152,14 +147,7 @@ def _check_methods(part: Any, name: str) -> None:
 def check_effects(
     engine: Mapping[str, Any], policies: Mapping[str, Any], disciplines: Sequence[str], failures: bool
 ) -> None:
-    """Refuse an option of the engine that changes nothing for any of the policies.
-
-    Args:
-        engine: the options by name, None or their defaults where they are not given.
-        policies: names, or what makes a policy, by label.
-        disciplines: of which rows are made.
-        failures: whether nodes fail.
-    """
+    """Refuse an option of the engine that changes nothing for any of the policies; `failures`: whether nodes fail."""
     parts = [made(maker)() for maker in policies.values()]
     stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
     own = "is decided by the policy itself"

@@ -1,4 +1,4 @@
-"""One HTML page of a simulation that needs nothing else: facts, tables, and schedules over calendar time."""
+"""HTML pages that need nothing else, of a simulation or two: facts, tables, and schedules over calendar time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ..plot.html import embed
+from ..plot.scene import Scene
 from ..plot.simulation import simulation_scene
 from .simulation_runs import Found, Setting
 from .simulation_tables import Cells, group_tables, tables, told
@@ -27,23 +28,26 @@ summary { cursor: pointer; font-weight: 600 }
 
 def report(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
     """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
-    scene = simulation_scene(found.outcomes, name, epoch)
-    parts = [f"<h1>{escape(name)}</h1>", _facts(told(found, setting, many))]
-    parts += ["<h2>Figures</h2>", *(_table(head, rows, words) for head, rows, words in tables(found, many))]
+    parts = [html_table(*one) for one in tables(found, many)]
     for title, head, rows in group_tables(found):
-        parts.append(f"<details open><summary>{escape(title)}</summary>{_table(head, rows, 1)}</details>")
+        parts.append(f"<details open><summary>{escape(title)}</summary>{html_table(head, rows)}</details>")
     seed = f" of seed {found.seeds[0]}" if many else ""
-    parts += [f"<h2>Schedules{seed}</h2>", f'<div class="wide">{embed(scene)}</div>']
-    top = f'<meta charset="utf-8"><title>{escape(name)}: gangplan simulate</title>{STYLE}'
+    scene = simulation_scene(found.outcomes, name, epoch)
+    return page(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
+
+
+def page(
+    name: str, command: str, facts: Sequence[tuple[str, str]], tables: Sequence[str], title: str, scene: Scene
+) -> bytes:
+    """Return a page that needs nothing else: names and values, tables, and pictures under a title."""
+    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if name != "*")
+    parts = [f"<h1>{escape(name)}</h1>", f"<dl>{''.join(told)}</dl>", "<h2>Figures</h2>", *tables]
+    parts += [f"<h2>{title}</h2>", f'<div class="wide">{embed(scene)}</div>']
+    top = f'<meta charset="utf-8"><title>{escape(name)}: {command}</title>{STYLE}'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{top}</head>\n<body>{"".join(parts)}</body></html>\n'.encode()
 
 
-def _facts(rows: Sequence[tuple[str, str]]) -> str:
-    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows if name != "*")
-    return f"<dl>{''.join(told)}</dl>"
-
-
-def _table(head: Sequence[str], rows: Cells, words: int) -> str:
+def html_table(head: Sequence[str], rows: Cells, words: int = 1) -> str:
     """Return a table whose first columns are words; the best of a column, which has a star, is bold."""
     kinds = [' class="word"' if i < words else "" for i in range(len(head))]
     lines = ["".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))]

@@ -23,6 +23,7 @@ from gangplan.simulator.metrics import Group
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
+from ..units import counted
 from .options import by_name
 from .simulation_cases import VARIES, Case, Maker
 
@@ -31,7 +32,7 @@ Step = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """Jobs and clusters.
+    """Hold jobs and clusters.
 
     Attributes:
         run: simulates a policy with a seed, which changes nothing unless `random`; called with these, with what shows
@@ -78,7 +79,7 @@ def on_trace(
     facts = []
     for *racks, nodes, gpus in clusters.values():
         how = "consolidated" if engine["consolidate"] else "counted only"
-        how = f"{racks[0]} {'rack' if racks[0] == 1 else 'racks'}, close GPUs are faster" if racks else how
+        how = f"{counted(racks[0], 'rack')}, close GPUs are faster" if racks else how
         facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
     facts.append(("discipline", ", ".join(disciplines)))
     facts += [("estimates", _ESTIMATES[engine["estimates"]])] if engine["estimates"] in _ESTIMATES else []
@@ -130,8 +131,7 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
     Args:
         trace: the file.
         cluster: like ``8xV100+8xP100+8xK80``.
-        leases: ``rounds``, the length of one, seconds; ``throughputs``, for Gavel's traces the file of measured steps a
-            second; ``speeds``, for others how fast each type is, like ``v100=1,p100=0.6``: durations are on speed 1.
+        leases: options of `ROUNDS`; durations are on speed 1.
         reading: see `_read`.
     """
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
@@ -192,8 +192,8 @@ class Found:
     @property
     def varies(self) -> list[str]:
         """Return in what the rows differ; they always name their policy."""
-        told = {name: {about.get(name) for about in self.about.values()} for name in VARIES}
-        return [name for name in VARIES if name == "policy" or len(told[name]) > 1]
+        rows = self.about.values()
+        return [x for x in VARIES if x == "policy" or len({about.get(x) for about in rows}) > 1]
 
 
 def play(
@@ -255,11 +255,8 @@ def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
         idle = hours / known["utilisation"] - hours if known["utilisation"] else 0.0
         known |= {"gpu_hours": hours, "cost": hours * price, "idle_cost": max(0.0, idle) * price}
     if isinstance(outcome, RoundOutcome):
-        return known | {
-            "rounds": len(outcome.begins),
-            "allocations": outcome.allocations,
-            "leases": round(known["jobs"] * (1 + known["interruptions"])),
-        }
+        leases = round(known["jobs"] * (1 + known["interruptions"]))
+        return known | {"rounds": len(outcome.begins), "allocations": outcome.allocations, "leases": leases}
     return known | {"regret": regret(outcome)}
 
 
@@ -288,10 +285,7 @@ def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[s
             raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
     if engine.get("per_queue") and len(set(workload.queue)) == 1:
         raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")
-    limits = engine.get("estimates") == "limits"
     if engine.get("priorities") and len(set(np.asarray(workload.priority).tolist())) == 1:
         raise InstanceError("priorities", "change nothing: the trace gives all jobs the same one, or none")
-    if limits and not np.isfinite(np.asarray(workload.limit)).any():
-        raise InstanceError("estimates", "'limits' are told, but no job of the trace has a limit")
-    if like and (limits or engine.get("priorities")):
+    if like and (engine.get("estimates") == "limits" or engine.get("priorities")):
         raise InstanceError("like", "draws jobs that have neither priorities nor limits")

@@ -7,8 +7,10 @@ from dataclasses import asdict, fields
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances.quantities import scale, short
-from gangplan.simulator.metrics import Group
+from gangplan.simulator.metrics import Group, interval
 
 from ..units import column, plus_minus
 from .output import facts, table
@@ -16,9 +18,9 @@ from .simulation_cases import as_word
 from .simulation_runs import Found, Setting
 
 WIDEST = 80
-"""Characters of a table beside whose labels there is room for a figure."""
+"""Maximum number of characters of a table, unless labels alone are wider."""
 MOST_GROUPS = 20
-"""Users or queues that have a line of their own; with more, those with fewest GPU-hours share one."""
+"""Maximum number of users or queues with a line of their own; others, with fewest GPU-hours, share one."""
 ALONE: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "median_jct": "median", "p95_jct": "p95", "p99_jct": "p99", "mean_wait": "mean wait"},
     {"makespan": "makespan", "utilisation": "busy", "mean_slowdown": "slowdown"}
@@ -30,32 +32,29 @@ WITH_SEEDS: tuple[dict[str, str], ...] = (
     {"utilisation": "busy", "mean_slowdown": "slowdown", "interruptions": "stops/job", "regret": "regret"},
     {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"},
 )
-"""Tables of figures, and what people are told they are."""
+"""Figures of each table, and their heads."""
 _TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")
 _SHARES = ("utilisation", "regret")
 _UNJUDGED = ("utilisation", "gpu_hours")
-"""Of which less may be better or worse: GPUs are busy with what was lost too."""
+"""Figures of which less is not always better: GPUs are busy with lost work too."""
 
 
 def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
-    if not many:
-        groups = {
-            label: {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
-            for label in found.figures
-        }
-        by = {label: {"by": parts} if parts else {} for label, parts in groups.items()}
-        return [{**found.about[label], **runs[0], **by[label]} for label, runs in found.figures.items()]
     rows = []
     for label, runs in found.figures.items():
+        if not many:
+            by = {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
+            rows.append(found.about[label] | runs[0] | ({"by": by} if by else {}))
+            continue
         known: dict[str, Any] = {}
         for name in runs[0]:
             values = [run[name] for run in runs]
             if None in values:
                 continue
-            mean, margin = _interval(values)
+            mean, margin = interval(np.array(values, dtype=float))
             apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = _interval(apart)
+            difference, width = interval(np.array(apart))
             known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
@@ -128,7 +127,7 @@ def _wide(head: str, cells: Sequence[str]) -> int:
 
 
 class _Column:
-    """A figure in a table: times of all rows in one unit, shares in percent."""
+    """Show a figure in a table: times of all rows in one unit, shares in percent."""
 
     def __init__(self, name: str, words: str, found: Found) -> None:
         self.name, self.factor, unit = name, 1.0, ""
@@ -150,7 +149,8 @@ class _Column:
         if any(run[self.name] is None for run in runs):
             return ""
         less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
-        mean, margin = _interval([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        values = np.array([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        mean, margin = interval(values)
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
@@ -168,16 +168,17 @@ def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], Cel
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
     times = ("mean_wait", "p95_wait", "mean_jct", "p95_jct")
     factor, unit = scale(max((getattr(group, name) for group in shown for name in times), default=0.0), "s")
-    head = [by, "jobs", *(f"{name.replace('_', ' ').replace('jct', 'JCT')}, {unit}" for name in times)]
-    columns = [[group.name or "(none)" for group in shown], [str(group.jobs) for group in shown]]
-    columns += [column(getattr(group, name) / factor for group in shown) for name in times]
-    columns += [column(group.gpu_hours for group in shown), [short(100 * group.share, 3) for group in shown]]
-    head += ["GPU-hours", "of cluster, %"]
+    columns = {by: [group.name or "(none)" for group in shown], "jobs": [str(group.jobs) for group in shown]}
+    for name in times:
+        head = f"{name.replace('_', ' ').replace('jct', 'JCT')}, {unit}"
+        columns[head] = column(getattr(group, name) / factor for group in shown)
+    columns["GPU-hours"] = column(group.gpu_hours for group in shown)
+    columns["of cluster, %"] = [short(100 * group.share, 3) for group in shown]
     if shown and shown[0].cost is not None:
-        head, columns = [*head, "cost"], [*columns, column(group.cost or 0.0 for group in shown)]
+        columns["cost"] = column(group.cost or 0.0 for group in shown)
     if any(group.rejected for group in shown):
-        head, columns = [*head, "rejected"], [*columns, [str(group.rejected) for group in shown]]
-    return tuple(head), list(zip(*columns, strict=True))
+        columns["rejected"] = [str(group.rejected) for group in shown]
+    return tuple(columns), list(zip(*columns.values(), strict=True))
 
 
 def _rest(groups: Sequence[Group]) -> Group:
@@ -191,11 +192,3 @@ def _rest(groups: Sequence[Group]) -> Group:
         else:
             known[field.name] = float("nan") if field.name.startswith("p95_") else sum(values)
     return Group(**known | {"cost": None if groups[0].cost is None else known["cost"]})
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    import numpy as np
-
-    from gangplan.simulator.metrics import interval
-
-    return interval(np.array(values, dtype=float))

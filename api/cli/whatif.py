@@ -20,7 +20,8 @@ from gangplan.instances.intake import parse_json
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .comparison import check_page, compare
+from .comparison import compare
+from .options import check_page
 from .output import Bar
 
 _SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
@@ -41,8 +42,7 @@ def whatif(
     check_page(html, log)
     read = read_log(log)
     own = isinstance(read.policy, dict)
-    given = {**read.arguments, "policy": Unknown() if own else read.policy}
-    changed = with_settings(given, settings or [])
+    changed = with_settings({**read.arguments, "policy": Unknown() if own else read.policy}, settings or [])
     if isinstance(changed["policy"], Unknown):
         raise InstanceError("set", "the policy was an object, of which the log has no more: name one, policy=hybrid")
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
@@ -58,7 +58,7 @@ def whatif(
         words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
         head.append(("deadlines", words))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
-    compare(past, lambda: Scheduler(past.fleet, **changed), head, ("log", label), about, html=html, as_json=as_json)
+    compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0
 
 
@@ -66,9 +66,6 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
     """Return arguments of `Scheduler` with those changed that texts like ``price=600`` say.
 
     Fields of `Sharing` are set as ``queue.a.share=.4``, without its name.
-
-    Raises:
-        InstanceError: if there is no such argument, or no such part of one.
     """
     known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", "log", "sync")]
     shared = [field.name for field in fields(Sharing)]

@@ -16,13 +16,13 @@ HOUR, DAY = 3600.0, 86400.0
 HOURS, DAYS = 24, 7
 NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MOST_TICKS = 14
-"""Of an axis of time that is as wide as a page."""
+"""Maximum number of ticks of an axis of time that is as wide as a page."""
 _STEPS = (HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY)
-"""Seconds between two ticks, the least that leaves few enough."""
+"""Seconds between two ticks, of which the least that leaves few enough is taken."""
 _EPOCH_DAY = 3
-"""1 January 1970 was a Thursday, Monday being 0."""
+"""Day of the week of 1 January 1970, Monday being 0."""
 SHADES = ("#f4f1ea", "#f3d9a4", "#eda94f", "#c8661b", "#7a2e0c")
-"""Of an hour of the week, from the least to the most."""
+"""Shades of an hour of the week, from the least to the most."""
 
 
 def date(seconds: float) -> datetime:

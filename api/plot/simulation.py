@@ -22,31 +22,31 @@ from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
 
 MOST_ROWS, MOST_LANES = 2000, 400
-"""Beyond these a job is too small to see, and GPUs in use are drawn in place of jobs."""
+"""Maximum numbers of rows and GPUs for which jobs are drawn; with more, GPUs in use are."""
 SPANS, MOST_NODES = 600, 80
-"""Of time, of each of which figures are means; rows of a heat map, in which more nodes are put together."""
+"""Number of spans of time, of which figures are means; maximum number of rows of a heat map."""
 SHADES = ("#e9edf2", "#b9d3ea", "#6fa8d6", "#2a72b5", "#0b3c6f")
-"""Of a node, from idle to full."""
+"""Shades of a node, from idle to full."""
 DOWN, RESTORING = "#8c3b3b", "#444b55"
-"""Of a node that is down, and of a job that is being restored."""
+"""Colours of a node that is down, and of a job that is being restored."""
 ACROSS = RIGHT - 1.8
 """Inches of the axis of time."""
 LANE, HEAT_ROW = 0.09, 0.1
 """Inches of a GPU's lane and of a row of a heat map."""
 SPECTRUM = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#cc79a7", "#7a5c9e")
-"""Of sizes, the small ones first; after Okabe and Ito (2008) as `FEW`."""
+"""Colours of sizes, the small ones first; after Okabe and Ito (2008) as `FEW`."""
 MOST_QUEUES = 20
-"""Beyond these, queues are users rather than clusters, and sizes say more."""
+"""Maximum number of queues that are coloured; more are users rather than clusters, and sizes say more."""
 TICKS = (
     *((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (21600.0, "6 h")),
     *((86400.0, "1 d"), (604800.0, "7 d"), (2592000.0, "30 d"), (31536000.0, "365 d")),
 )
-"""Of a logarithmic axis."""
+"""Ticks of a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Jobs in a few classes that colours can tell apart: names, colours, and the class of each job, int (n,)."""
+    """Put jobs into a few classes that colours tell apart: names, colours, and the class of each job, int (n,)."""
 
     names: tuple[str, ...]
     colours: tuple[str, ...]
@@ -55,7 +55,7 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The axis of time that schedules share: its first and last second, seconds of its unit, and its name."""
+    """Hold the axis of time that schedules share, its first and last second, and the seconds of its unit."""
 
     first: float
     last: float

@@ -21,11 +21,9 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time in which some nodes are for some jobs only.
+    """Keep nodes, by name, for some jobs only during a time.
 
     Attributes:
-        name: of the window.
-        nodes: names of the nodes.
         begin, end: seconds of the user's clock; the end is infinite if none is known.
         users, queues, jobs: whose jobs may be there, a queue with all below it; nobody's if all are empty.
         drain: whether `Scheduler.drain` made it.
@@ -54,7 +52,7 @@ class Window:
     def lets(self, request: Request) -> bool:
         """Return whether a job may be there."""
         terms = request.terms
-        within = any(terms.queue == queue or terms.queue.startswith(f"{queue}.") for queue in self.queues)
+        within = any(f"{terms.queue}.".startswith(f"{queue}.") for queue in self.queues)
         return within or terms.user in self.users or request.name in self.jobs or terms.array in self.jobs
 
     def __str__(self) -> str:
@@ -64,14 +62,7 @@ class Window:
 
 
 class Calendar:
-    """Keep the windows that are not over.
-
-    Args:
-        names: of the nodes.
-
-    Attributes:
-        windows: by name.
-    """
+    """Keep the windows that are not over, by name, for nodes of these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.windows: dict[str, Window] = {}
@@ -79,11 +70,7 @@ class Calendar:
         self._at: dict[str, np.ndarray] = {}
 
     def add(self, window: Window) -> None:
-        """Enter a window.
-
-        Raises:
-            InstanceError: if it has a name that is taken, or a node that is not known.
-        """
+        """Enter a window, unless its name is taken or a node is unknown."""
         if window.name in self.windows:
             raise InstanceError("name", f"{window.name!r} is a window already")
         for node in window.nodes:
@@ -92,10 +79,9 @@ class Calendar:
         self.windows[window.name] = window
         self._at[window.name] = np.array([self._number[node] for node in window.nodes], dtype=np.int64)
 
-    def remove(self, name: str) -> Window:
+    def remove(self, name: str) -> None:
         """Take a window out."""
-        del self._at[name]
-        return self.windows.pop(name)
+        del self._at[name], self.windows[name]
 
     def tick(self, now: float) -> bool:
         """Forget the windows that are over; return whether there were any."""
@@ -129,11 +115,7 @@ class Calendar:
 
     def whom(self, request: Request) -> frozenset[str]:
         """Return the windows that let a job in."""
-        if not self.windows:
-            return _NOBODY
-        return frozenset(
-            name for name, x in self.windows.items() if (x.users or x.queues or x.jobs) and x.lets(request)
-        )
+        return frozenset(name for name, x in self.windows.items() if x.lets(request)) if self.windows else _NOBODY
 
     def save(self) -> dict[str, Any]:
         """Return the windows for JSON, nothing if there are none."""
@@ -141,10 +123,6 @@ class Calendar:
         return {"windows": rows} if rows else {}
 
     def load(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take over what `save` returned.
-
-        Raises:
-            InstanceError: naming what of it is wrong.
-        """
+        """Take over what `save` returned."""
         for row in rows:
             self.add(Window(**{**row, "end": inf if row["end"] is None else row["end"]}))

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class ChangeCalls:
-    """Change jobs that wait or run, submit many alike, and exchange nodes."""
+    """Change jobs that wait or run, submit many alike, and exchange nodes.
+
+    An `InstanceError` names the field that is wrong, and nothing has changed then.
+    """
 
     _state: ClusterState
 
@@ -46,10 +49,7 @@ class ChangeCalls:
             job: the gang; its name is that of the array.
             count: of jobs.
             seconds, now, together, price, terms: as of `submit`.
-            most: jobs of the array that are in the queue or run at a time; all by default.
-
-        Raises:
-            InstanceError: naming the field; nothing has changed then.
+            most: maximum number of jobs of the array that are in the queue or run at a time, by default all.
         """
         state, submit = self._state, cast("Scheduler", self).submit
         if not isinstance(job, GangJob):
@@ -71,7 +71,7 @@ class ChangeCalls:
         except InstanceError:
             state.later.arrays.pop(job.name, None)
             raise
-        first = held.request if (held := state.later.held.get(names[0])) else state.waiting[names[0]]
+        first = state.later.request(state, names[0])
         for i, name in enumerate(names[1:], 1):
             state.resemble(name, first)
             cast("Scheduler", self)._enter(replace(first, job=renamed(first.job, name), serial=first.serial + i))
@@ -87,7 +87,7 @@ class ChangeCalls:
         price: float | EllipsisType | None = ...,
         **terms: Unpack[TermFields],
     ) -> None:
-        """Say something else of a job that waits or runs. When it is due stays as it was.
+        """Change what was said of a job that waits or runs, but not when it is due.
 
         Args:
             job: its name.
@@ -95,21 +95,19 @@ class ChangeCalls:
                 costs; of a running one a number, from now on. By default as before.
             now: as of `submit`.
             price: of a stop, `None` if it may not be stopped any more; by default as before.
-            terms: the fields of `Terms` that are to be other ones; of a running job not ``begin`` nor ``after``.
-
-        Raises:
-            InstanceError: naming the field; nothing has changed then.
+            terms: the fields of `Terms` that change; of a running job not ``begin`` nor ``after``.
         """
         state = self._state
         runs = isinstance(job, str) and job in state.running
         state.find(job, "runs" if runs else "waits")
-        at, held = state.at(now), state.later.held.get(job)
-        request = state.running[job].request if runs else held.request if held else state.waiting[job]
+        at = state.at(now)
+        request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
             request = replace(request, price=None if given is None else float(given))
         before = request.terms
-        request = replace(request, terms=_changed(before, terms))
+        new = Terms.of(terms)
+        request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))
         state.sharing.check(request.terms.queue)
         if runs:
             for name in ("begin", "after"):
@@ -128,14 +126,11 @@ class ChangeCalls:
         """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
 
         Nodes keep what is on them by their names, and are down if they were; a new one is up if it is usable. Windows
-        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places.
+        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. Each
+        job must fit the new nodes, and a node that stays must have what its jobs hold.
 
         Returns:
             The jobs that ran on nodes that are gone, which wait again as after a failure.
-
-        Raises:
-            InstanceError: if a job never fits the new nodes, or a node that stays has not what its jobs hold; nothing
-                has changed then.
         """
         scheduler = cast("Scheduler", self)
         if not isinstance(fleet, Fleet):
@@ -153,17 +148,10 @@ class ChangeCalls:
         return lost
 
 
-def _changed(terms: Terms, given: TermFields) -> Terms:
-    """Return terms with some fields changed."""
-    new = Terms.of(given)
-    return replace(terms, **{name: getattr(new, name) for name in given})
-
-
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
     """Put a job that waits, or may not wait yet, where it belongs now."""
     later, name = state.later, request.name
-    held = later.held.get(name)
-    was = held.request if held else state.waiting[name]
+    held, was = later.held.get(name), later.request(state, name)
     known = given_seconds(request.job, seconds)
     if known is not None:
         request = replace(request, seconds=known, told=True, left=1.0, work=(), index=None)

@@ -31,28 +31,28 @@ from .running import Nodes, RunningJob
 from .state import ClusterState
 
 TRIES = 16
-"""Sets of jobs whose places are looked for, before CP-SAT is asked."""
+"""Maximum number of sets of jobs whose places are looked for before CP-SAT is asked."""
 SMALL = 4000
-"""Jobs that may move times nodes, up to which CP-SAT is asked: a model of so many takes a second."""
+"""Maximum of movable jobs times nodes for which CP-SAT is asked: such a model takes a second."""
 Counts = Mapping[int, int]
 """Workers, or bundles of them, by node."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What is to be free: all of one group of nodes, or a place for a gang in one.
+    """Say what is to be free: all of one group of nodes, or a place for a gang in one.
 
     Attributes:
         group: of each node, -1 if it is in none, int64 (m,).
         names: of the groups.
         gang: as the placer sees it, `None` if the whole group is to be free.
-        request: the gang's.
+        name: of the gang, or "".
     """
 
     group: Long
     names: Sequence[str]
     gang: GangJob | None
-    request: Request | None
+    name: str
 
     @classmethod
     def of(cls, state: ClusterState, domain: object, gang: object) -> _Room:
@@ -64,18 +64,17 @@ class _Room:
         if isinstance(domain, str) and (level := domain.split(" ")[0]) in levels and domain not in fleet.names:
             group = fleet.topology.group[levels.index(level)].astype(np.int64)
             names = [f"{level} {i}" for i in range(int(group.max()) + 1)]
+            if domain not in (level, *names):
+                raise InstanceError("domain", f"{domain!r} is none of {names[0]} to {names[-1]}")
             if domain != level:
-                if domain not in names:
-                    raise InstanceError("domain", f"{domain!r} is none of {names[0]} to {names[-1]}")
                 group, names = np.where(group == names.index(domain), 0, -1), [domain]
         elif domain is not None:
             some: list[Any] = [*domain] if isinstance(domain, list | tuple | set | frozenset) else [domain]
             nodes = sorted({state.node(node) for node in some})
-            group = np.full(m, -1)
-            group[nodes] = 0
+            group = np.where(np.isin(np.arange(m), nodes), 0, -1)
             names = [", ".join(fleet.names[node] for node in nodes)]
         if gang is None:
-            return cls(np.where(state.up, group, -1), names, None, None)
+            return cls(np.where(state.up, group, -1), names, None, "")
         if isinstance(gang, str):
             state.find(gang, "waits")
             request = state.waiting[gang]
@@ -85,7 +84,7 @@ class _Room:
             state.check(request)
         else:
             raise InstanceError("gang", f"{gang!r} is neither a GangJob nor the name of a job that waits")
-        return cls(group, names, state.placed(request, request.job.workers[0]), request)
+        return cls(group, names, state.placed(request, request.job.workers[0]), request.name)
 
 
 def defragment(state: ClusterState, domain: object, gang: object, worth: float | None, seconds: float) -> Moves | None:
@@ -96,20 +95,13 @@ def defragment(state: ClusterState, domain: object, gang: object, worth: float |
     if not search.proved:
         search.exact()
     best = search.best
-    return (
-        None
-        if best is None or (worth is not None and best.cost > worth)
-        else replace(best, bound=min(search.bound, best.cost))
-    )
+    if best is None or (worth is not None and best.cost > worth):
+        return None
+    return replace(best, bound=min(search.bound, best.cost))
 
 
 class _Search:
-    """The search for moves.
-
-    Attributes:
-        best: the cheapest known.
-        bound: no moves cost less.
-    """
+    """Search for moves; `best` are the cheapest known, and `bound` is a lower bound on their cost."""
 
     def __init__(self, state: ClusterState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
         self._state, self._room, self._jobs, self._until = state, room, jobs, until
@@ -120,7 +112,7 @@ class _Search:
 
     @property
     def proved(self) -> bool:
-        """Whether nothing can be better than the best."""
+        """Whether no moves can cost less than the best."""
         return self.best is not None and self.bound >= self.best.cost * (1 - OPTIMAL_GAP)
 
     def evict(self) -> None:
@@ -134,9 +126,9 @@ class _Search:
                 break
 
     def _sets(self) -> Iterator[tuple[float, list[int], int]]:
-        """Yield sets that leave room once they have left, their cost at least, and the group: the cheapest first.
+        """Yield a lower bound on the cost, jobs that leave room once they have left, and the group: the cheapest first.
 
-        Of a gang: if one has no place elsewhere, the next set is without its dearest job.
+        If a set for a gang has no place elsewhere, the next one is without its dearest job.
         """
         room, state = self._room, self._state
         if room.gang is None:
@@ -170,21 +162,19 @@ class _Search:
         cost = float(self._cost[list(leave)].sum())
         if self.best is not None and cost >= self.best.cost:
             return
-        places = self._places(list(jobs.values()), group, counts)
-        seats = places.pop("", {}) if places is not None else {}
-        replay = None if places is None else in_order(state, places)
-        if places is None or replay is None:
+        if (places := self._places(list(jobs.values()), group, counts)) is None:
+            return
+        seats = places.pop("", {})
+        if (replay := in_order(state, places)) is None:
             return
         if room.gang is None:
             seats = {n: tuple(range(int(state.fleet.gpus[n]))) for n in np.flatnonzero(room.group == group).tolist()}
         assert not any(gpu in replay[1][n] for n, gpus in seats.items() for gpu in gpus), "the room is free then"
-        moves = tuple(
-            Move(name, jobs[name].degree, state.named(jobs[name].nodes), state.named(places[name]),
-                 (jobs[name].request.price or 0.0) * jobs[name].gpus)
-            for name in replay[0]
-        )  # fmt: skip
-        gang = "" if room.request is None else room.request.name
-        self.best = Moves(moves, cost, 0.0, room.names[group], gang, state.named(seats))
+        moves = []
+        for job in (jobs[name] for name in replay[0]):
+            price = (job.request.price or 0.0) * job.gpus
+            moves.append(Move(job.name, job.degree, state.named(job.nodes), state.named(places[job.name]), price))
+        self.best = Moves(tuple(moves), cost, 0.0, room.names[group], room.name, state.named(seats))
 
     def _places(self, jobs: Sequence[RunningJob], group: int, counts: Mapping[str, Counts]) -> dict[str, Nodes] | None:
         """Return GPUs of the gang, under the name "", and of each job; `None` if one has no place."""

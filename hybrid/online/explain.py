@@ -28,18 +28,28 @@ if TYPE_CHECKING:
 
 Change = Callable[["Scheduler"], object]
 SHOWN = 16
-"""Candidates and waiting jobs that are named."""
+"""Maximum number of candidates and waiting jobs that are named."""
 WIDTH = 80
-"""Columns of what is printed."""
+"""Maximum number of columns that are printed."""
 _ENDS = 256
-"""Ends of running jobs that are played to see when a job starts."""
+"""Maximum number of ends of running jobs that are played to see when a job starts."""
 _TRIED = 8
-"""Running jobs that are ended in thought, one at a time, where room alone is not enough."""
+"""Maximum number of running jobs whose end is tried, one at a time, where room alone is not enough."""
+
+
+class Report:
+    """Turn what is printed for people into JSON too."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that could have been decided.
+    """Describe something that could have been decided.
 
     Attributes:
         action: in words.
@@ -53,18 +63,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a decision is as it is.
+class Explanation(Report):
+    """Explain a decision.
 
     Attributes:
         decision: its number.
         tier: the most considered tier that had a say.
-        candidates: by tier, what was considered.
+        candidates: what each tier considered.
         waiting: why the first jobs that still wait do, by name; `Scheduler.explain` of a name says more.
-        objective: mean seconds that the jobs of then have still to be there, as the best candidate's simulation has it;
-            `None` if none was run.
-        bound: no schedule of these jobs has a smaller mean.
-        notes: those of the decision.
+        objective: mean seconds until the jobs of then are done in the best candidate's simulation, `None` without one.
+        bound: lower bound on this mean.
+        notes: of the decision.
     """
 
     decision: int
@@ -74,10 +83,6 @@ class Explanation:
     objective: float | None
     bound: float | None
     notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
@@ -94,31 +99,26 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingJob:
-    """Why a job waits.
+class WaitingJob(Report):
+    """Explain why a job waits.
 
     Attributes:
-        job: its name.
-        now: seconds of the user's clock.
-        submit: when it was submitted.
+        now, submit: seconds of the user's clock, now and when it was submitted.
         why: in a sentence.
-        workers: the numbers of workers that it may have.
+        workers: numbers of workers that it may have.
         gpus: GPUs that it needs with the fewest workers, whole nodes if it takes several.
         together: whether workers that fit on one node stay on one, and others take whole nodes.
-        seconds: how long it is expected to run with each number of workers, at its best place.
-        idle: GPUs of nodes that are up which nobody holds.
-        largest: of these the most on one node.
-        usable: idle GPUs of the nodes that may have it: by labels and types, and by what they hold if nobody is there.
+        seconds: expected time with each number of workers, at its best place.
+        idle, largest: idle GPUs of nodes that are up, and the most on one of them.
+        usable: idle GPUs of the nodes that may have it by labels, types and sizes.
         fits: whether there is room for it now.
-        place: its place in the queue, from 1 on.
-        queue: how many jobs wait.
+        place, queue: its place in the queue, from 1 on, and the number of jobs that wait.
         ahead: the first jobs before it.
         earliest: when it starts by the scheduler's own rules if nobody else comes and estimates hold; `None` if it does
             not within the next 256 ends of jobs.
         remedies: what would let it start now, each tried out.
-        shared: what its workers share: a rack, a type of GPU; in words.
-        probably: between which times it starts in 9 of 10 cases, as learned from those that waited before; `None`
-            until enough have started.
+        shared: what its workers share, in words: a rack, a type of GPU.
+        probably: between which times it starts in 9 of 10 cases, learned from past waits; `None` before enough.
         latest: when it starts at the latest if estimates hold, nodes stay up, and nobody comes who is due before it or
             runs longer than those that are here; `None` if nodes must come up first.
     """
@@ -144,10 +144,6 @@ class WaitingJob:
     probably: tuple[float, float] | None = None
     latest: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
     def __str__(self) -> str:
         """Return it as lines to be read."""
         degrees = " or ".join(map(str, self.workers))
@@ -160,29 +156,26 @@ class WaitingJob:
             wait = self.earliest - self.now
             when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
             earliest = f"{when}, if nobody else comes and estimates hold"
+        probably = []
+        if self.probably is not None and self.earliest != self.now:
+            low, high = (span(time - self.now) for time in self.probably)
+            times = " and ".join(f"{time:.6g}" for time in self.probably)
+            probably.append(("probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"))
+        if self.latest is not None and self.earliest != self.now:
+            words = f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
+            probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         rows = [
             ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}"),
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
-            *self._when(),
+            *probably,
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
         head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
-
-    def _when(self) -> Iterator[tuple[str, str]]:
-        """Yield rows on when it starts with others who come, unless that is at once."""
-        if self.earliest == self.now:
-            return
-        if self.probably is not None:
-            low, high = (span(time - self.now) for time in self.probably)
-            times = " and ".join(f"{time:.6g}" for time in self.probably)
-            yield "probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"
-        if self.latest is not None:
-            yield "at latest", f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
 
 
 def explained(
@@ -193,12 +186,11 @@ def explained(
     """Return what is kept of a decision: the first candidates of each tier, and why the first jobs wait.
 
     Args:
-        number, tier, notes: its own.
-        starts: names of the jobs that it started.
+        number, tier, notes: of the decision.
+        starts: names of jobs.
         waits: why jobs wait.
-        scores: what a policy said, the best first.
-        orders: what the lookahead found of each order.
-        stops: jobs that were stopped, and for whom.
+        scores: of a policy, the best first.
+        orders, stops: candidates of the lookahead and of the stops.
     """
     rows = []
     for action, score in scores[:SHOWN]:
@@ -215,14 +207,13 @@ def why_waits(
     """Return why a job waits.
 
     Args:
-        state: of the cluster.
-        name: of a job that waits.
-        last: what the last decision said of it; `None` if it was not there.
-        twin: makes a scheduler of the same state, with which may be done what one likes.
-        intervals: what was learned of waits.
+        state, name: the cluster, and the job.
+        last: the reason of the last decision, `None` if the job was not there.
+        twin: makes a scheduler of the same state, to be changed at will.
+        intervals: predict when it starts.
     """
     held, order = state.later.held.get(name), list(state.queue)
-    request = held.request if held else state.waiting[name]
+    request = state.later.request(state, name)
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)
@@ -258,7 +249,7 @@ def why_waits(
 
 
 def _first_start(twin: Scheduler, name: str) -> float | None:
-    """Play on until a job starts, and return when that is; `None` if it takes too long."""
+    """Play on until a job starts, and return when that is, `None` if it takes too long."""
     for _ in range(_ENDS):
         if any(start.job == name for start in twin.decide(60.0).starts):
             return twin.now

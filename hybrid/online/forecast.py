@@ -16,21 +16,21 @@ from .state import ClusterState
 
 FEATURES = 11
 _RECENT = 256
-"""Submissions by which the rate of work is known."""
+"""Number of submissions that tell the rate of work."""
 _ROWS = 256
-"""Running jobs that are looked at; of more, evenly spaced ones count for the others."""
+"""Maximum number of running jobs that are looked at; evenly spaced ones count for the others."""
 _PLACES = 8
-"""Jobs of a line that are looked at; of more, evenly spaced ones count for the others."""
+"""Maximum number of jobs of a line that are looked at; evenly spaced ones count for the others."""
 _LINES = 64
-"""Lines that are looked at."""
+"""Maximum number of lines that are looked at."""
 _FULL = 0.95
-"""Share of the GPUs that later jobs may take at most."""
+"""Maximum share of the GPUs that later jobs take."""
 _ROUNDS = 4
-"""How often the time is found anew with what comes until then."""
+"""Number of times that the time is computed again with the work that comes until then."""
 
 
 class Arrivals:
-    """The last submissions: when, seconds and GPUs."""
+    """Keep the last submissions: when, seconds and GPUs."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import did_you_mean
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
 from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_groups
@@ -24,24 +24,20 @@ if TYPE_CHECKING:
     from .state import ClusterState
 
 Types = tuple[tuple[str, tuple[float, ...]], ...]
-"""GPU types, and how many times as long a job takes there as on its best one, for each number of workers."""
+"""GPU types, with the time of a job there over that on its best type, for each number of workers."""
 TypedSeconds = Mapping[str, float | Sequence[float] | Mapping[int, float]]
 """Seconds by GPU type, for each of them as of `Seconds`."""
 
 
 def by_type(job: GangJob, seconds: Seconds | TypedSeconds, fleet: Fleet) -> tuple[GangJob, Seconds, Types]:
-    """Return the job with the types on which it runs, its seconds on the best of them, and how the others compare.
-
-    Raises:
-        InstanceError: naming the type that the fleet has not or the job does not accept, or the seconds.
-    """
+    """Return the job with the types on which it runs, its seconds on the best of them, and how the others compare."""
     if not isinstance(seconds, Mapping) or not any(isinstance(key, str) for key in seconds):
         return job, seconds, ()  # type: ignore[return-value] # no key is a type
     rows: dict[str, tuple[float, ...]] = {}
     for kind, value in seconds.items():
         if kind not in fleet.gpu_types:
-            close = get_close_matches(str(kind), fleet.gpu_types, 1)
-            raise InstanceError("seconds", f"{kind!r} is no GPU type of the cluster{_instead(close)}")
+            words = f"{kind!r} is no GPU type of the cluster{did_you_mean(kind, fleet.gpu_types)}"
+            raise InstanceError("seconds", words)
         if job.gpu_types and kind not in job.gpu_types:
             raise InstanceError("seconds", f"{kind!r} is not one of the GPU types that {job.name!r} accepts")
         row = given_seconds(job, value)
@@ -51,22 +47,16 @@ def by_type(job: GangJob, seconds: Seconds | TypedSeconds, fleet: Fleet) -> tupl
     if not job.worker.gpu:
         raise InstanceError("seconds", f"{job.name!r} has no GPU, so that its seconds are of no type")
     best = tuple(map(min, zip(*rows.values(), strict=True)))
-    times = ((kind, tuple(_times(s, least) for s, least in zip(row, best, strict=True))) for kind, row in rows.items())
+    times = []
+    for kind, row in rows.items():
+        times.append((kind, tuple(s / least if least else 1.0 for s, least in zip(row, best, strict=True))))
     return replace(job, gpu_types=tuple(sorted(rows))), best, tuple(sorted(times))
-
-
-def _times(seconds: float, least: float) -> float:
-    return seconds / least if least else 1.0
 
 
 def longest(seconds: Sequence[float], types: Types) -> float:
     """Return the longest that a job is expected to run, on whatever type and with whatever number of workers."""
     rows = [tuple(s * t for s, t in zip(seconds, times, strict=True)) for _, times in types] or [tuple(seconds)]
     return max(map(max, rows))
-
-
-def _instead(close: Sequence[str]) -> str:
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, object]) -> float:
@@ -98,22 +88,22 @@ def best_type(state: ClusterState, request: Request, degree: int, room: Capacity
 def as_placed(request: Request, gang: GangJob, degree: int) -> GangJob:
     """Return a gang with what its workers share, if they share anything."""
     terms, job = request.terms, request.job
-    one = (request.types or len(job.gpu_types) > 1) and job.worker.gpu
+    one = _one_type(request)
     if not (terms.within or one):
         return gang
     at = job.workers.index(degree)
     types = tuple((kind, times[at]) for kind, times in request.types) or tuple((kind, 1.0) for kind in job.gpu_types)
-    return SharedGang.of(
-        gang, Shared(terms.within, terms.topology == "required", types if one else (), bool(one) and terms.mixed)
-    )
+    shared = Shared(terms.within, terms.topology == "required", types if one else (), one and terms.mixed)
+    return SharedGang.of(gang, shared)
+
+
+def _one_type(request: Request) -> bool:
+    """Return whether the workers of a job may run on several GPU types, of which all get one unless they may mix."""
+    return bool(request.types or len(request.job.gpu_types) > 1) and bool(request.job.worker.gpu)
 
 
 def without_gpus(job: GangJob, together: bool | None, price: float | None) -> bool:
-    """Return whether workers without GPUs stick together, which they do not.
-
-    Raises:
-        InstanceError: if they are told to, or may be stopped, which would free no GPU.
-    """
+    """Return that workers without GPUs do not stick together; refuse a price, since a stop would free no GPU."""
     for field, value in (("together", together or None), ("price", price)):
         if value is not None:
             raise InstanceError(field, f"{value!r} is of no meaning for {job.name!r}, which has no GPU")
@@ -139,11 +129,7 @@ def servers_of(job: GangJob, nodes: Mapping[str, Sequence[int]]) -> dict[str, in
 
 
 def check_terms(request: Request, fleet: Fleet) -> None:
-    """Refuse a level that the cluster has not, and numbers of workers that are no groups.
-
-    Raises:
-        InstanceError: naming the field.
-    """
+    """Refuse a level that the cluster has not, and numbers of workers that are no groups."""
     terms, job = request.terms, request.job
     if terms.within:
         level_groups(fleet, terms.within)
@@ -171,9 +157,9 @@ def in_words(request: Request) -> str:
 
 def verify_terms(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, Sequence[int]]) -> list[str]:
     """Return what is wrong with where a job goes, by its terms, in plain words."""
-    terms, job = request.terms, request.job
-    one = bool((request.types or len(job.gpu_types) > 1) and job.worker.gpu) and not terms.mixed
+    terms = request.terms
+    one = _one_type(request) and not terms.mixed
     level = terms.within if terms.topology == "required" else ""
     if not (one or level or terms.group > 1):
         return []
-    return verify_shared(fleet, job, nodes, terms.group, level, one)
+    return verify_shared(fleet, request.job, nodes, terms.group, level, one)

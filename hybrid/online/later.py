@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from .state import ClusterState
 
 _GONE = 1024
-"""Names of withdrawn jobs that are remembered, as many as `state.RECENT` of jobs that are over."""
+"""Maximum number of withdrawn jobs whose names are remembered: `state.RECENT`."""
 
 
 @dataclass(slots=True)
 class HeldJob:
-    """A job that may not wait yet.
+    """Hold a job that may not wait yet.
 
     Attributes:
-        request: the job.
         before: the jobs that have to be done first, and whether they were withdrawn, so that they never are.
-        ready: since when nothing but the clock or its array holds it, or when it was submitted.
+        ready: since when nothing but the clock or its array holds it back, or when it was submitted.
     """
 
     request: Request
@@ -38,7 +37,7 @@ class HeldJob:
 
 @dataclass(slots=True)
 class JobArray:
-    """Jobs of which `most` may be in the queue or run at a time: so many are `active`, `rest` has those behind."""
+    """Count the jobs of an array that are in the queue or run, `most` of them at a time; `rest` holds the others."""
 
     most: int
     active: int = 0
@@ -61,20 +60,20 @@ class Later:
         self._after: dict[str, list[str]] = {}  # who waits for a job to be done
         self._begins: list[tuple[float, int, str]] = []
 
-    def before(self, state: ClusterState, request: Request) -> dict[str, bool]:
-        """Return which jobs have to be done before one, and whether they were withdrawn.
+    def request(self, state: ClusterState, name: str) -> Request:
+        """Return a job that waits, or may not wait yet."""
+        held = self.held.get(name)
+        return held.request if held else state.waiting[name]
 
-        Raises:
-            InstanceError: if one of them is not known, or comes after the job itself.
-        """
+    def before(self, state: ClusterState, request: Request) -> dict[str, bool]:
+        """Return the jobs that have to be done before one, and whether they were withdrawn; refuse a cycle."""
         before = {}
         for name in request.terms.after:
             if not any(name in jobs for jobs in (state.waiting, state.running, self.held, state.finished)):
                 words = f"{name!r} is not known: it is to be submitted before, and over only lately"
                 raise InstanceError("after", words)
-            withdrawn = name in state.finished and name in self.gone
-            if withdrawn or name not in state.finished:
-                before[name] = withdrawn
+            if name not in state.finished or name in self.gone:
+                before[name] = name in state.finished
         seen, ahead = set[str](), list(before)
         while ahead:
             if (name := ahead.pop()) == request.name:
@@ -85,11 +84,7 @@ class Later:
         return before
 
     def held_by(self, state: ClusterState, request: Request) -> HeldJob | None:
-        """Return what holds a new job back, `None` if it may wait at once.
-
-        Raises:
-            InstanceError: as `before` does.
-        """
+        """Return what holds a new job back, `None` if it may wait at once."""
         before = self.before(state, request)
         array = self.arrays.get(request.terms.array)
         full = array is not None and array.active >= array.most
@@ -117,14 +112,7 @@ class Later:
         return job.request
 
     def over(self, state: ClusterState, request: Request, done: bool, active: bool = True) -> None:
-        """Let those wait that a job held back which is over.
-
-        Args:
-            state: where they wait.
-            request: the job.
-            done: whether it is done, else it was withdrawn.
-            active: whether it was in the queue or ran, and was not held back itself.
-        """
+        """Release the jobs behind one that is done, else withdrawn; it was `active` if it was not held back itself."""
         name = request.name
         self.gone.pop(name, None)
         if not done:
@@ -135,10 +123,9 @@ class Later:
             job = self.held.get(other)
             if job is None or name not in job.before:
                 continue
-            if not done:
-                job.before[name] = True
-                continue
-            del job.before[name]
+            job.before[name] = True
+            if done:
+                del job.before[name]
             if not job.before:
                 job.ready = state.now
                 self._note(state, job)
@@ -223,11 +210,7 @@ class Later:
         return {"later": {"held": held, "arrays": arrays, "gone": list(self.gone)}}
 
     def load(self, state: ClusterState, saved: Mapping[str, Any], jobs: list[Request]) -> None:
-        """Take over what `save` returned; `jobs` are the requests of those held, read already.
-
-        Raises:
-            InstanceError: naming what of it is wrong.
-        """
+        """Take over what `save` returned; `jobs` are the requests of those held, read already."""
         for i, name in enumerate(saved["gone"]):
             require_text(name, f"later.gone[{i}]")
             self.gone[name] = None

@@ -14,15 +14,13 @@ from .queue import Request
 from .state import ClusterState
 
 SECONDS = 0.25
-"""For the search."""
+"""Time of the search."""
 
 
 def occupied(state: ClusterState, job: GangJob, cost: FloatArray, domain: Long) -> Occupancy:
     """Return who is in the way of a gang, as the placer sees it.
 
     Args:
-        state: of the cluster.
-        job: the gang.
         cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
         domain: the part of the network of each node, int64 (m,).
     """

@@ -15,15 +15,15 @@ from .state import EXPENSIVE, ClusterState
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
 MOST = 128
-"""Jobs that are played."""
+"""Maximum number of jobs that are played."""
 FAR = 3.0
-"""Times the mean until a job is done: by then others have come, and it goes otherwise than it was played."""
+"""Horizon as a multiple of the mean time until a job is done: later, other jobs have come."""
 _SAME = 1e-9
-"""Of two sums of equal seconds, by how much one may be off."""
+"""Relative difference up to which two sums of seconds count as equal."""
 
 
 class Scene(NamedTuple):
-    """What a rollout starts from, n jobs.
+    """Hold the n jobs that a rollout starts from.
 
     Attributes:
         gpus: of the cluster.
@@ -144,7 +144,7 @@ def worth(state: ClusterState) -> tuple[float, float]:
 
 
 class Lookahead:
-    """Chooses an order for each decision: that by which the jobs that are there are done soonest, near seconds first.
+    """Choose for each decision the order by which the present jobs are done soonest, near seconds first.
 
     One step: the next decision chooses anew (rollouts of Bertsekas and Castanon, Journal of Heuristics 1999). A job
     that is done in t seconds costs T (1 - exp(-t / T)), with T `FAR` times the mean of t: those who come before then
@@ -157,7 +157,7 @@ class Lookahead:
     def __init__(self, usual: float) -> None:
         self.usual = self.order = usual
         self.found: tuple[float, ...] = ()
-        """Mean seconds by order, far ones cut, of the last decision; none if it was not looked ahead."""
+        """Mean seconds by order, far ones cut, in the last decision; empty without a lookahead."""
         self.late = False
         """Whether there was no time to look ahead."""
         self._took = 0.0

@@ -22,13 +22,7 @@ TIER = "mend"
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """A start of a gang that lost a node: it keeps its other GPUs.
-
-    Attributes:
-        job: its name.
-        node: that it lost.
-        nodes: the GPUs that are new to it by name of the node; its start has all.
-    """
+    """Report the start of a gang that lost a node, with the GPUs that are new to it by node; its start has all."""
 
     job: str
     node: str
@@ -37,7 +31,7 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class TornGang:
-    """A gang that lost a node: how many workers it had, and the GPUs that it had elsewhere."""
+    """Hold a gang that lost a node: its number of workers, and its GPUs elsewhere."""
 
     node: int
     degree: int
@@ -72,10 +66,9 @@ class Mending:
 
     def save(self) -> dict[str, Any]:
         """Return the gangs for JSON, nothing if there are none."""
-        rows = [
-            [name, gang.node, gang.degree, [[node, list(gpus)] for node, gpus in gang.kept.items()]]
-            for name, gang in self.torn.items()
-        ]
+        rows = []
+        for name, gang in self.torn.items():
+            rows.append([name, gang.node, gang.degree, [[node, list(gpus)] for node, gpus in gang.kept.items()]])
         return {"torn": rows} if rows else {}
 
     def load(self, state: ClusterState, rows: Iterable[Any]) -> None:

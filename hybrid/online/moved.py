@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances.placement import Fleet
 
 
@@ -13,18 +15,16 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
     number = {name: node for node, name in enumerate(new.names)}
     assert new.usable is not None
     down = {old.names[node] for node in document["down"]}
-    down |= {name for name, usable in zip(new.names, new.usable.tolist(), strict=True) if not usable} - {*old.names}
+    down |= {new.names[node] for node in np.flatnonzero(~new.usable)} - {*old.names}
     running = [
         row | {"nodes": sorted([number[old.names[node]], gpus] for node, gpus in row["nodes"])}
         for row in document["running"]
     ]
     windows = [row | {"nodes": [x for x in row["nodes"] if x in number]} for row in document.get("windows", ())]
     torn = [
-        row for row in document.get("torn", ()) if {old.names[row[1]], *(old.names[x] for x, _ in row[3])} <= {*number}
-    ]
-    torn = [
-        [name, number[old.names[node]], degree, [[number[old.names[x]], g] for x, g in kept]]
-        for name, node, degree, kept in torn
+        [name, number[old.names[node]], degree, [[number[old.names[x]], gpus] for x, gpus in kept]]
+        for name, node, degree, kept in document.get("torn", ())
+        if {old.names[x] for x in (node, *(x for x, _ in kept))} <= {*number}
     ]
     learned = {} if old.names == new.names or "learned" not in document else {"learned": None}
     return {
@@ -34,7 +34,7 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
         "fleet": None,
         "down": [number[name] for name in new.names if name in down],
         "running": running,
-        **({"windows": kept} if (kept := [row for row in windows if row["nodes"]]) else {"windows": []}),
+        "windows": [row for row in windows if row["nodes"]],
         "torn": torn,
         **learned,
     }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from .explain import listed
+from .explain import Report, listed
 from .policy import Watchdog
 from .queue import Walk
 from .running import Nodes, RunningJob
@@ -23,11 +22,10 @@ TIER = "moves"
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A job that goes on elsewhere.
+    """Have a job go on elsewhere.
 
     Attributes:
-        job: its name.
-        degree: how many workers it has.
+        degree: number of workers.
         nodes, to: the GPUs that it leaves, and those that it gets, by name of the node.
         cost: GPU seconds that it loses: its price on all of its GPUs.
     """
@@ -40,16 +38,16 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """A proposal, of which nothing is done yet.
+class Moves(Report):
+    """Propose moves, of which nothing is done yet.
 
     Attributes:
         moves: in an order in which each has its place free.
         cost: GPU seconds.
-        bound: no moves that make such room cost less.
+        bound: lower bound on the cost of moves that make such room.
         domain: what they free, or where a gang is to be: ``rack 2``.
-        gang: for which they make room, "" if all of the domain is free then.
-        seats: GPUs by name of the node that are free then: of a gang its own, else all of the domain.
+        gang: that needs the room, "" if all of the domain is to be free.
+        seats: GPUs by name of the node that are free then: the gang's own, else all of the domain.
     """
 
     moves: tuple[Move, ...]
@@ -61,12 +59,8 @@ class Moves:
 
     @property
     def proved(self) -> bool:
-        """Whether no moves cost less, but for rounding."""
+        """Whether no moves cost less, up to rounding."""
         return self.cost - self.bound <= OPTIMAL_GAP * self.cost
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return it in a line: ``3 moves, 1.2 GPU-hours; no set costs less; frees rack 2``, and a line a move."""
@@ -90,45 +84,32 @@ def movable(job: RunningJob, now: float) -> bool:
 def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str], list[dict[int, str]]] | None:
     """Replay moves without a solver: return an order in which each place is free, and who holds which GPUs then.
 
-    Args:
-        state: it is not changed.
-        places: of each job that moves, the GPUs that it gets.
-
-    Returns:
-        `None` if there is no order.
+    `places` are the GPUs that each job gets; the state is not changed. Return `None` if there is no order.
     """
     holders, held = [dict(here) for here in state.holders], dict(state.held)
     order: list[str] = []
     while len(order) < len(places):
         for name in (name for name in places if name not in order):
             job = state.running[name]
-            there = held.pop(name)
+            there, to = held.pop(name), places[name]
             for node, gpus in job.nodes.items():
                 for gpu in gpus:
                     del holders[node][gpu]
-            to = places[name]
-            if not verify_start(
-                state.fleet, state.up, holders, held, job.request.job, job.degree, to, state.speeds
-            ):  # fmt: skip
-                held[name] = job.request.job, to
-                for node, gpus in to.items():
-                    holders[node].update(dict.fromkeys(gpus, name))
+            start = state.fleet, state.up, holders, held, job.request.job, job.degree, to, state.speeds
+            free = not verify_start(*start)
+            held[name] = (job.request.job, to) if free else there
+            for node, gpus in held[name][1].items():
+                holders[node].update(dict.fromkeys(gpus, name))
+            if free:
                 order.append(name)
                 break
-            held[name] = there
-            for node, gpus in job.nodes.items():
-                holders[node].update(dict.fromkeys(gpus, name))
         else:
             return None
     return order, holders
 
 
 def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
-    """Do what was proposed; return who starts and who stops.
-
-    Raises:
-        InstanceError: if that is not possible any more; nothing has changed then.
-    """
+    """Do what was proposed if it is still possible; return who starts and who stops."""
     places = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
@@ -141,15 +122,13 @@ def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tu
     if in_order(state, places) is None:
         raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
     jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
-    stops = tuple(
-        Stop(x.name, state.named(x.nodes), moves.gang or moves.domain, x.left(state.now), x.request.price or 0.0)
-        for x in jobs
-    )
-    starts.hopeful = False  # it is said where they go
+    starts.hopeful, stops = False, []  # their places are given
     for job in jobs:
+        held, left = state.named(job.nodes), job.left(state.now)
+        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0))
         state.free(job.name)
         state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
     for job in jobs:
-        moved = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
-        assert moved, f"{job.name} has a place that was verified"
-    return tuple(starts.starts), stops
+        begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
+        assert begun, f"{job.name} has a place that was verified"
+    return tuple(starts.starts), tuple(stops)

@@ -16,12 +16,12 @@ from .running import RunningJob
 from .state import EXPENSIVE, ClusterState
 
 _LOOKS = 8
-"""Nodes that are looked at for a worker, the cheapest by a first estimate."""
+"""Maximum number of nodes that are looked at for a worker, the cheapest by a first estimate."""
 
 
 @dataclass(slots=True)
 class Clearance:
-    """What it takes to make room: the GPUs to use of each node; who gives way; who is to go on elsewhere."""
+    """Say what makes room: the GPUs to use of each node, the jobs that stop, and those that go on elsewhere."""
 
     nodes: dict[int, int] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
@@ -29,11 +29,11 @@ class Clearance:
 
 
 class Parts:
-    """The parts of running jobs, and which of them may be stopped.
+    """Keep the parts of running jobs, and which of them may be stopped.
 
     Attributes:
-        movable: which parts are of jobs that may be stopped now, and have more left than that costs, bool (parts,).
-        key: their place in the order, what a stop must be worth taken off, -1 if they may not be stopped, float64.
+        movable: whether the job of each part may be stopped now, and has more left than that costs, bool (parts,).
+        key: place of each part in the order, less what a stop must be worth, -1 if it may not be stopped, float64.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -77,11 +77,7 @@ class Parts:
         """Return the waiting jobs that are to run, and note which running ones are to go on.
 
         All are put into one order, and the first that have room together are to run. Room is that of the nodes on which
-        these waiting jobs may be, and what running jobs hold there.
-
-        Args:
-            waiting: jobs that may be on the same nodes.
-            ground: these nodes.
+        these waiting jobs may be, their `ground`, and what running jobs hold there.
         """
         state = self._state
         degrees = [state.degrees(request)[0] for request in waiting]

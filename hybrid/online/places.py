@@ -15,17 +15,11 @@ from gangplan.solvers.placement.online.shared import Shared
 from gangplan.solvers.placement.policies import Vacancy
 
 _KINDS = 4096
-"""Kinds of gang whose best place is remembered until a node fails or comes back."""
+"""Maximum number of kinds of gang whose best place is remembered until a node fails or comes back."""
 
 
 class Places:
-    """The cluster as `Proximity` has it.
-
-    Args:
-        proximity: how much GPUs pay for being apart.
-        fleet: the nodes, m of them.
-        placer: knows which of them take what.
-    """
+    """Tell how much gangs on a fleet pay for being apart; the placer knows which nodes take what."""
 
     def __init__(self, proximity: Proximity, fleet: Fleet, placer: Placer) -> None:
         self.proximity, self._fleet, self._placer = proximity, fleet, placer
@@ -40,13 +34,7 @@ class Places:
         self._least.clear()
 
     def slower(self, model: str, gpus: int, held: Mapping[int, int]) -> float:
-        """Return how many times its seconds a gang takes: the one place that says so.
-
-        Args:
-            model: of the gang.
-            gpus: that its workers use, the first of those that it holds.
-            held: GPUs by node.
-        """
+        """Return how many times its seconds a gang takes, whose workers use the first `gpus` of those held by node."""
         used, left = [], gpus
         for count in held.values():
             used.append(min(left, count))
@@ -56,10 +44,7 @@ class Places:
     def least(self, gang: GangJob, model: str, gpus: int, up: bool) -> float:
         """Return how many times its seconds a gang takes at its best place if nobody is there.
 
-        Args:
-            gang: as the placer sees it; if it never has room, what fits of it counts.
-            model, gpus: see `slower`.
-            up: whether only nodes that are up count, if they suffice.
+        If it never has room, what fits of it counts; with `up` only nodes that are up do, if they suffice.
         """
         kind = Kind.workers(gang)
         key = kind, gang.workers[0], self.proximity.slowdown(model, 1.0), gpus, up
@@ -79,12 +64,11 @@ class Places:
     def _by_type(self, shared: Shared | None, room: np.ndarray, workers: int) -> list[tuple[float, np.ndarray]]:
         """Return the room on each type that has a gang, and how many times as long it takes there; else all room."""
         names, types = self._fleet.gpu_types, () if shared is None else shared.types
-        rooms = [
-            (times, np.where(self._fleet.gpu_type == names.index(kind), room, 0))
-            for kind, times in types
-            if kind in names
-        ]
-        rooms = [(times, has) for times, has in rooms if int(has.sum()) >= workers]
+        rooms = []
+        for kind, times in types:
+            if kind in names:
+                has = np.where(self._fleet.gpu_type == names.index(kind), room, 0)
+                rooms += [(times, has)] if int(has.sum()) >= workers else []
         return rooms or [(max((times for _, times in types), default=1.0), room)]
 
     def closest(self, room: Vacancy, degree: int) -> dict[int, int]:

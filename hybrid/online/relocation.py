@@ -25,22 +25,20 @@ from .running import RunningJob
 from .state import ClusterState
 
 SUM = 1e15
-"""What costs sum up to in CP-SAT's whole numbers."""
+"""Sum of all costs in CP-SAT's whole numbers."""
 COMES = -1
-"""The number of the gang among the jobs."""
+"""Number of the gang among the jobs."""
 Answer = tuple[list[int], int, dict[str, dict[int, int]]]
-"""Who moves, the domain, and by name how many workers or bundles come to each node; "" is the gang."""
+"""Jobs that move, the domain, and the workers or bundles of each job by node; the gang's name is ""."""
 
 
 class Relocation:
-    """The model.
+    """Build the model and solve it.
 
     Args:
-        state: of the cluster.
-        group: the domain of each node, -1 if it is in none.
-        gang: for which room is to be, `None` if a domain is to be free.
-        jobs: that run.
-        movable: the numbers of those that may move.
+        group: domain of each node, -1 if it is in none.
+        gang: that needs room, `None` if a domain is to be free.
+        jobs: that run; `movable` numbers those that may move.
     """
 
     def __init__(
@@ -64,7 +62,7 @@ class Relocation:
             self._apart(n)
 
     def _here(self, n: int) -> list[int]:
-        """Return the running jobs that are on a node."""
+        """Return the jobs on a node."""
         return [j for j, job in enumerate(self._jobs) if n in job.nodes]
 
     def _come(self, j: int, free: bool) -> None:
@@ -96,7 +94,7 @@ class Relocation:
                 self._model.add(asked <= min(int(placer.vacant[row, n]), most) + freed)
 
     def _apart(self, n: int) -> None:
-        """Let nobody come to a node beside whom it may not be."""
+        """Keep jobs off a node that may not share it with others there."""
         come = [j for j in self._gangs if (j, n) in self._there]
         for j in come:
             for i in come:
@@ -109,7 +107,7 @@ class Relocation:
                     self._model.add(self._there[j, n] <= self._gangs[j].workers[0] * self._moves.get(i, 0))
 
     def solve(self, cost: FloatArray, below: float, seconds: float) -> tuple[float, Answer | None]:
-        """Return a cost that no moves are below, at most `below`, and the best moves that are no dearer, if any."""
+        """Return a lower bound on the cost, up to `below`, and the best moves that cost no more, if any."""
         scale = SUM / max(float(cost[list(self._moves)].sum()), 1e-300)
         total = sum(int(cost[j] * scale) * x for j, x in self._moves.items())  # rounded down, so that the bound holds
         self._model.minimize(total)

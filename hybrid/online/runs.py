@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from .explain import span, wrapped
+from .explain import Report, span, wrapped
 from .state import ClusterState
 
 
 @dataclass(frozen=True, slots=True)
-class RunsNow:
-    """A job that runs.
+class RunsNow(Report):
+    """Describe a job that runs.
 
     Attributes:
-        job: its name.
-        now, since: seconds of the user's clock; when it started.
-        degree: how many workers it has.
+        now, since: seconds of the user's clock, now and when it started.
+        degree: number of workers.
         nodes: its GPUs by name of the node.
         left: seconds that it is expected to run still: as long as it did if it was expected to be done.
-        stops: from when on it may be stopped for others; `None` if never.
-        price: what that costs, `None` if it may not be stopped.
+        stops: from when on it may be stopped for others, `None` if never.
+        price: of a stop, seconds, `None` if it may not be stopped.
     """
 
     job: str
@@ -40,10 +38,6 @@ class RunsNow:
         stops = job.settled if job.settled < float("inf") else None
         where = state.named(job.nodes)
         return cls(name, state.now, job.since, job.degree, where, job.left(state.now), stops, job.request.price)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return it as lines to be read."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_flag, require_number, require_share, require_text
+from gangplan.instances.arrays import Checked, check_fields, require_number, require_share, require_text
+from gangplan.instances.errors import did_you_mean
 
 EVERYBODY = "*"
-"""The user whose limit is that of each user who has none of his own."""
+"""The user whose limit holds for each user without one."""
 AGING = 86400.0
 """Seconds past its due time after which a job counts as one of the next class."""
+_POSITIVE = {"positive": True}
 ROUNDING = 1e-9
-"""Of the cluster: shares that are written as decimals may sum up to a little more than they should."""
+"""Share of the cluster by which a sum of decimal shares may be too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,11 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """Bound what one user holds at a time, `None` where there is no bound.
-
-    Attributes:
-        gpus: GPUs of all running jobs.
-        jobs: running jobs.
-    """
+class Limit(Checked):
+    """Bound the GPUs of running jobs, and the running jobs, of one user; `None` where there is no bound."""
 
     gpus: int | None = None
     jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        require_number(self.gpus, "gpus", whole=True, optional=True)
-        require_number(self.jobs, "jobs", whole=True, optional=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +73,19 @@ class Sharing:
     queues: Mapping[str, Quota] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
     fair_users: bool = False
-    halflife: float | None = None
+    halflife: float | None = field(default=None, metadata=_POSITIVE)
     preempt: bool = True
     least_run: float = 0.0
-    most_run: float | None = None
-    aging: float | None = AGING
+    most_run: float | None = field(default=None, metadata=_POSITIVE)
+    aging: float | None = field(default=AGING, metadata=_POSITIVE)
 
     def __post_init__(self) -> None:
-        require_flag(self.fair_users, "fair_users")
-        require_flag(self.preempt, "preempt")
-        require_number(self.least_run, "least_run")
-        for name in ("halflife", "most_run", "aging"):
-            require_number(getattr(self, name), name, optional=True, positive=True)
-        object.__setattr__(self, "queues", {path: _quota(path, quota) for path, quota in self.queues.items()})
-        object.__setattr__(self, "limits", {user: _limit(user, limit) for user, limit in self.limits.items()})
+        check_fields(self)
+        object.__setattr__(self, "queues", _by_name(Quota, "queues", self.queues))
+        object.__setattr__(self, "limits", _by_name(Limit, "limits", self.limits))
+        for path in self.queues:
+            if not all(path.split(".")):
+                raise InstanceError("queues", f"{path!r} has an empty part")
         sums: dict[str, float] = {}
         for path, quota in self.queues.items():
             sums[parent(path)] = sums.get(parent(path), 0.0) + quota.share
@@ -107,16 +98,15 @@ class Sharing:
 
     @classmethod
     def of(cls, given: Sharing | Mapping[str, Any] | None) -> Sharing:
-        """Return what is given as a mapping, such as a part of a TOML file.
-
-        Raises:
-            InstanceError: naming what is unknown or wrong.
-        """
+        """Return what is given as a mapping, such as a part of a TOML file."""
         if given is None or isinstance(given, Sharing):
             return given or cls()
         if not isinstance(given, Mapping):
             raise InstanceError("sharing", f"{given!r} is neither a Sharing nor a mapping")
-        _known(given, cls)
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise InstanceError(f"sharing.{name}", f"is unknown{did_you_mean(name, names)}")
         try:
             return cls(**given)
         except InstanceError as error:
@@ -131,8 +121,7 @@ class Sharing:
         if not self.queues or not queue:
             return
         if queue not in self.queues:
-            close = "".join(f"; did you mean {path}?" for path in get_close_matches(queue, self.queues, 1))
-            raise InstanceError("queue", f"{queue!r} is not declared{close}")
+            raise InstanceError("queue", f"{queue!r} is not declared{did_you_mean(queue, self.queues)}")
         if below := next((path for path in self.queues if parent(path) == queue), None):
             raise InstanceError("queue", f"{queue!r} has queues below it, such as {below!r}: submit to one of those")
 
@@ -142,35 +131,16 @@ def parent(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def _known(given: Mapping[str, Any], cls: type) -> None:
-    names = [each.name for each in fields(cls)]
-    for name in given:
-        if name not in names:
-            close = get_close_matches(str(name), names, 1)
-            raise InstanceError(f"sharing.{name}", "is unknown" + (f"; did you mean {close[0]}?" if close else ""))
-
-
-def _quota(path: str, quota: Quota | Mapping[str, float] | float) -> Quota:
-    require_text(path, "queues")
-    if not all(path.split(".")):
-        raise InstanceError("queues", f"{path!r} has an empty part")
-    try:
-        if isinstance(quota, Mapping):
-            return Quota(**quota)
-        return quota if isinstance(quota, Quota) else Quota(quota)
-    except TypeError as error:
-        raise InstanceError(f"queues.{path}", str(error).split(") ")[-1]) from None
-    except InstanceError as error:
-        raise error.within(f"queues.{path}") from None
-
-
-def _limit(user: str, limit: Limit | Mapping[str, int] | int) -> Limit:
-    require_text(user, "limits")
-    try:
-        if isinstance(limit, Mapping):
-            return Limit(**limit)
-        return limit if isinstance(limit, Limit) else Limit(limit)
-    except TypeError as error:
-        raise InstanceError(f"limits.{user}", str(error).split(") ")[-1]) from None
-    except InstanceError as error:
-        raise error.within(f"limits.{user}") from None
+def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a `Quota` or `Limit` for each name, from its fields as a mapping or from the first of them alone."""
+    rows = {}
+    for name, value in given.items():
+        require_text(name, field)
+        try:
+            each = kind(**value) if isinstance(value, Mapping) else value
+            rows[name] = each if isinstance(each, kind) else kind(each)
+        except TypeError as error:
+            raise InstanceError(f"{field}.{name}", str(error).split(") ")[-1]) from None
+        except InstanceError as error:
+            raise error.within(f"{field}.{name}") from None
+    return rows

@@ -15,14 +15,15 @@ from .stops import Stop
 from .terms import names_of
 
 DRAIN = "drain"
-"""The cause of a stop for which the nodes close."""
+"""Cause of a stop on a node that closes; windows of drains are called by it and the node."""
 
 
 class WindowCalls:
     """Close nodes for a time, to all jobs or to all but some.
 
-    A job that would still be expected to run when one of its nodes closes does not start there. When it closes, jobs
-    there that may be stopped are, by the next decision; others run on, and nobody new starts.
+    A job that would still be expected to run when one of its nodes closes does not start there. When it closes, the
+    next decision stops the jobs there that may be stopped; others run on, and nobody new starts. An `InstanceError`
+    names what is wrong with a call, and nothing has changed then.
     """
 
     _state: ClusterState
@@ -47,27 +48,20 @@ class WindowCalls:
     ) -> None:
         """Have nobody on a node from `at` on, by default at once, to `until`, by default to `undrain`.
 
-        A drain of the node that there is already is forgotten.
-
-        Raises:
-            InstanceError: naming what is wrong; nothing has changed then.
+        It takes the place of an earlier drain of the node.
         """
         state, time = self._state, self._state.at(now)
         name = state.fleet.names[state.node(node)]
-        if (label := _drain(name)) in state.calendar.windows and not state.calendar.windows[label].drain:
+        label = f"{DRAIN}-{name}"
+        if label in state.calendar.windows and not state.calendar.windows[label].drain:
             raise InstanceError("node", f"{label!r} is the name of a reservation")
-        window = Window(label, (name,), *_span(time, at, until), drain=True)
-        self._close(window, time)
+        self._close(Window(label, (name,), *_span(time, at, until), drain=True), time)
 
     @recorded
     def undrain(self, node: str | int, *, now: float | None = None) -> None:
-        """Forget the drain of a node.
-
-        Raises:
-            InstanceError: if there is none.
-        """
+        """Forget the drain of a node."""
         name = self._state.fleet.names[self._state.node(node)]
-        window = self._state.calendar.windows.get(_drain(name))
+        window = self._state.calendar.windows.get(f"{DRAIN}-{name}")
         if window is None or not window.drain:
             raise InstanceError("node", f"{name!r} is not drained, nor to be")
         self.cancel(window.name, now=now)
@@ -88,14 +82,11 @@ class WindowCalls:
         """Close nodes to all but some jobs, all of them if none are named; return the window.
 
         Args:
-            nodes: names of the nodes; or how many, then those in no window meanwhile whose jobs end first.
+            nodes: names of the nodes; or a number of nodes, those in no window meanwhile whose jobs end first.
             begin, end: seconds of the user's clock, by default at once and never.
             name: of the window, by default a new one.
             users, queues, jobs: whose jobs may be there all the same; a queue with all below it, an array by its name.
             now: as of `submit`.
-
-        Raises:
-            InstanceError: naming what is wrong; nothing has changed then.
         """
         calendar, time = self._state.calendar, self._state.at(now)
         first, last = _span(time, begin, end)
@@ -117,11 +108,7 @@ class WindowCalls:
 
     @recorded
     def cancel(self, window: str, *, now: float | None = None) -> None:
-        """Forget a window: its nodes are open.
-
-        Raises:
-            InstanceError: if there is no such window.
-        """
+        """Forget a window: its nodes are open."""
         state = self._state
         if not isinstance(window, str) or window not in state.calendar.windows:
             words = f"there are {', '.join(state.calendar.windows) or 'none'}"
@@ -147,34 +134,21 @@ class WindowCalls:
         taken = {n for x in self.windows if x.begin < end and begin < x.end for n in x.nodes}
         free = [i for i, name in enumerate(state.fleet.names) if state.up[i] and name not in taken]
         if len(free) < count:
-            raise InstanceError(
-                "nodes", f"{count} are more than the {len(free)} that are up and in no window meanwhile"
-            )
+            words = f"{count} are more than the {len(free)} that are up and in no window meanwhile"
+            raise InstanceError("nodes", words)
         left = {name: job.left(now) for name, job in state.running.items()}
         ends = {i: max((left[name] for name in {*state.holders[i].values()}), default=0.0) for i in free}
         free.sort(key=lambda i: (max(ends[i], begin - now), i))
         return tuple(state.fleet.names[i] for i in sorted(free[:count]))
 
 
-def _drain(node: str) -> str:
-    """Return the name of the drain of a node."""
-    return f"{DRAIN}-{node}"
-
-
 def _span(now: float, begin: float | None, end: float | None) -> tuple[float, float]:
-    """Return when a window begins and ends.
-
-    Raises:
-        InstanceError: if it would begin in the past, or end before it begins.
-    """
+    """Return when a window begins, which is not in the past, and when it ends."""
     begin = now if begin is None else plain(begin)
     require_number(begin, "begin")
     if begin < now:
         raise InstanceError("begin", f"{begin!r} is before {now!r}")
-    if end is not None:
-        require_number(end := plain(end), "end")
-        if end <= begin:
-            raise InstanceError("end", f"{end!r} is not after the begin, {begin!r}")
+    require_number(end := plain(end), "end", optional=True)
     return float(begin), inf if end is None else float(end)
 
 

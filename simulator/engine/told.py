@@ -10,7 +10,7 @@ from gangplan.instances.workload import Workload
 
 ESTIMATES = ("known", "limits", "none")
 CLAIRVOYANT = frozenset(("sjf", "ljf", "least_work", "srtf", "tetris", "optimus"))
-"""Policies by name that order by durations, or by what is left of them."""
+"""Names of policies that order by durations, or by what is left of them."""
 RESERVES = frozenset(("easy", "conservative"))
 """Disciplines that need to know when jobs end."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import require_choice
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.workload import Workload
 
 from ..outcome import Outcome
@@ -22,7 +22,7 @@ GROUPINGS = ("user", "queue", "size")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the jobs of a user, of a queue or of a size got; times in seconds, those of jobs that ran.
+    """Hold what the jobs of a user, of a queue or of a size got; times in seconds, those of jobs that ran.
 
     Attributes:
         name: empty for the jobs of which the trace does not say it.
@@ -30,8 +30,7 @@ class Group:
         mean_wait, p95_wait: from submission to the first start.
         mean_jct, p95_jct: from submission to the finish.
         gpu_hours: what they held, shares added up, restoring included.
-        share: of the GPU time that there was from the first submission to the last finish, nodes that were down left
-            out.
+        share: of the GPU time from the first submission to the last finish, without nodes that were down.
         cost: GPU-hours at a price, `None` without one.
     """
 
@@ -63,25 +62,17 @@ def groups(outcome: Outcome, by: str, gpu_hour_price: float | None = None) -> li
     for k, name in enumerate(names):
         mine = member == k
         own = mine & ran
-        wait, jct = outcome.start[own] - work.submit[own], outcome.finish[own] - work.submit[own]
-        (mean_wait, p95_wait), (mean_jct, p95_jct) = (
-            (float(x.mean()), float(np.quantile(x, 0.95))) if len(x) else (0.0, 0.0) for x in (wait, jct)
-        )
-        result.append(
-            Group(
-                name,
-                jobs=int(own.sum()),
-                rejected=int((mine & ~ran).sum()),
-                mean_wait=mean_wait,
-                p95_wait=p95_wait,
-                mean_jct=mean_jct,
-                p95_jct=p95_jct,
-                gpu_hours=float(hours[k]),
-                share=float(hours[k]) / there if there > 0 else 0.0,
-                cost=None if gpu_hour_price is None else float(hours[k]) * gpu_hour_price,
-            )
-        )
+        waits = _mean_and_p95(outcome.start[own] - work.submit[own])
+        jcts = _mean_and_p95(outcome.finish[own] - work.submit[own])
+        held, rejected = float(hours[k]), int((mine & ~ran).sum())
+        share = held / there if there > 0 else 0.0
+        cost = None if gpu_hour_price is None else held * gpu_hour_price
+        result.append(Group(name, int(own.sum()), rejected, *waits, *jcts, held, share, cost))
     return result if by == "size" else sorted(result, key=lambda group: (-group.gpu_hours, group.name))
+
+
+def _mean_and_p95(seconds: FloatArray) -> tuple[float, float]:
+    return (float(seconds.mean()), float(np.quantile(seconds, 0.95))) if len(seconds) else (0.0, 0.0)
 
 
 def members(workload: Workload, by: str) -> tuple[list[str], NDArray[np.int64]]:

@@ -37,7 +37,7 @@ def test_whatif(log: Path, tmp_path: Path, cli: Any) -> None:
     whole = data["groups"][0]
     assert whole["after"]["mean_wait"] < whole["before"]["mean_wait"] and whole["after"]["stops"] > 0
     page = (tmp_path / "page.html").read_text()
-    assert "<td>u0</td>" in page and "mean wait" in page and "src=" not in page.split("<body>")[0]
+    assert '<td class="word">u0</td>' in page and "mean wait" in page and "src=" not in page.split("<body>")[0]
     text = cli("whatif", log, "--set", "price=1").out
     assert "price=1" in text and "mean JCT" in text and max(map(len, text.splitlines())) <= 80
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a job: seconds, GPUs by node, and whether it was stopped or lost, and not at its end."""
+    """Hold a run of a job: seconds, GPUs by node, and whether it was stopped or lost before its end."""
 
     start: float
     end: float
@@ -25,59 +25,52 @@ class Run:
 
 
 class Course:
-    """What happened, kept beside a scheduler that is told of it.
+    """Keep what happened beside a scheduler that is told of it.
 
     Work is counted in the seconds of the first estimate: a job that took as long as was expected has done 1. So it is
     known how long it takes with another number of workers, and on a place that is not as slow.
 
     Attributes:
-        runs: of each job that ran, those that are over.
-        first: when it first ran.
-        finish: when it was done.
-        done: its work, but for what was lost when a node failed, and what stops cost.
-        unit: of each job, its first estimate, seconds for each number of workers.
-        down: node and time at which it failed, and came back.
+        runs, first, finish: by job, its runs that are over, when it first ran and when it was done.
+        done: by job, its work without what a failure lost and what stops cost.
+        unit: by job, its first estimate, seconds for each number of workers.
+        down: each node that failed, and when it failed and came back.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._state = scheduler._state
+        self._scheduler = scheduler
         self.runs: dict[str, list[Run]] = {}
         self.first: dict[str, float] = {}
         self.finish: dict[str, float] = {}
         self.done: dict[str, float] = {}
         self.unit: dict[str, Request] = {}
         self.down: list[tuple[int, float, float]] = []
-        self._fails = {node: 0.0 for node, up in enumerate(self._state.up) if not up}
+        self._fails = {node: 0.0 for node, up in enumerate(scheduler._state.up) if not up}
         self._running: dict[str, RunningJob] = {}
 
     def follow(self, scheduler: Scheduler) -> None:
-        """Go on with the state that a scheduler has now, which has the same jobs, or is the first."""
-        self._state = state = scheduler._state
+        """Go on with the present state of a scheduler, which has the same jobs, or is the first."""
+        self._scheduler, state = scheduler, scheduler._state
         self._running = dict(state.running)
         for name, job in state.running.items():
             self.first.setdefault(name, job.since)
             self.unit.setdefault(name, job.request)
-        for name, request in state.waiting.items():
-            self.unit.setdefault(name, request)
+        for name in scheduler.waiting:
+            self.unit.setdefault(name, state.later.request(state, name))
         self.turned()
-
-    def submitted(self, name: str) -> None:
-        """Note a job that waits."""
-        self.unit.setdefault(name, self._state.waiting[name])
 
     def note(self, names: Iterable[str] | None = None, finished: str = "") -> None:
         """Note what has changed for these jobs, or for all; one of them may have finished."""
-        now, running, waiting = self._state.now, self._state.running, self._state.waiting
+        state, now = self._scheduler._state, self._scheduler.now
+        running, waiting = state.running, state.waiting
         for name in [*self._running, *running] if names is None else names:
-            was, runs = self._running.get(name), running.get(name)
-            if was is runs:
-                continue
-            if was is not None:
-                del self._running[name]
+            was, runs = self._running.pop(name, None), running.get(name)
+            left = was is not None and (runs is None or runs.nodes is not was.nodes)  # else it may be another estimate
+            if was is not None and (left or runs is None or runs.since != was.since):
                 over, again = name == finished, waiting.get(name) if runs is None else runs.request
                 kept = over or (again is not None and again.done > was.request.done)
                 self.done[name] = self.done.get(name, 0.0) + (self.work(was, was.ran(now)) if kept else 0.0)
-                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, not over))
+                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, left and not over))
                 if over:
                     self.finish[name] = now
             if runs is not None:
@@ -95,8 +88,8 @@ class Course:
 
     def turned(self) -> None:
         """Note which nodes are down."""
-        now = self._state.now
-        for node, up in enumerate(self._state.up):
+        now = self._scheduler.now
+        for node, up in enumerate(self._scheduler._state.up):
             if up and node in self._fails:
                 self.down.append((node, self._fails.pop(node), now))
             elif not up:
@@ -104,7 +97,7 @@ class Course:
 
     def close(self) -> None:
         """Note what runs still, and the nodes that are down for good."""
-        now = self._state.now
+        now = self._scheduler.now
         for name, job in self._running.items():
             self.runs.setdefault(name, []).append(Run(job.since, now, job.nodes, False))
         self.down += [(node, at, inf) for node, at in self._fails.items()]

@@ -17,17 +17,13 @@ if TYPE_CHECKING:
     from ..scheduler import Scheduler
 
 CALM = 0.3
-"""Share of its deadline within which a decision is over that no clock has cut: what is cut first is at 0.4 of it."""
+"""Share of its deadline within which a decision ends that no clock cuts: the first cut is at 0.4 of it."""
 DEADLINE = 0.05
-"""Seconds, where `decide` is given none."""
+"""Deadline of `decide` where none is given, seconds."""
 
 
 class Before:
-    """What is kept of a scheduler before a call, to tell what the call changed.
-
-    Attributes:
-        stale: whether speeds were reported that are not fitted yet.
-    """
+    """Keep what is known before a call, to tell what the call changed."""
 
     def __init__(self, scheduler: Scheduler, decides: bool) -> None:
         state = scheduler._state
@@ -74,11 +70,7 @@ class Before:
 
 
 def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
-    """Do what a line says that a decision did.
-
-    Raises:
-        InstanceError: if that cannot be done as things are; then the state is of no use any more.
-    """
+    """Do what a line says that a decision did; after an `InstanceError` the state is of no use any more."""
     state, after = scheduler._state, row.get("after", {})
     state.now = state.at(row["now"])
     state.accounts.clock(state.now)
@@ -104,7 +96,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         state.find(start["job"], "waits")
         _start(state, state.waiting[start["job"]], start)
     state.mending.torn = {}
-    state.waiting = _in_order(state.waiting, after.get("waiting"))
+    state.waiting = {name: state.waiting[name] for name in after.get("waiting", state.waiting)}
     for name in after.get("running", ()):
         state.running[name] = state.running.pop(name)
     _rest(scheduler, after)
@@ -112,13 +104,10 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
 
 
 def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
-    """Enter what else was other after a decision."""
+    """Enter what else a decision changed."""
     state = scheduler._state
-    if "promises" in after:
-        state.promises.clear()
-        state.promises.update(after["promises"])
-    if "faults" in after:
-        scheduler._watchdog.faults.update(after["faults"])
+    state.promises = dict(after.get("promises", state.promises))
+    scheduler._watchdog.faults.update(after.get("faults", ()))
     if "shares" in after:
         state.accounts.load(after["shares"])
         state.accounts.version += 1
@@ -127,10 +116,6 @@ def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
         state.interference.recent.extend(after["weights"])
     if state.learned is not None and "speeds" in after:
         state.learned.go_on(after["speeds"])
-
-
-def _in_order(jobs: dict[str, Request], names: list[str] | None) -> dict[str, Request]:
-    return jobs if names is None else {name: jobs[name] for name in names}
 
 
 def _start(state: ClusterState, request: Request, start: Mapping[str, Any]) -> None:

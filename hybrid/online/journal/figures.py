@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,13 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Jobs of a user, of a queue, or all.
+    """Hold the figures of jobs of a user or queue, or with neither of all.
 
     Attributes:
         by, name: ``user``, ``queue`` or ``""``, and which.
-        jobs: how many.
-        before, after: figures by name; seconds, hours, stops a job, of all jobs the share of GPUs held in the log's
-            time. A figure that a group has not is left out.
+        jobs: number of jobs.
+        before, after: figures by name, those that the group has: seconds, hours, stops per job, and of all jobs the
+            share of GPUs held during the log.
     """
 
     by: str
@@ -36,38 +37,35 @@ class Group:
 
 
 def compared(past: History, course: Course) -> tuple[list[str], dict[str, int]]:
-    """Return the jobs that ended both in the log and in another course, and how many of the others are of which kind.
+    """Return the jobs that ended both in the log and in another course, and the number of others by their fate.
 
-    Only of those is known how long they take, so only they are in means.
+    Means are of those that ended, since it is not known how long the others take.
     """
-    both, others = list[str](), dict[str, int]()
-    for name, job in past.jobs.items():
-        if job.fate == ENDED and name in course.finish:
-            both.append(name)
-        else:
-            fate = job.fate if job.fate != ENDED else "ended, and never do now"
-            others[fate] = others.get(fate, 0) + 1
-    return both, others
+    both = {name: None for name, job in past.jobs.items() if job.fate == ENDED and name in course.finish}
+    fates = Counter(job.fate for name, job in past.jobs.items() if name not in both)
+    return [*both], {"ended, and never do now" if fate == ENDED else fate: count for fate, count in fates.items()}
 
 
 def groups(past: History, course: Course) -> list[Group]:
     """Return all jobs, and those of each user and queue if there are several, the most GPU-hours first."""
     names, _ = compared(past, course)
-    before, after = _both(past, course, names)
-    held = {"utilisation": utilisation(past, past.course)}, {"utilisation": utilisation(past, course)}
-    told = [Group("", "", len(names), before | held[0], after | held[1])]
+    courses = past.course, course
+    held = [course_figures(past, each, names) | {"utilisation": utilisation(past, each)} for each in courses]
+    told = [Group("", "", len(names), *held)]
     for by in ("user", "queue"):
-        members: dict[str, list[str]] = {}
-        for name in names:
-            members.setdefault(getattr(past.jobs[name], by), []).append(name)
-        if len(members) > 1:
-            rows = [Group(by, key or "(none)", len(some), *_both(past, course, some)) for key, some in members.items()]
-            told += sorted(rows, key=lambda row: -row.before["gpu_hours"])
+        rows = []
+        for name, own in members(past, names, by).items():
+            rows.append(Group(by, name, len(own), *(course_figures(past, each, own) for each in courses)))
+        told += sorted(rows, key=lambda row: -row.before["gpu_hours"]) if len(rows) > 1 else []
     return told
 
 
-def _both(past: History, course: Course, names: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
-    return course_figures(past, past.course, names), course_figures(past, course, names)
+def members(past: History, names: Iterable[str], by: str) -> dict[str, list[str]]:
+    """Return jobs by user, queue or tier."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(getattr(past.jobs[name], by) or "(none)", []).append(name)
+    return groups
 
 
 def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[str, float]:
@@ -103,11 +101,13 @@ def outcome_of(past: History, course: Course) -> Outcome:
     ]
     job, node, gpus, start, end = np.array(rows, dtype=float).reshape(-1, 5).T
     some = [past.jobs[name] for name in names]
-    work = Workload(
+    work = np.array([each.work for each in some])
+    lasts = work * [course.seconds(gang.name, gang.workers[-1]) for gang in gangs]
+    workload = Workload(
         names=tuple(names),
         submit=np.array([each.submit for each in some]),
         gpus=np.array([max(1, gang.workers[-1] * gang.worker.grants) for gang in gangs]),
-        duration=np.array([_duration(past, course, name) for name in names]),
+        duration=np.where(np.isfinite(work), lasts, 0.0),
         queue=tuple(each.queue for each in some),
         user=tuple(each.user for each in some),
     )
@@ -116,11 +116,6 @@ def outcome_of(past: History, course: Course) -> Outcome:
     first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
     whole = [x.astype(np.int32) for x in (past.fleet.gpus, job, node, gpus, down[:, 0])]
     return Outcome(
-        work, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
+        workload, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
         whole[4], down[:, 1], down[:, 2],
     )  # fmt: skip
-
-
-def _duration(past: History, course: Course, name: str) -> float:
-    work = past.jobs[name].work
-    return work * course.seconds(name, course.unit[name].job.workers[-1]) if np.isfinite(work) else 0.0

@@ -1,9 +1,9 @@
-"""What a log tells of the past: the jobs with the seconds that they truly took, and what came from outside."""
+"""Read the past off a log: the jobs with the seconds that they truly took, and what came from outside."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -16,23 +16,21 @@ from gangplan.instances.placement import Fleet
 from ..scheduler import Scheduler
 from .course import Course
 from .read import Log
-from .replay import replay
+from .replay import replay, scheduler_of
 from .write import DECIDE, RESTORE
 
 ENDED, WITHDRAWN, RAN, WAITED = "ended", "withdrawn", "ran at the end", "waited at the end"
-"""What became of a job."""
+"""Fates of jobs."""
 
 
 @dataclass(slots=True)
 class Past:
-    """A job of the past.
+    """Hold a job of the past.
 
     Attributes:
         fate: what became of it by the end of the log.
-        work: of its first estimate, what it takes in truth; of a job that had not ended, as far as could be expected;
-            of one that was withdrawn, none is enough.
-        user, queue: of its terms.
-        tier: which tier started it first, if one did.
+        work: its true seconds over its first estimate; expected ones if it had not ended, infinite if it was withdrawn.
+        tier: the tier that started it first, if one did.
     """
 
     submit: float
@@ -45,24 +43,20 @@ class Past:
 
 @dataclass(slots=True)
 class History:
-    """The past.
+    """Hold what happened.
 
     Attributes:
-        fleet, policy, arguments: of the scheduler that decided.
         jobs: by name.
         given: lines of what came from outside, in their order: jobs, failures, what the operator did.
-        course: who ran where and when.
         begin, end: of the log, seconds.
-        lag: seconds from an event to the next decision, the median.
-        state: with which it began, `None` if nothing was there.
-        notes: what was noted, how often.
+        lag: median seconds from an event to the next decision.
+        state: snapshot with which it began, `None` if nothing was there.
+        notes: how often each was made.
         took: seconds of each decision.
-        cut: decisions that another clock might have made otherwise.
+        cut: number of decisions that another clock might have made otherwise.
     """
 
     fleet: Fleet
-    policy: Any
-    arguments: Mapping[str, Any]
     course: Course
     state: Mapping[str, Any] | None = None
     jobs: dict[str, Past] = field(default_factory=dict)
@@ -76,45 +70,39 @@ class History:
 
 
 _OWN = ("finish", "report", RESTORE)
-"""Events that another course would not have, or at other times."""
+"""Events that another course does not have, or has at other times."""
 
 
 def history_of(log: Log, progress: Callable[[float], None] = lambda share: None) -> History:
     """Return the past that a log tells, by playing what it says was decided."""
-    reader = _Reader(log, progress)
-    scheduler = replay(log, after=reader.line)
+    scheduler = scheduler_of(log)
+    past = History(log.fleet, Course(scheduler), begin=log.rows[0][1].get("now", 0.0) if log.rows else 0.0)
+    reader = _Reader(log, past, progress)
+    replay(log, after=reader.line, scheduler=scheduler)
     return reader.finished(scheduler)
 
 
 class _Reader:
-    """Follows the replay of a log line by line."""
+    """Follow the replay of a log line by line."""
 
-    def __init__(self, log: Log, progress: Callable[[float], None]) -> None:
-        self._log, self._progress, self._at = log, progress, 0
-        self._past: History | None = None
+    def __init__(self, log: Log, past: History, progress: Callable[[float], None]) -> None:
+        self._log, self._past, self._progress, self._at = log, past, progress, 0
         self._since: float | None = None
         self._lags: list[float] = []
 
     def line(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Note what a line did."""
-        if self._past is None:
-            log = self._log
-            self._past = History(log.fleet, log.policy, log.arguments, Course(scheduler), begin=row["now"])
         past, course, event, now = self._past, self._past.course, row["event"], row["now"]
         self._at += 1
         if self._at % 256 == 0:
             self._progress(self._at / len(self._log.rows))
         if event == RESTORE:
-            self._restored(scheduler, row)
-            return
+            return self._restored(scheduler, row)
         if event == DECIDE:
-            self._decided(row)
-            return
-        if event == "submit":
-            name = row["job"]["name"]
-            terms = scheduler._state.waiting[name].terms
-            course.submitted(name)
-            past.jobs[name] = Past(now, user=terms.user, queue=terms.queue)
+            return self._decided(row)
+        if event in ("submit", "submit_array"):
+            name, count = row["job"]["name"], row.get("count")
+            self._known([name] if count is None else [f"{name}[{i}]" for i in range(count)], scheduler)
         elif event == "finish":
             course.note((row["job"],), row["job"])
             past.jobs[row["job"]].fate = ENDED
@@ -129,9 +117,8 @@ class _Reader:
 
     def _decided(self, row: Mapping[str, Any]) -> None:
         past = self._past
-        assert past is not None
-        stops, starts = row.get("stops", ()), row.get("starts", ())
-        past.course.note([*(x["job"] for x in stops), *(x["job"] for x in starts)])
+        starts = row.get("starts", ())
+        past.course.note([x["job"] for x in (*row.get("stops", ()), *starts)])
         for start in starts:
             past.jobs[start["job"]].tier = past.jobs[start["job"]].tier or start["tier"]
         past.notes.update(note.split(":")[0] for note in row.get("notes", ()))
@@ -145,21 +132,27 @@ class _Reader:
 
     def _restored(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Take over a state: the log's own, or that with which it begins."""
-        past, state = self._past, scheduler._state
-        assert past is not None
-        there = [*(job.request for job in state.running.values()), *state.waiting.values()]
-        if new := [request for request in there if request.name not in past.jobs]:
-            if past.given:
-                raise InstanceError("snapshot", f"has {new[0].name}, of which the log does not tell")
-            past.state, past.begin = row["snapshot"], scheduler.now
-            for request in new:
-                past.jobs[request.name] = Past(request.submit, user=request.terms.user, queue=request.terms.queue)
+        past = self._past
         past.course.follow(scheduler)
+        if new := [name for name in (*scheduler.running, *scheduler.waiting) if name not in past.jobs]:
+            if past.given:
+                raise InstanceError("snapshot", f"has {new[0]}, of which the log does not tell")
+            past.state, past.begin = row["snapshot"], scheduler.now
+            self._known(new, scheduler)
+
+    def _known(self, names: Iterable[str], scheduler: Scheduler) -> None:
+        """Note jobs that came, which may not wait yet."""
+        state = scheduler._state
+        for name in names:
+            job = state.running.get(name)
+            request = job.request if job else state.later.request(state, name)
+            self._past.course.unit.setdefault(name, request)
+            self._past.jobs[name] = Past(request.submit, user=request.terms.user, queue=request.terms.queue)
 
     def finished(self, scheduler: Scheduler) -> History:
         """Return the past, once how long jobs take is known as far as it is."""
         past = self._past
-        if past is None or not past.jobs:
+        if not past.jobs:
             raise InstanceError("content", "no job was submitted", self._log.path)
         state, course, past.end = scheduler._state, past.course, scheduler.now
         past.lag = median(self._lags) if self._lags else 0.0
@@ -169,9 +162,8 @@ class _Reader:
             job.work = course.done.get(name, 0.0)
             if name in state.running:
                 runs, job.fate = state.running[name], RAN
-                more = runs.left(past.end) / runs.slower
-                job.work += course.work(runs, runs.ran(past.end) + more)
-            elif name in state.waiting:
-                job.work += state.waiting[name].left
+                job.work += course.work(runs, runs.ran(past.end) + runs.left(past.end) / runs.slower)
+            elif name in state.waiting or name in state.later.held:
+                job.work += state.later.request(state, name).left
         course.close()
         return past

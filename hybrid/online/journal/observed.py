@@ -18,18 +18,14 @@ from .history import ENDED, RAN, WITHDRAWN, History, Past
 from .read import at_line
 
 EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
-"""What is told: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
-then ``start``, ``stop`` and ``end`` of a job; ``node``, of the last two, is its name or number."""
+"""Kinds of event: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
+then ``start``, ``stop`` and ``end`` of a job; the last two name a ``node`` or give its number."""
 _SECONDS = 3600.0
-"""The unit of work of a job that has not ended, seconds."""
+"""Work of a job that has not ended where none has, seconds."""
 
 
 def parsed_events(content: bytes) -> list[dict[str, Any]]:
-    """Return the events that lines of JSON tell; a last line that is not whole yet is left for later.
-
-    Raises:
-        InstanceError: naming the line that is wrong.
-    """
+    """Return the events that lines of JSON tell; a last line that is not whole yet is left for later."""
     rows = []
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
         if line.strip():
@@ -72,15 +68,14 @@ def past_of(rows: Iterable[Mapping[str, Any]], fleet: Fleet, *, known: bool = Fa
 
 
 class _Events:
-    """Follows the events of another scheduler."""
+    """Follow the events of another scheduler."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._judge = Scheduler(fleet, "heuristic")  # which refuses jobs that never fit
         self._course = Course(self._judge)
-        self._past = History(fleet, "hybrid", {}, self._course)
+        self._past = History(fleet, self._course)
         self._since: dict[str, float] = {}
         self._ran: dict[str, float] = {}
-        self._gpus: dict[str, int] = {}
         self.left_out = list[str]()
         self._refused = set[str]()
         self._now: float | None = None
@@ -101,19 +96,8 @@ class _Events:
         require_text(name := row["job"], "job")
         if event == "submit":
             self._submit(name, row)
-        elif name in self._refused:
-            return
-        elif name not in self._past.jobs or (
-            event != "withdraw" and (name in self._since) != (event in ("stop", "end"))
-        ):
-            raise InstanceError(
-                "job", f"{name!r} cannot {event} now: it {'runs' if name in self._since else 'does not'}"
-            )
-        if event == "start":
-            self._since[name] = now
-            self._course.first.setdefault(name, now)
-        elif event != "submit":
-            self._over(name, event, now)
+        elif name not in self._refused:
+            self._change(name, event, now)
 
     def _submit(self, name: str, row: Mapping[str, Any]) -> None:
         rest = {key: x for key, x in row.items() if key not in ("event", "now", "job", "gpus", "model")}
@@ -126,22 +110,31 @@ class _Events:
             self.left_out.append(str(error))
             self._refused.add(name)
             return
-        self._gpus[name] = int(row["gpus"])
         self._past.jobs[name] = Past(row["now"], user=rest.get("user", ""), queue=rest.get("queue", ""))
         self._past.given.append({"event": "submit", "now": row["now"], "job": gang, **rest})
 
-    def _over(self, name: str, event: str, now: float) -> None:
-        """Note that a job runs no more."""
-        began = self._since.pop(name, None)
-        if began is not None:
-            self._ran[name] = self._ran.get(name, 0.0) + now - began
-            seats = {-1: tuple(range(self._gpus[name]))}  # where is not told
-            self._course.runs.setdefault(name, []).append(Run(began, now, seats, event == "stop"))
+    def _change(self, name: str, event: str, now: float) -> None:
+        """Note that a job starts, runs no more, or is withdrawn."""
+        runs, ends = name in self._since, event in ("stop", "end")
+        if name not in self._past.jobs or (event != "withdraw" and runs != ends):
+            raise InstanceError("job", f"{name!r} cannot {event} now: it {'runs' if runs else 'does not'}")
+        if event == "start":
+            self._since[name] = now
+            self._course.first.setdefault(name, now)
+        elif runs:
+            self._end(name, event == "stop", now)
         if event == "end":
             self._past.jobs[name].fate, self._course.finish[name] = ENDED, now
         elif event == "withdraw":
             self._past.jobs[name].fate = WITHDRAWN
             self._past.given.append({"event": event, "now": now, "job": name})
+
+    def _end(self, name: str, stopped: bool, now: float) -> None:
+        """Note the end of a run."""
+        began = self._since.pop(name)
+        self._ran[name] = self._ran.get(name, 0.0) + now - began
+        seats = {-1: tuple(range(self._judge._state.waiting[name].job.workers[0]))}  # where is not told
+        self._course.runs.setdefault(name, []).append(Run(began, now, seats, stopped))
 
     def past(self, known: bool) -> History:
         """Return the past, with how long each job takes in the unit of what the scheduler is told."""
@@ -150,20 +143,18 @@ class _Events:
             raise InstanceError("events", f"there is no job that fits; {self.left_out[:1]}")
         lasts = [ran for name, ran in self._ran.items() if past.jobs[name].fate == ENDED]
         usual = sum(lasts) / len(lasts) if lasts else _SECONDS
+        for name in list(self._since):
+            past.jobs[name].fate = RAN
+            self._end(name, False, past.end)
         for row in past.given:
             if row["event"] != "submit":
                 continue
             name = row["job"].name
-            job, ran = past.jobs[name], self._ran.get(name, 0.0)
-            if name in self._since:
-                job.fate, ran = RAN, ran + past.end - self._since[name] + usual
-            ran = ran if job.fate in (ENDED, RAN) else ran + usual
+            job = past.jobs[name]
+            ran = self._ran.get(name, 0.0) + (usual if job.fate != ENDED else 0.0)
             self._course.unit[name] = request = state.waiting[name]
             job.work = ran / (request.seconds[0] or 1.0) if job.fate != WITHDRAWN else float("inf")
             if known and isfinite(job.work):
                 row["seconds"] = ran  # type: ignore[index]
-        for name, began in self._since.items():
-            run = Run(began, past.end, {-1: tuple(range(self._gpus[name]))}, False)
-            self._course.runs.setdefault(name, []).append(run)
         self._course.close()
         return past

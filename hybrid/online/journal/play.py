@@ -18,13 +18,7 @@ from .write import DECIDE
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How it went.
-
-    Attributes:
-        course: who ran where and when.
-        decisions: how many there were.
-        skipped: what came from outside and could not happen, such as that a job is withdrawn which is done.
-    """
+    """Hold the course of a play, and how many decisions and events that could not happen there were."""
 
     course: Course
     decisions: int
@@ -41,7 +35,7 @@ def play(history: History, scheduler: Scheduler, progress: Callable[[float], Non
 
 
 class _Play:
-    """One play: what is to come, in a heap of (seconds, kind, number, job or line)."""
+    """Keep what is to come in a heap of (seconds, kind, number, job or line)."""
 
     _ENDS, _GIVEN, _DECIDES = range(3)  # at one time, in this order
 
@@ -112,10 +106,7 @@ class _Play:
         except InstanceError:
             self._skipped += 1
             return
-        if row["event"] == "submit":
-            job = row["job"]
-            self._course.submitted(job["name"] if isinstance(job, Mapping) else job.name)
-        else:
+        if row["event"] != "submit":
             self._changed(None)
             self._course.turned()
 
@@ -148,7 +139,6 @@ class _Play:
         """Have those start whom a policy made wait, though nothing happens any more; return whether any might."""
         state = self._scheduler._state
         due = [request.due for request in state.waiting.values() if request.due > state.now]
-        if not state.waiting or not due:
-            return False
-        self._push(max(due), self._DECIDES, None)
-        return True
+        if due:
+            self._push(max(due), self._DECIDES, None)
+        return bool(due)

@@ -22,14 +22,13 @@ _STATE = f'\n{{"event":"{RESTORE}",'.encode()
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log.
+    """Hold what a log says.
 
     Attributes:
-        path: the file.
         version: of gangplan that began it.
-        fleet, policy: the scheduler's; of a policy of the user's own, the name of its class in a dict.
-        arguments: the others that `Scheduler` was given.
-        rows: the lines that follow, with their numbers.
+        policy: of a policy of the user's own, the name of its class in a dict.
+        arguments: other arguments of `Scheduler`.
+        rows: lines after the first, with their numbers.
         size: bytes up to the last whole line.
         notes: what was dropped.
     """
@@ -44,26 +43,17 @@ class Log:
     notes: tuple[str, ...]
 
 
-def is_log(content: bytes) -> bool:
-    """Return whether a file begins as a scheduler's log does."""
-    return content.startswith(b'{"gangplan":"log"')
+BEGIN = b'{"gangplan":"log"'
+"""First bytes of each log."""
 
 
 def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
-    """Read a log.
-
-    Args:
-        path: the file.
-        last: whether lines before the last whole state are left out.
-
-    Raises:
-        InstanceError: naming the line that is wrong; a last line that is not whole is dropped instead.
-    """
+    """Read a log, with `last` from the last whole state on; drop a last line that is not whole."""
     name, notes = file_name(path), list[str]()
     content = read_bytes(path)
     with in_file(path):
         size = content.rfind(b"\n") + 1
-        if not is_log(content) or not size:
+        if not content.startswith(BEGIN) or not size:
             raise InstanceError("content", "is no log of a Scheduler")
         if size < len(content):
             notes.append(f"the last line is cut off after {len(content) - size} bytes, and is dropped")
@@ -86,7 +76,7 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
 
 @contextmanager
 def at_line(number: int, source: str | None = None) -> Iterator[None]:
-    """Have an error inside name its line, and the file."""
+    """Have errors inside name their line and file."""
     try:
         yield
     except InstanceError as error:

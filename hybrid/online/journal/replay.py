@@ -17,23 +17,23 @@ from .values import decode
 from .write import DECIDE, RESTORE, Journal
 
 MANY = 20_000
-"""Lines that are played in some seconds: after more, the log gets a state to begin from."""
+"""Lines that are played in some seconds; a longer log gets a state to begin from."""
 AMPLE = 600.0
-"""Seconds for a decision that is made once more: no clock cuts it."""
+"""Deadline of a decision that is made again, seconds: no clock cuts it."""
 
 
 class Unknown:
-    """Stand for a policy of the user's own, of which the log has what it decided."""
+    """Stand for a policy of the user's own, whose decisions the log has."""
 
     def rank(self, view: Any) -> list[float]:
-        """Refuse, since nobody knows."""
+        """Refuse to decide."""
         raise InstanceError("policy", "is the user's own: give it too")
 
 
 def scheduler_of(log: Log, policy: Any = None) -> Scheduler:
     """Return the scheduler of a log as it was made, before its first event."""
-    own = isinstance(log.policy, dict)
-    return Scheduler(log.fleet, policy or (Unknown() if own else log.policy), **log.arguments)
+    known = Unknown() if isinstance(log.policy, dict) else log.policy
+    return Scheduler(log.fleet, policy or known, **log.arguments)
 
 
 def replay(
@@ -41,22 +41,23 @@ def replay(
     policy: Any = None,
     *,
     check: bool = False,
-    after: Callable[[Scheduler, Mapping[str, Any]], None] | None = None,
+    after: Callable[[Scheduler, Mapping[str, Any]], None] = lambda scheduler, row: None,
+    scheduler: Scheduler | None = None,
 ) -> Scheduler:
     """Return the scheduler as a log leaves it.
 
-    Args:
-        log: what was read.
-        policy: of the user's own.
-        check: whether decisions are made once more, and have to be those of the log. Not so where the clock may have
-            cut them, or where they were a policy's of the user's own: it may remember what no log has. Without it
-            decisions are taken from the log, which is faster, and does what was done whatever this version would do.
-        after: called after each line.
+    An `InstanceError` names the line that cannot be played, or that decides otherwise.
 
-    Raises:
-        InstanceError: naming the line that cannot be played, or that decides otherwise.
+    Args:
+        log: to be played.
+        policy: of the user's own.
+        check: make decisions again and compare them with the log, except those that the clock may have cut and those
+            of a user's own policy, which may remember what no log has. By default decisions are taken from the log,
+            whatever this version would decide.
+        after: called after each line.
+        scheduler: as `scheduler_of` returns it.
     """
-    scheduler = scheduler_of(log, policy)
+    scheduler = scheduler_of(log, policy) if scheduler is None else scheduler
     for number, row in log.rows:
         with at_line(number, log.path):
             if row.get("fitted") and scheduler._state.learned is not None:
@@ -67,8 +68,7 @@ def replay(
                 _again(scheduler, row)
             else:
                 carry_out(scheduler, row)
-            if after is not None:
-                after(scheduler, row)
+            after(scheduler, row)
     return scheduler
 
 
@@ -92,7 +92,7 @@ def _has_time(method: Any) -> bool:
 
 
 def _again(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
-    """Decide once more, and compare."""
+    """Decide again, and compare."""
     decision = scheduler.decide(AMPLE, now=row["now"])
     for field, key in (("stops", "other"), ("starts", "degree")):
         made = [(x.job, getattr(x, key), {n: list(g) for n, g in x.nodes.items()}) for x in getattr(decision, field)]

@@ -69,11 +69,7 @@ def pairs(value: Any) -> Any:
 
 
 def decode(data: Any) -> Any:
-    """Return the value that `encode` wrote.
-
-    Raises:
-        InstanceError: if it is of no type of this package, or is no such value.
-    """
+    """Return the value that `encode` wrote, of types of this package only."""
     if isinstance(data, list):
         return [decode(item) for item in data]
     if not isinstance(data, dict):
@@ -98,8 +94,7 @@ def _class(tag: Any) -> Any:
     """Return the dataclass of this package that a tag names."""
     home, _, name = tag.rpartition(":") if isinstance(tag, str) else ("", "", "")
     home = home or _HOMES.get(name, "")
-    parts = home.split(".")
-    if not all(part.isidentifier() for part in parts):
+    if not all(part.isidentifier() for part in home.split(".")):
         raise InstanceError("type", f"{brief(tag)} is no type that a log has")
     try:
         found = getattr(import_module(_PREFIX + home), name, None)

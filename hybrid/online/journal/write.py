@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache, wraps
 from importlib.metadata import version
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 FORMAT = 1
 """Version of the log's lines."""
+_WORDS: dict[type[Exception], str] = {
+    BlockingIOError: "another scheduler writes to it",
+    FileExistsError: "exists: Scheduler.open goes on with it",
+}
 DECIDE, RESTORE = "decide", "restore"
 """Events whose lines say more than their arguments: what was decided; the whole state."""
 
 
 class Journal:
-    """Appends lines to a file, each with one call of the system, so that nothing written is lost with the process.
+    """Append lines to a file, each with one call of the system, so that nothing written is lost with the process.
 
     What cannot be written must not keep a decision from whoever carries it out: it is a warning, and the next line that
-    can be written has the whole state.
-
-    Args:
-        path: the file; `begin` makes a new one, `resume` appends.
-        sync: whether each line is on disk before the call returns.
+    can be written has the whole state. With `sync` each line is on disk before the call returns.
     """
 
     def __init__(self, path: Any, flags: int, sync: bool) -> None:
@@ -46,13 +47,8 @@ class Journal:
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InstanceError("log", "another scheduler writes to it", self.path) from None
-        except FileExistsError:
-            words = "exists: Scheduler.open goes on with it"
-            raise InstanceError("log", words, self.path) from None
         except (OSError, ValueError) as error:
-            raise InstanceError("log", io_error(error), self.path) from None
+            raise InstanceError("log", _WORDS.get(type(error)) or io_error(error), self.path) from None
 
     @classmethod
     def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:
@@ -87,13 +83,10 @@ class Journal:
 
     def mend(self, scheduler: Scheduler) -> None:
         """Append the whole state after a gap, behind whatever was half-written."""
-        self.gap = False
-        try:
+        with suppress(OSError):
             os.write(self._file, b"\n")
-        except OSError:
-            self.gap = True
-            return
-        self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
+            self.gap = False
+            self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
 
     def __del__(self) -> None:
         if self._file >= 0:
@@ -107,9 +100,8 @@ def recorded(method: F) -> F:
     """
     name, code = method.__name__, method.__code__
     names = code.co_varnames[1 : code.co_argcount]
-    usual = dict(zip(reversed(names), reversed(method.__defaults__ or ()), strict=False)) | (
-        method.__kwdefaults__ or {}
-    )
+    usual = dict(zip(reversed(names), reversed(method.__defaults__ or ()), strict=False))
+    usual |= method.__kwdefaults__ or {}
 
     @wraps(method)
     def call(self: Scheduler, *args: Any, **options: Any) -> Any:
@@ -117,16 +109,14 @@ def recorded(method: F) -> F:
         if journal is None or journal.busy:
             return method(self, *args, **options)
         before = Before(self, name == DECIDE)
-        journal.busy, done = True, False
+        journal.busy = True
         try:
             answer = method(self, *args, **options)
-            done = True
-        except InstanceError:
-            done = True
+        except BaseException as error:
+            journal.gap |= not isinstance(error, InstanceError)  # who knows what has changed
             raise
         finally:
             journal.busy = False
-            journal.gap |= not done  # who knows what has changed
         row: dict[str, Any] = {"event": name, "now": self.now}
         if journal.stale and not before.stale:
             row["fitted"] = True  # a call that only asks had what was reported fitted

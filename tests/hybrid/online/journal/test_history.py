@@ -1,0 +1,80 @@
+"""What a log tells of the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gangplan import Scheduler
+from gangplan.hybrid.online.journal.history import history_of
+from gangplan.hybrid.online.journal.play import play
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.instances.placement import Fleet, GangJob
+
+
+def test_runs_after_a_resize(tmp_path: Path) -> None:
+    """Runs that begin and end after nodes came are told too: of three jobs of 10 s, one starts on the new node."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), log=path)
+    for name in "abc":
+        scheduler.submit(GangJob(name, "m", (4,)), 10.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.resize(Fleet.regular(1, 3, 4), now=5.0)
+    scheduler.decide(60.0)
+    for i, name in enumerate("abc"):
+        scheduler.finish(name, now=12.0 + i)
+        scheduler.decide(60.0)
+    past = history_of(read_log(path))
+    assert past.course.first == {"a": 0.0, "b": 0.0, "c": 5.0}
+    assert past.course.finish == {"a": 12.0, "b": 13.0, "c": 14.0}
+    # 12, 13 and 9 seconds of work where 10 were expected
+    assert {name: round(job.work, 9) for name, job in past.jobs.items()} == {"a": 1.2, "b": 1.3, "c": 0.9}
+
+
+@pytest.mark.parametrize("how", ["begin", "after", "array"])
+def test_jobs_that_may_not_wait_yet(tmp_path: Path, how: str) -> None:
+    """Jobs that are held back before they wait are told of, and go as they did when they are played again."""
+    path = tmp_path / "log.jsonl"
+    fleet = Fleet.regular(1, 1, 4)
+    scheduler = Scheduler(fleet, log=path)
+    scheduler.submit(GangJob("a", "m", (4,)), 10.0, now=0.0)
+    job = GangJob("b", "m", (4,))
+    if how == "array":
+        scheduler.submit_array(job, 2, 10.0, most=1, user="me")
+    else:
+        scheduler.submit(job, 10.0, user="me", **({"begin": 10.0} if how == "begin" else {"after": ("a",)}))
+    scheduler.decide(60.0)
+    for i in range(len(scheduler.waiting) + 1):
+        scheduler.finish(scheduler.running[0], now=10.0 * (i + 1))
+        scheduler.decide(60.0)
+    past = history_of(read_log(path))
+    names = ["a", "b[0]", "b[1]"] if how == "array" else ["a", "b"]
+    assert past.course.finish == {name: 10.0 * (i + 1) for i, name in enumerate(names)}
+    assert past.jobs[names[-1]].user == "me"
+    assert play(past, Scheduler(fleet)).course.finish == past.course.finish
+
+
+def test_another_estimate_is_no_stop(tmp_path: Path) -> None:
+    """A job that goes on after its expected end moved has one run after another, of which none was stopped.
+
+    Its end moves as it ages, since it was submitted without seconds, which begins no run, and by two calls, which do.
+    """
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 2, 4), log=path)
+    for i, seconds in enumerate((1.0, 2.0, 100.0)):  # what jobs like it took
+        scheduler.submit(GangJob(f"old{i}", "m", (4,)), now=scheduler.now)
+        scheduler.decide(60.0)
+        scheduler.finish(f"old{i}", now=scheduler.now + seconds)
+    begin = scheduler.now
+    scheduler.submit(GangJob("a", "m", (4,)), now=begin)
+    scheduler.decide(60.0)
+    end = scheduler._state.running["a"].end
+    scheduler.fail_node(1, now=begin + 20.0)
+    assert scheduler._state.running["a"].end != end
+    scheduler.change("a", 100.0, now=begin + 30.0)
+    scheduler.change("a", price=5.0, now=begin + 40.0)
+    scheduler.finish("a", now=begin + 50.0)
+    runs = history_of(read_log(path)).course.runs["a"]
+    spans = [(run.start - begin, run.end - begin) for run in runs]
+    assert spans == [(0, 30), (30, 40), (40, 50)] and not any(run.stopped for run in runs)
