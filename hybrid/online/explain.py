@@ -250,7 +250,7 @@ def why_waits(
 
 def _first_start(twin: Scheduler, name: str) -> float | None:
     """Play on until a job starts, and return when that is, `None` if it takes too long."""
-    for _ in range(_ENDS):
+    for _ in range(2 * _ENDS):  # as often somebody may be stopped, is due or older
         if any(start.job == name for start in twin.decide(60.0).starts):
             return twin.now
         left, wake = {name: job.left(twin.now) for name, job in twin._state.running.items()}, twin.wake

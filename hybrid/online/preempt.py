@@ -205,7 +205,8 @@ class Preemption:
         job, names = state.placed(request, degree), list(state.running)
         (end, since, price, *_), (_, wide, _, _), _ = state.running.table()
         moves = victims.cause == MOVE
-        work = np.where(moves, price, np.where(end >= now, end - now, now - since) + price) * wide
+        with np.errstate(invalid="ignore"):  # no price of no GPUs: not a number, and nobody who goes
+            work = np.where(moves, price, np.where(end >= now, end - now, now - since) + price) * wide
         occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
         need = np.array(Kind.workers(job).need)
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():

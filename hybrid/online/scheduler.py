@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from sys import float_info
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gangplan.instances import Cluster, InstanceError
@@ -22,7 +21,7 @@ from .decision import Decision
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
-from .kinds import TypedSeconds, by_type, longest, without_gpus
+from .kinds import TypedSeconds, by_type, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .queue import Request, Seconds, given_seconds
@@ -272,12 +271,12 @@ class Scheduler(WindowCalls, ChangeCalls):
             settings.together if together is None else together,
             state.serial,
             settings.price if price is None else float(price),
-            due=min(at + settings.patience * longest(lasts, types), float_info.max),
             terms=spoken,
             types=types,
             work=work,
             guess=guess,
         )
+        request = replace(request, due=state.due_from(at, request))
         state.check(request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -530,13 +529,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         """
         from .moves import TIER, carry_out
 
-        began, state, before = time.perf_counter(), self._state, self._state.now
-        state.now = state.at(now)
-        try:
-            starts, stops = carry_out(state, self._watchdog, moves)
-        except InstanceError:
-            state.now = before
-            raise
+        began, state = time.perf_counter(), self._state
+        starts, stops = carry_out(state, self._watchdog, moves, state.at(now))
         self._count += 1
         self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
         took = time.perf_counter() - began
