@@ -24,7 +24,7 @@ from gangplan.solvers.placement.online.state import Long
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from .leaving import occupied
-from .moves import Move, Moves, barred, closed, in_order, limited, movable, without
+from .moves import Move, Moves, closed, in_order, limited, movable, without
 from .queue import Request
 from .running import Nodes, RunningJob
 from .state import ClusterState
@@ -108,8 +108,7 @@ class _Search:
     def __init__(self, state: ClusterState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
         self._state, self._room, self._jobs, self._until = state, room, jobs, until
         now, stay = state.now, limited(state)
-        may = (movable(x, now) and x.name not in stay for x in jobs)
-        prices = ((x.request.price or 0.0) * x.gpus if m else np.inf for x, m in zip(jobs, may, strict=True))
+        prices = ((x.request.price or 0.0) * x.gpus if movable(x, now) and x.name not in stay else np.inf for x in jobs)
         self._cost: FloatArray = np.fromiter(prices, float, len(jobs))
         self.best: Moves | None = None
         self.bound = 0.0
@@ -191,11 +190,12 @@ class _Search:
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
-                gang, never = state.placed(job.request, job.degree), np.union1d(inside, closed(state, job))
+                gang, shut = state.placed(job.request, job.degree), closed(state, job, state.now)
+                never = np.union1d(inside, shut).astype(np.int64)
                 if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)
-                if barred(state, job, places[job.name], state.now):
+                if {*closed(state, job, state.now, seats)} & seats.keys():
                     return None
         return places
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
-import numpy as np
-
 from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
@@ -16,7 +14,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 from .explain import Report, listed
 from .kinds import verify_terms
 from .policy import Watchdog
-from .queue import Request, Walk
+from .queue import Walk
 from .running import Nodes, RunningJob
 from .starts import Start, Starts
 from .state import ClusterState
@@ -114,11 +112,9 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
 
 
 def limited(state: ClusterState) -> set[str]:
-    """Return the running jobs that limits of their users or queues would keep from starting again had they stopped."""
-    if not state.accounts.bounded:
-        return set()
+    """Return the running jobs that could not start again by the limits of their users or queues."""
     accounts, names = deepcopy(state.accounts), set[str]()
-    for name, job in state.running.items():
+    for name, job in state.running.items() if accounts.bounded else ():
         terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
         accounts.hold(terms, held, -1)
         if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
@@ -127,21 +123,14 @@ def limited(state: ClusterState) -> set[str]:
     return names
 
 
-def after(job: RunningJob, now: float) -> Request:
-    """Return what of a job is left if it stops now."""
-    return job.request.stopped(job.degree, job.ran(now), now - job.since)
-
-
-def closed(state: ClusterState, job: RunningJob) -> np.ndarray:
-    """Return the nodes that close before a job would end if it moved now, at its best place, int64 (nodes,)."""
-    lasts = state.lasts(after(job, state.now), job.degree)
-    return state.calendar.closed(job.request, state.now, state.now + lasts)
-
-
-def barred(state: ClusterState, job: RunningJob, nodes: Nodes, now: float) -> bool:
-    """Return whether one of these nodes closes to a job before it would end there if it moved now."""
-    lasts = after(job, now).lasts(job.degree, state.slower(job.request, job.degree, nodes))
-    return not nodes.keys().isdisjoint(state.calendar.closed(job.request, now, now + lasts).tolist())
+def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None) -> list[int]:
+    """Return the nodes that close before a job would end if it moved now: to some nodes, or to its best place."""
+    if not state.calendar.windows:
+        return []
+    rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
+    slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
+    shut: list[int] = state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower)).tolist()
+    return shut
 
 
 @contextmanager
@@ -159,31 +148,30 @@ def without(state: ClusterState, jobs: Sequence[RunningJob]) -> Iterator[list[st
             assert state.placer.put(state.loose(job.request), job.nodes), f"{job.name} had these seats"
 
 
-def _check(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
+def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
         raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
     places = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
-        job = state.running[x.job]
+        job, to = state.running[x.job], places[x.job]
         job = job.aged(now)[0] if job.request.work else job
         if job.degree != x.degree or state.named(job.nodes) != dict(x.nodes) or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
-        if barred(state, job, places[x.job], now):
-            raise InstanceError("moves", f"a node closes to {x.job!r} before it would end: ask for a new proposal")
-        if wrong := verify_terms(job.request, job.degree, state.fleet, places[x.job]):
-            raise InstanceError("moves", f"{wrong[0]}: ask for a new proposal")
+        wrong = verify_terms(job.request, job.degree, state.fleet, to)
+        if wrong or {*closed(state, job, now, to)} & to.keys():
+            why = wrong[0] if wrong else f"a node closes before {x.job!r} would end"
+            raise InstanceError("moves", f"{why}: ask for a new proposal")
     if names := limited(state) & places.keys():
-        raise InstanceError("moves", f"{min(names)!r} holds what its user or queue may not have any more")
+        raise InstanceError("moves", f"{min(names)!r} holds more than its user or queue may")
     first = Walk(state.due).next()
     if first and first[1] != moves.gang and state.waiting[first[1]].due <= now:
         raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
-    jobs, fits = [state.running[name] for name in places], in_order(state, places) is not None
-    with without(state, jobs if fits else []) as put:
-        for job in jobs if fits else ():
-            fits = fits and state.placer.put(state.loose(job.request), places[job.name])
-            put.extend([job.name] * fits)
+    with without(state, jobs := [state.running[name] for name in places]) as put:
+        for job in jobs if in_order(state, places) else ():
+            put.extend([job.name] * state.placer.put(state.loose(job.request), places[job.name]))
+        fits = len(put) == len(jobs)
     if not fits:
         raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
     return places
@@ -193,7 +181,7 @@ def carry_out(
     state: ClusterState, watchdog: Watchdog, moves: Moves, now: float
 ) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
     """Do what was proposed if it is still possible; return who starts and who stops."""
-    places = _check(state, moves, now)
+    places = _checked(state, moves, now)
     state.now = now
     jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
     starts.hopeful, stops = False, []  # their places are given
@@ -201,7 +189,7 @@ def carry_out(
         held, left = state.named(job.nodes), job.left(now)
         stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0))
         state.free(job.name)
-        state.wait(after(job, now))
+        state.wait(job.request.stopped(job.degree, job.ran(now), now - job.since))
     for job in jobs:
         begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
         assert begun, f"{job.name} has a place that was verified"

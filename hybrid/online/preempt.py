@@ -205,7 +205,7 @@ class Preemption:
         job, names = state.placed(request, degree), list(state.running)
         (end, since, price, *_), (_, wide, _, _), _ = state.running.table()
         moves = victims.cause == MOVE
-        with np.errstate(invalid="ignore"):  # no price of no GPUs: not a number, and nobody who goes
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite price of no GPUs: nobody who goes
             work = np.where(moves, price, np.where(end >= now, end - now, now - since) + price) * wide
         occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
         need = np.array(Kind.workers(job).need)

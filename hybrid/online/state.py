@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
@@ -34,7 +33,6 @@ from .mending import Mending
 from .queue import Queue, Request, Shape
 from .running import Nodes, RunningJob, RunningJobs
 from .sharing import Sharing
-from .terms import HIGHEST
 
 if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
@@ -350,43 +348,28 @@ class ClusterState:
         aging = self.sharing.aging
         while aging is not None and not self.alike and self._aging and self._aging[0][0] <= self.now:
             _, serial, name = heappop(self._aging)
-            if self._waits(serial, name):
+            if name in self.waiting and self.waiting[name].serial == serial:
                 self._reline([name])
 
     def wake(self) -> float | None:
         """Return when a job that waits, or one that may stop for it, next counts otherwise; `None` if none does.
 
         A waiting job becomes due or older. A running one may be stopped, ran for the most that it should, or longer
-        than expected; that it does still counts anew whenever it ran twice as long.
+        than expected, and then twice as long.
         """
         if not self.waiting:
             return None
         (end, since, _, settled, *_), ready = self.running.table()[0], self.running.standing()[0]
-        with np.errstate(over="ignore"):
-            late = np.where(end >= self.now, np.nextafter(end, inf), 2 * self.now - since)
-            young = np.nextafter(since, inf)  # nobody stops when it starts
-            times = [late, np.maximum(settled, young), np.array([self.running.older(), *self._older()])]
-            if not self.alike and self.sharing.preempt:
-                most = inf if self.sharing.most_run is None else self.sharing.most_run
-                turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
-                times += [np.maximum(ready, young), np.where(ready < inf, turn, inf)]
-        each = np.concatenate(times)
-        each = each[(each > self.now) & (each < float_info.max)]
+        now, most, aging = self.now, self.sharing.most_run or inf, inf if self.alike else self.sharing.aging or inf
+        due = np.fromiter((request.due for request in self.waiting.values()), float, len(self.waiting))
+        with np.errstate(all="ignore"):  # of the largest and the least numbers
+            older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
+            turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
+            late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
+            stop = np.maximum([settled, ready], np.nextafter(since, inf))
+        each = np.concatenate([older, turn, late, *stop, [self.running.older()]])
+        each = each[(each > now) & (each < float_info.max)]
         return float(each.min()) if len(each) else None
-
-    def _older(self) -> Iterator[float]:
-        """Yield when a waiting job becomes due, the first of each line, and when one counts as of a higher class."""
-        for _, line in self.due.some(len(self.waiting)):
-            at = bisect_right(line, (self.now, self.serial, ""))
-            yield from (place[0] for place in line[at : at + 1])
-        while self._aging and not self._waits(*self._aging[0][1:]):
-            heappop(self._aging)
-        if self.sharing.aging is not None and not self.alike and self._aging:
-            yield self._aging[0][0]
-
-    def _waits(self, serial: int, name: str) -> bool:
-        """Return whether a job of this number waits."""
-        return name in self.waiting and self.waiting[name].serial == serial
 
     def _level(self, request: Request) -> int:
         """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
@@ -394,7 +377,7 @@ class ClusterState:
         if aging is None:
             return level
         if not self.alike:
-            gained = int(min(max(0.0, (self.now - request.due) // aging), HIGHEST))
+            gained = int(min(max(0.0, (self.now - request.due) // aging), 2.0**62))
         then = max(request.due + (gained + 1) * aging, nextafter(self.now, inf))  # later than now, rounded or not
         if then < float_info.max:
             heappush(self._aging, (then, request.serial, request.name))

@@ -11,8 +11,6 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
 
 TOPOLOGIES = ("required", "preferred")
-HIGHEST = 2**62
-"""Class: above it, those of running jobs would leave the range of arrays."""
 
 
 def names_of(given: object, field: str) -> tuple[str, ...]:
@@ -83,8 +81,7 @@ class Terms:
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")
-        if abs(self.priority) > HIGHEST:
-            raise InstanceError("priority", f"{self.priority!r} is not from -{HIGHEST} to {HIGHEST}")
+        require_number(abs(self.priority), "priority", whole=True)  # arrays have it
         require_number(self.limit, "limit", optional=True, positive=True)
         require_number(begin := plain(self.begin), "begin")
         object.__setattr__(self, "begin", float(begin))
