@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gangplan import Scheduler
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.verify.actions import Preempted, verify_preemption
 
 
@@ -168,3 +168,14 @@ def test_the_verifier_refuses_stops_that_rest_on_nothing() -> None:
     ):  # fmt: skip
         wrong = verify_preemption(replace(fine, **changes), {"a"})
         assert any(words in line for line in wrong), (changes, wrong)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_task_without_gpus_is_nobodys_victim() -> None:
+    """Its infinite price on no GPU is no number, of which nobody is warned; the job of a lower class stops."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=1, gpus=2), "heuristic", price=5.0)
+    s.submit(GangJob("load", "any", (1,), Demand(gpu=0, cpu=4)), 500.0, now=0.0)
+    s.submit(GangJob("low", "any", (2,)), 500.0, now=0.0)
+    s.decide(60.0)
+    s.submit(GangJob("high", "any", (2,)), 600.0, now=100.0, priority=1)
+    assert [(x.job, x.cause) for x in s.decide(60.0).stops] == [("low", "priority")]
