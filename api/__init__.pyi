@@ -34,6 +34,7 @@ from gangplan.instances import megatron as megatron
 from gangplan.instances import save as save
 from gangplan.instances import verify as verify
 from gangplan.instances import with_objective as with_objective
+from gangplan.instances.certificates import verify_bound as verify_bound
 from gangplan.instances.generators import generate as generate
 from gangplan.instances.placement import Demand as Demand
 from gangplan.instances.placement import Expected as Expected

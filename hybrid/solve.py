@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
+from math import isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Never
 
 from gangplan.instances.arrays import plain, require_number
@@ -22,6 +23,7 @@ from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Answer
+    from gangplan.solvers.certificates.make import Proved
 
     from .display import Display
 
@@ -43,6 +45,7 @@ def solve(
     initial: Answer | None = None,
     callbacks: Sequence[Callback] = (),
     display: bool = False,
+    certify: bool = False,
     **unknown: Never,
 ) -> Result:
     """Solve `instance` within `time_limit` seconds, end to end, and say how good the answer is.
@@ -60,6 +63,7 @@ def solve(
         initial: a plan to start from.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
         display: log progress to stderr.
+        certify: look for a certificate of the bound afterwards, for as long again at most: see `Result.standing`.
         unnamed, unknown: none; given, the error says what to write.
 
     Returns:
@@ -83,7 +87,10 @@ def solve(
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
+    proved = _certified(run, time_limit) if certify else None
     result = _result(run, method)
+    if certify:
+        result = replace(result, certified=0) if proved is None else replace(result, **proved.as_fields())
     if log:
         log.end(result)
     return result
@@ -107,6 +114,23 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             from .conflict import conflict
 
             run.conflict = conflict(run)
+
+
+def _certified(run: Run, seconds: float) -> Proved | None:
+    """Return the best certificate found within some seconds."""
+    from gangplan.solvers.certificates.make import certify
+
+    with run.phase("certify"):
+        try:
+            proved = certify(run, seconds)
+        except KeyboardInterrupt:
+            run.stop_reason = "interrupted"
+            return None
+        if proved is not None and isfinite(proved.bound):
+            run.raise_bound(nextafter(float(proved.bound), 0.0), proved.certificate.argument)
+        elif proved is not None:
+            run.prove_infeasible()
+        return proved
 
 
 def _display(run: Run, method: str) -> Display:
@@ -216,6 +240,7 @@ def _result(run: Run, method: str) -> Result:
         notes=tuple(run.notes),
         conflict=run.conflict,
         zero=run.zero,
+        bound_by=run.bound_by,
     )
 
 

@@ -98,6 +98,9 @@ class Result:
         notes: what a reader of the result should know, e.g. why a method was left out.
         conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
         zero: what any plan costs at least because of where the clock of a schedule starts, see `clock_cost`; else 0.
+        certificate: of a bound, as JSON has it, if it was asked for and one was found; for `gangplan.verify_bound`.
+        certified: what the checker says that it proves, a rational or `inf`; 0 without one, `None` if not asked for.
+        bound_by: what proved `bound`, as it says itself; empty if nothing did, or another process.
     """
 
     status: Status
@@ -117,6 +120,9 @@ class Result:
     notes: tuple[str, ...] = ()
     conflict: tuple[str, ...] = ()
     zero: float = 0.0
+    certificate: Any = None
+    certified: Any = None
+    bound_by: str = ""
 
     def __repr__(self) -> str:
         """Return status, numbers, method and plan, one a line; times in seconds."""
@@ -138,6 +144,17 @@ class Result:
     def gap(self) -> float | None:
         """The relative gap, see `relative_gap`."""
         return relative_gap(self.objective, self.bound, self.zero)
+
+    @property
+    def standing(self) -> str:
+        """The status, and of a proof whether a certificate of it was checked or whose word it is."""
+        if self.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            return str(self.status)
+        from gangplan.instances.certificates import certifies
+
+        if self.certified is not None and certifies(self.certified, self.objective, self.zero):
+            return f"{self.status} (certified)"
+        return f"{self.status} (claimed by {self.bound_by or self.method})"
 
 
 def relative_gap(objective: float | None, bound: float | None, zero: float = 0.0) -> float | None:
@@ -184,6 +201,7 @@ class Run:
         self.plan: Any = None
         self.objective: float | None = None
         self.bound: float | None = None
+        self.bound_by = ""
         self.infeasible = self.hurried = False
         self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
@@ -225,7 +243,7 @@ class Run:
             return False
         if self.bound is not None and verdict.objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
             self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
-            self.bound = None
+            self.bound, self.bound_by = None, ""
         self.plan, self.objective = plan, verdict.objective
         if self.objective <= self.zero:
             self.bound = self.objective  # no load is negative
@@ -245,7 +263,7 @@ class Run:
         elif self.objective is not None and value > self.objective + OPTIMAL_GAP * (self.objective - self.zero):
             self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
         elif self.bound is None or value > self.bound:
-            self.bound = value
+            self.bound, self.bound_by = value, by
             self._changed()
 
     def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
@@ -253,7 +271,7 @@ class Run:
         if objective is not None and (self.objective is None or objective <= self.objective):
             self.plan, self.objective, self.trace = plan, objective, [*trace]
         if bound is not None and (self.bound is None or bound > self.bound):
-            self.bound = bound
+            self.bound, self.bound_by = bound, ""
         if self.stop_reason != "time limit":
             self.stop_reason = None
         self._changed()

@@ -16,7 +16,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import SchedulePlan
 
-from ..units import amount, words
+from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
 from .options import check_picture, foreign, read_answer, read_result
@@ -32,6 +32,10 @@ def verify_plan(
     plan: options.Plan,
     given: dict[str, Any],
     as_json: options.AsJson = False,
+    bound: Annotated[
+        str | None,
+        typer.Option(help="check this certificate of a bound too, see `solve --certificate`", metavar="FILE"),
+    ] = None,
 ) -> int:
     """Check PLAN against every constraint of PROBLEM and recompute its objective.
 
@@ -40,12 +44,15 @@ def verify_plan(
     answer = read_answer(plan)
     problem = options.problem_for(answer, instance, given)
     verdict = verify(problem, answer)
+    proved = None if bound is None else _proved(problem, bound)
     notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
     if as_json:
         found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
         found |= {name: _numbers(getattr(verdict, name)) for name in LISTS if hasattr(verdict, name)}
         if problem.objective == "placement":
             found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
+        if proved is not None:
+            found["bound"] = proved if isfinite(proved) else None
         emit_json({**found, "notes": notes})
         return 0 if verdict.ok else 1
     kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
@@ -54,12 +61,39 @@ def verify_plan(
         from .report import plan_blocks
 
         lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
+        if proved is not None:
+            lines.append(_standing(problem, verdict.objective, proved))
         emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))
         return 0
     count = len(verdict.violations)
     lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
     emit_blocks("\n".join(lines))
     return 1
+
+
+def _proved(problem: Any, path: str) -> float:
+    """Return what the certificate in a file proves of a problem."""
+    from gangplan.instances.certificates import verify_bound
+    from gangplan.instances.errors import JSON_BYTES, in_file
+    from gangplan.instances.intake import parse_json, read_text
+
+    with in_file(path):
+        data = parse_json(read_text(path, limit=JSON_BYTES))
+        if isinstance(data, dict) and "standing" in data:
+            data = data["certificate"]  # what `solve --json` prints
+        return float(verify_bound(problem, data))
+
+
+def _standing(problem: Any, objective: float, bound: float) -> str:
+    """Return in words how far a plan is from a checked bound."""
+    from gangplan.instances.certificates import certifies
+    from gangplan.instances.verify import clock_cost
+
+    zero = clock_cost(problem)
+    if certifies(bound, objective, zero):
+        return "bound checked: OPTIMAL (certified)"
+    gap = (objective - bound) / (objective - min(zero, bound))
+    return f"bound checked: {amount(problem, bound)}, gap {percent(gap)}"
 
 
 def _numbers(array: Any) -> list[float | None]:

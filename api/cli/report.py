@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,17 @@ def as_data(result: Result) -> dict[str, Any]:
         "versions": dict(result.versions),
         "notes": list(result.notes),
         "conflict": list(result.conflict),
+        **({} if result.certified is None else _certified(result)),
+    }
+
+
+def _certified(result: Result) -> dict[str, Any]:
+    """Return what was asked for beside: the certificate, what it proves, and how the status stands."""
+    proved = float(result.certified)
+    return {
+        "standing": result.standing,
+        "certified": proved if isfinite(proved) else None,
+        "certificate": result.certificate,
     }
 
 
@@ -65,7 +77,7 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     wall = result.wall_seconds
     summary = facts(
         [
-            ("status", f"{result.status} ({result.stop_reason})"),
+            ("status", f"{result.status if result.certified is None else result.standing} ({result.stop_reason})"),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),

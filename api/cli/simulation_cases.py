@@ -105,8 +105,8 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
         elif rounds or name in POLICIES or name in ONLINE:
             found[name] = name
         else:
-            names = ", ".join((*POLICIES, *ONLINE))
-            raise InstanceError("policy", f"{name!r} is not one of {names}, nor FILE.py:Class")
+            known = ", ".join((*POLICIES, *ONLINE))
+            raise InstanceError("policy", f"{name!r} is not one of {known}, nor FILE.py:Class")
     return found
 
 

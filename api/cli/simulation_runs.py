@@ -126,14 +126,7 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
 
 
 def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[str, Any]) -> Setting:
-    """Read a trace, Gavel's or another, for leases on GPUs of several types.
-
-    Args:
-        trace: the file.
-        cluster: like ``8xV100+8xP100+8xK80``.
-        leases: options of `ROUNDS`; durations are on speed 1.
-        reading: see `_read`.
-    """
+    """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 
     shape, length = parse_cluster(cluster), leases["rounds"]

@@ -45,6 +45,10 @@ def solve(
     verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
+    certificate: Annotated[
+        str | None,
+        typer.Option(help="look for a certificate of the bound, for as long again, and write it", metavar="FILE"),
+    ] = None,
     plot: options.Picture = None,
     panel: options.Panel = None,
 ) -> int:
@@ -62,6 +66,7 @@ def solve(
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     inputs = [path for path in (file, initial) if path]
     check_output(out, *inputs)
+    check_output(certificate, *inputs)
     check_picture(plot, None, None, *inputs)
     if plot is not None and plot == out:
         raise InstanceError("plot", "is the file of --out too", plot)
@@ -80,12 +85,15 @@ def solve(
         gap=gap,
         initial=start,
         display=not as_json,
+        certify=certificate is not None,
     )
     result = from_start(result, before)
     if before > _MUCH * time_limit:
         note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
     _write(file, problem, result, out, plot, panel)
+    if certificate is not None:
+        _write_certificate(result, certificate)
     if as_json:  # a plan's table takes a verification
         emit_json(as_data(result))
     else:
@@ -102,6 +110,17 @@ def _start(problem: Any, path: str) -> Any:
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
     return plan
+
+
+def _write_certificate(result: Any, path: str) -> None:
+    import json
+
+    from gangplan.instances.outlet import write_whole
+
+    if result.certificate is None:
+        typer.echo(f"note: there is no certificate, {path} is not written", err=True)
+    else:
+        write_whole({path: f"{json.dumps(result.certificate)}\n".encode()})
 
 
 def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None, panel: str | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any, NamedTuple
@@ -152,6 +153,21 @@ class Accounts:
             for i, amount in enumerate(amounts):
                 account.used[i] += sign * amount
 
+    @contextmanager
+    def without(self, held: Iterable[tuple[Terms, Sequence[int]]]) -> Iterator[None]:
+        """Have jobs hold nothing within."""
+        held = list(held)
+        numbers = {number for terms, _ in held for number in (ROOT, *self.all[self.leaf(terms)].above)}
+        some = [self.all[number] for number in sorted(numbers)]
+        kept = [(account, account.used[:], account.average, account.at) for account in some]
+        users = {terms.user: self._users[terms.user][:] for terms, _ in held if terms.user in self._users}
+        for terms, amounts in held:
+            self.hold(terms, amounts, -1)
+        yield
+        for account, used, average, at in kept:
+            account.used, account.average, account.at, account.changes = used, average, at, account.changes + 1
+        self._users |= users
+
     def share(self, number: int, more: Sequence[int] = (0, 0, 0)) -> float:
         """Return the share of the cluster that an account has, and would have with so much more."""
         used = self.all[number].used
@@ -215,24 +231,24 @@ class Accounts:
 
     def refuses(self, terms: Terms, amounts: Sequence[int]) -> str | None:
         """Return which limit keeps a job that needs so much from starting, in words."""
-        if (words := self.bars(terms, amounts)) is not None:
+        if (words := self.over_limit(terms, amounts)) is not None:
             return words
-        for number in self.capped(self.leaf(terms), amounts):
+        leaf = self.leaf(terms)
+        if self._keep and self.borrows(leaf, tuple(amounts)) and not self._lent(leaf, amounts):
+            return "what is free is kept for queues that do not lend it"
+        for number in self.capped(leaf, amounts):
             has, most = f"{self.share(number):.1%}", f"{self.all[number].quota.most:.1%}"
             return f"queue {self.all[number].name} has {has} of the cluster, at most {most}"
         return None
 
-    def bars(self, terms: Terms, amounts: Sequence[int]) -> str | None:
-        """Return which limit keeps a job from starting whoever of its queue stops, in words."""
+    def over_limit(self, terms: Terms, amounts: Sequence[int]) -> str | None:
+        """Return what of its user's limit keeps a job from starting, in words."""
         if (limit := self.sharing.limit(terms.user)) is not None:
             gpus, jobs = self._users.get(terms.user, (0, 0))
             if limit.gpus is not None and gpus + amounts[0] > limit.gpus:
                 return f"user {terms.user} holds {gpus} GPUs of at most {limit.gpus}"
             if limit.jobs is not None and jobs >= limit.jobs:
                 return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
-        leaf = self.leaf(terms)
-        if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
-            return "what is free is kept for queues that do not lend it"
         return None
 
     def capped(self, leaf: int, amounts: Sequence[int]) -> list[int]:
@@ -247,10 +263,10 @@ class Accounts:
         used = zip(account.used, amounts, self._total, strict=True)
         return [have + more - (account.quota.most + ROUNDING) * total for have, more, total in used]
 
-    def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int]) -> str | None:
-        """Return which limit keeps a job from starting on so many nodes even if nobody else runs, in words."""
+    def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int] = ()) -> str | None:
+        """Return which limit keeps a job from starting even if nobody else runs, on so many nodes or those up."""
         alone = Accounts(self.sharing)
-        alone.capacity(total)
+        alone.capacity(total or self._total)
         return alone.refuses(terms, amounts)
 
     def _lent(self, leaf: int, amounts: Sequence[int]) -> bool:
@@ -263,7 +279,9 @@ class Accounts:
                     kept[i] += max(0.0, quota.share * (1 - quota.lends) * total - account.used[i])
         used = self.all[ROOT].used
         rest = zip(self._total, used, amounts, kept, strict=True)
-        return all(not more or total - have - more >= keep * (1 - ROUNDING) for total, have, more, keep in rest)
+        return all(
+            not more or not keep or total - have - more >= keep * (1 - ROUNDING) for total, have, more, keep in rest
+        )
 
     def fork(self, mine: int, other: int) -> tuple[int, int]:
         """Return the accounts on the ways to two leaves that are siblings: where the ways part."""
@@ -292,6 +310,7 @@ class Accounts:
             if number < 0:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)
+            self.all[number].changes += 1
 
     def fair(self, wanted: Mapping[str, float]) -> dict[str, float]:
         """Return the shares that queues have if jobs are small and they want so much: see `Accounts`.

@@ -92,7 +92,7 @@ class _Room:
 def defragment(state: ClusterState, domain: object, gang: object, worth: float | None, seconds: float) -> Moves | None:
     """Return the cheapest moves that make room, `None` if there are none, or none that cost less than it is worth."""
     until, room = time.perf_counter() + seconds, _Room.of(state, domain, gang)
-    search = _Search(state, room, list(state.running.values()), until)
+    search = _Search(state, room, sorted(state.running.values(), key=lambda job: job.request.serial), until)
     search.evict()
     if not search.proved:
         search.exact()
@@ -190,8 +190,7 @@ class _Search:
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
-                gang, shut = state.placed(job.request, job.degree), closed(state, job, state.now)
-                never = np.union1d(inside, shut).astype(np.int64)
+                gang, never = state.placed(job.request, job.degree), np.union1d(inside, closed(state, job, state.now))
                 if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)

@@ -185,12 +185,7 @@ def explained(
 ) -> Explanation:  # fmt: skip
     """Return what is kept of a decision: the first candidates of each tier, and why the first jobs wait.
 
-    Args:
-        number, tier, notes: of the decision.
-        starts: names of jobs.
-        waits: why jobs wait.
-        scores: of a policy, the best first.
-        orders, stops: candidates of the lookahead and of the stops.
+    `scores` are those of a policy, the best first; `orders` are the lookahead's.
     """
     rows = []
     for action, score in scores[:SHOWN]:
@@ -206,11 +201,8 @@ def why_waits(
 ) -> WaitingJob:
     """Return why a job waits.
 
-    Args:
-        state, name: the cluster, and the job.
-        last: the reason of the last decision, `None` if the job was not there.
-        twin: makes a scheduler of the same state, to be changed at will.
-        intervals: predict when it starts.
+    `last` is the reason of the last decision, `None` if the job was not there; `twin` makes a scheduler of the same
+    state, to be changed at will.
     """
     held, order = state.later.held.get(name), list(state.queue)
     request = state.later.request(state, name)

@@ -17,22 +17,29 @@ SECONDS = 0.25
 """Time of the search."""
 
 
-def occupied(state: ClusterState, job: GangJob, cost: FloatArray, domain: Long) -> Occupancy:
-    """Return who is in the way of a gang, as the placer sees it.
+def occupied(
+    state: ClusterState, job: GangJob, cost: FloatArray, domain: Long, request: Request | None = None
+) -> Occupancy:
+    """Return who is in the way of a gang, as the placer sees it; running jobs are numbered by submission.
+
+    So which one of equal sets is chosen does not depend on what happened since.
 
     Args:
         cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
-        domain: the part of the network of each node, int64 (m,).
+        domain: see `domains`.
+        request: of the gang: it does not come to nodes that a window closes before it would end.
     """
     placer = state.placer
     _, (node, _, _, serial), used = state.running.table()
-    number = np.array([x.request.serial for x in state.running.values()], np.int64)
-    order = np.argsort(number)
-    of = order[np.searchsorted(number[order], serial)]
-    blocks = placer.guarded[node] | job.whole_nodes
+    order = np.lexsort((node, serial))
+    node, used, of = node[order], used[:, order], np.unique(serial[order], return_inverse=True)[1]
+    blocks, most = placer.guarded[node] | job.whole_nodes, placer.most_on(job)
     if against := placer.against(job):
-        blocks |= np.array([name in against for name, _ in state.running.parts], bool)
-    return Occupancy(placer.vacant.copy(), placer.most_on(job), domain, of, node.copy(), used.copy(), blocks, cost)
+        blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
+    if request is not None:
+        lasts = state.lasts(request, request.job.workers[0])
+        most[state.calendar.closed(request, state.now, state.now + lasts)] = 0
+    return Occupancy(placer.vacant.copy(), most, domain, of, node, used, blocks, cost)
 
 
 def domains(state: ClusterState, job: GangJob) -> Long:
@@ -46,8 +53,11 @@ def least_ends(state: ClusterState, request: Request) -> tuple[list[str], Evicti
 
     What they cost is GPU seconds that they were expected to run still. `None` if they would not be enough.
     """
-    job, names = state.placed(request, request.job.workers[0]), list(state.running)
-    left = np.array([x.left(state.now) * (x.gpus or 1) for x in state.running.values()])
-    occupancy, need = occupied(state, job, left, domains(state, job)), np.array(Kind.workers(job).need)
+    job, jobs = (
+        state.placed(request, request.job.workers[0]),
+        sorted(state.running.values(), key=lambda x: x.request.serial),
+    )
+    left = np.array([x.left(state.now) * (x.gpus or 1) for x in jobs])
+    occupancy, need = occupied(state, job, left, domains(state, job), request), np.array(Kind.workers(job).need)
     found = cheapest_eviction(occupancy, need, job.workers[0], time_limit=SECONDS)
-    return None if found is None else ([names[i] for i in found.jobs], found)
+    return None if found is None else ([jobs[i].name for i in found.jobs], found)

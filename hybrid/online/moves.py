@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
+
+import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
@@ -113,24 +114,20 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
 
 def limited(state: ClusterState) -> set[str]:
     """Return the running jobs that could not start again by the limits of their users or queues."""
-    accounts, names = deepcopy(state.accounts), set[str]()
+    accounts, names = state.accounts, set[str]()
     for name, job in state.running.items() if accounts.bounded else ():
         terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
-        accounts.hold(terms, held, -1)
-        if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
-            names.add(name)
-        accounts.hold(terms, held)
+        with accounts.without([(terms, held)]):
+            if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
+                names.add(name)
     return names
 
 
-def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None) -> list[int]:
-    """Return the nodes that close before a job would end if it moved now: to some nodes, or to its best place."""
-    if not state.calendar.windows:
-        return []
+def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None) -> np.ndarray:
+    """Return the nodes that close before a job would end if it moved now, to some nodes or to its best place."""
     rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
     slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
-    shut: list[int] = state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower)).tolist()
-    return shut
+    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower))
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.instances.verify.actions import Preempted, verify_preemption
-from gangplan.solvers.placement.eviction import Eviction, cheapest_eviction
+from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.run import OPTIMAL_GAP
 
 from .explain import Candidate
 from .leaving import domains, occupied
@@ -47,14 +47,50 @@ LAST = np.iinfo(np.int64).max
 """The class of those that move: they leave their place only if all others that may stop are not enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
-    """Those that may be stopped for a job, p parts of running jobs; arrays are not to be changed.
+class Running(NamedTuple):
+    """The n running jobs by submission; arrays are not to be changed.
 
     Attributes:
-        cause: of each part, an index of `CAUSES`, int64 (p,).
-        over: number of the account that holds more than its share, 0 where that is not the cause, int64 (p,).
-        level: their classes, int64 (p,).
+        row: of the first part of each in the tables of `RunningJobs`, int64 (n,).
+        serial: their serial numbers, ascending, int64 (n,).
+        end, since, price, settled, ready: see `RunningJob`, float64 (n,).
+        payer: the account that pays, int64 (n,).
+        level: the class, int64 (n,).
+        wide: GPUs, int64 (n,).
+        used: what they hold of what queues share, int64 (3, n).
+    """
+
+    row: np.ndarray
+    serial: np.ndarray
+    end: np.ndarray
+    since: np.ndarray
+    price: np.ndarray
+    settled: np.ndarray
+    ready: np.ndarray
+    payer: np.ndarray
+    level: np.ndarray
+    wide: np.ndarray
+    used: np.ndarray
+
+    @classmethod
+    def of(cls, state: ClusterState) -> Running:
+        """Return the jobs that run."""
+        (end, since, price, settled, _), (_, wide, _, serial), used = state.running.table()
+        ready, payer, level = state.running.standing()
+        serial, row, job = np.unique(serial, return_index=True, return_inverse=True)
+        columns = (x[row] for x in (end, since, price, settled, ready, payer, level, wide))
+        sums = [np.bincount(job, used[r], len(row)).astype(np.int64) for r in range(3)]
+        return cls(row, serial, *columns, np.stack(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Those that may be stopped for a job, as `Running` has them; arrays are not to be changed.
+
+    Attributes:
+        cause: of each running job, an index of `CAUSES`, int64 (n,).
+        over: number of the account that holds more than its share, 0 where that is not the cause, int64 (n,).
+        level: their classes, int64 (n,).
     """
 
     cause: np.ndarray
@@ -72,7 +108,7 @@ class Preemption:
 
     Attributes:
         stops: the jobs that stopped.
-        candidates: what was found, in words.
+        candidates: what was considered, in words.
     """
 
     def __init__(self, state: ClusterState, starts: Starts, stop: float) -> None:
@@ -81,6 +117,7 @@ class Preemption:
         self._hopeless: set[tuple[object, ...]] = set()
         self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
+        self._jobs: Running | None = None
         self._stamp = (-1, -1)
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.stops: list[Stop] = []
@@ -91,7 +128,10 @@ class Preemption:
         state = self._state
         degree = request.job.workers[0]
         gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
-        key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart)
+        shut = (
+            (request.terms.user, state.lasts(request, degree)) if state.calendar.windows else (request.terms.user, 0.0)
+        )
+        key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart, *shut)
         if key in self._hopeless:
             return False
         if self._make_room(request, degree, self._victims(request, degree)) or self._move(request, degree):
@@ -101,7 +141,7 @@ class Preemption:
         return False
 
     def _move(self, request: Request, degree: int) -> bool:
-        """Have others move, too, for a job that is owed room; those that found no other place stay the next time."""
+        """Have others move, too, for a job that is owed room; those that have no other place stay the next time."""
         self._stuck.clear()
         for _ in range(PLACES):
             tried = len(self._stuck)
@@ -114,140 +154,185 @@ class Preemption:
         return False
 
     def _owed(self, request: Request, degree: int) -> bool:
-        """Return whether a job takes its queue, or one above, over no guarantee."""
+        """Return whether a job takes its queue, or one above, over no guarantee, and no limit keeps it."""
         accounts, asks = self._state.accounts, self._state.asks(request, degree)
-        leaf, queues = accounts.leaf(request.terms), bool(self._state.sharing.queues)
-        return queues and not accounts.borrows(leaf, asks) and not accounts.capped(leaf, asks)
+        borrows = accounts.borrows(accounts.leaf(request.terms), asks)
+        return bool(self._state.sharing.queues) and not borrows and accounts.refuses(request.terms, asks) is None
 
     def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
         """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""
-        state, asks, left = self._state, self._state.asks(request, degree), self._stop - time.perf_counter()
-        if left <= 0 or not victims.cause.any() or state.accounts.bars(request.terms, asks) is not None:
+        left = self._stop - time.perf_counter()
+        if left <= 0 or not victims.cause.any():
             return False
-        capped = state.accounts.capped(state.accounts.leaf(request.terms), asks)
-        if capped:  # only who is of the queue that holds the most that it may makes room in it
-            inside = np.isin(state.running.standing()[1], state.accounts.below(capped[-1]))
-            victims = replace(victims, cause=np.where(inside, victims.cause, NOBODY))
-        found = self._cheapest(request, degree, victims, min(SECONDS, left))
-        if found is not None and capped:
-            self._enough(found[0], victims, capped, asks)
-        if found is not None and self._carry_out(request, degree, victims, *found):
+        helpful = self._helpful(request, degree, victims)
+        if self._refused(request, degree, helpful):
+            return False
+        eviction = self._cheapest(request, degree, victims, helpful, min(SECONDS, left))
+        if eviction is not None and self._carry_out(request, degree, victims, eviction):
             return True
         self._left -= 1
         if not self._left:
             self._starts.clear = None
         return False
 
+    def _running(self) -> Running:
+        """Return the running jobs as they are now."""
+        stamp = self._state.changes, self._state.undone
+        if self._jobs is None or stamp != self._stamp:
+            self._stamp, self._jobs = stamp, Running.of(self._state)
+            self._known.clear()
+        return self._jobs
+
     def _victims(self, request: Request, degree: int) -> Victims:
         """Return whom a job may have stopped."""
-        state, accounts, now = self._state, self._state.accounts, self._state.now
+        state, accounts, now, jobs = self._state, self._state.accounts, self._state.now, self._running()
         leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
         owed = tuple(accounts.within(number, asks) for number in accounts.all[leaf].above)
-        key, stamp = (accounts.queues[leaf], request.terms.priority, owed), (state.changes, state.undone)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self._known.clear()
+        key = accounts.queues[leaf], request.terms.priority, owed
         if key in self._known:
             return self._known[key]
-        (_, since, price, *_), (_, _, _, serial), used = state.running.table()
-        ready, payer, level = state.running.standing()
-        may = np.isfinite(price) & (ready <= now) & (since < now)
-        mine = request.terms.priority
-        same = accounts.queues[payer] == accounts.queues[leaf]
+        may = np.isfinite(jobs.price) & (jobs.ready <= now) & (jobs.since < now)
+        mine, queue = request.terms.priority, accounts.queues[jobs.payer]
+        same = queue == accounts.queues[leaf]
         most = np.inf if state.sharing.most_run is None else state.sharing.most_run
-        cause = np.where(may & same & (level < mine), PRIORITY, NOBODY)
-        cause[may & same & (level == mine) & (now - since >= most)] = TURN
+        turn = may & same & (jobs.level == mine) & (jobs.settled <= now) & (now - jobs.since >= most)
+        cause = np.where(turn, TURN, np.where(may & same & (jobs.level < mine), PRIORITY, NOBODY))
         over = np.zeros(len(cause), np.int64)
         if state.sharing.queues:
-            for other in np.unique(payer[may & ~same]).tolist():
-                here, there = accounts.fork(leaf, other)
+            for other in np.unique(queue[may & ~same]).tolist():
+                here, there = accounts.fork(int(accounts.queues[leaf]), other)
                 if accounts.exceeds(there):
-                    theirs = may & (payer == other)
+                    theirs = may & (queue == other)
                     within = accounts.within(here, asks)
                     over[theirs] = there
-                    cause[theirs] = RECLAIM if within else np.where(level[theirs] < mine, PRIORITY, NOBODY)
-            self._spare(cause, over, level, serial, used)
-        self._known[key] = Victims(cause, over, level.copy())
+                    cause[theirs] = RECLAIM if within else np.where(jobs.level[theirs] < mine, PRIORITY, NOBODY)
+        self._known[key] = Victims(cause, over, jobs.level)
         return self._known[key]
 
     def _movers(self, request: Request, degree: int) -> Victims:
         """Return whom a job that is owed room may have stopped or moved."""
-        victims, now = self._victims(request, degree), self._state.now
-        (end, since, price, *_), (*_, serial), _ = self._state.running.table()
-        ready = self._state.running.standing()[0]
-        may = (ready <= now) & (since < now) & (end - now > price) & (victims.cause == NOBODY)
-        may &= ~np.isin(serial, list(self._stuck))
+        victims, jobs, now = self._victims(request, degree), self._running(), self._state.now
+        may = (jobs.ready <= now) & (jobs.since < now) & (jobs.end - now > jobs.price) & (victims.cause == NOBODY)
+        may &= ~np.isin(jobs.serial, list(self._stuck))
         cause, over, level = (x.copy() for x in (victims.cause, victims.over, victims.level))
         cause[may], over[may], level[may] = MOVE, 0, LAST
         return Victims(cause, over, level)
 
-    def _spare(
-        self, cause: np.ndarray, over: np.ndarray, level: np.ndarray, serial: np.ndarray, used: np.ndarray
-    ) -> None:
-        """Leave those of a queue out before whose stop it would hold no more than its share: the highest classes."""
-        accounts = self._state.accounts
-        rows = np.flatnonzero((cause != NOBODY) & (over > 0))
-        jobs, first, job = np.unique(serial[rows], return_index=True, return_inverse=True)
-        held = np.stack([np.bincount(job, used[r][rows], len(jobs)) for r in range(3)])
-        heads = rows[first]
-        for number in np.unique(over[heads]).tolist():
-            of = np.flatnonzero(over[heads] == number)
-            of = of[np.lexsort((-jobs[of], level[heads[of]]))]  # the lowest class, and the latest that came, first
-            gone = np.cumsum(held[:, of], axis=1) - held[:, of]
-            spared = [not accounts.exceeds(number, -amounts) for amounts in gone.T]
-            cause[rows[np.isin(job, of[spared])]] = NOBODY
+    def _helpful(self, request: Request, degree: int, victims: Victims) -> list[int]:
+        """Return who of them holds what a limit keeps a job from: the lowest classes with the least left first."""
+        accounts, jobs, asks = self._state.accounts, self._running(), self._state.asks(request, degree)
+        if not accounts.bounded or accounts.refuses(request.terms, asks) is None:
+            return []
+        some = np.flatnonzero((victims.cause != NOBODY) & (victims.cause != MOVE))
+        cost = self._work(jobs)
+        return sorted(some.tolist(), key=lambda i: (victims.level[i], cost[i], i))
+
+    def _refused(self, request: Request, degree: int, gone: Sequence[int]) -> bool:
+        """Return whether a limit keeps a job from starting once some of the running ones are gone."""
+        state, jobs = self._state, self._running()
+        if not state.accounts.bounded:
+            return False
+        held = [(self._named(i).request.terms, jobs.used[:, i].tolist()) for i in gone]
+        with state.accounts.without(held):
+            return state.accounts.refuses(request.terms, state.asks(request, degree)) is not None
+
+    def _named(self, i: int) -> RunningJob:
+        return self._state.running[self._state.running.parts[self._running().row[i]][0]]
+
+    def _work(self, jobs: Running) -> np.ndarray:
+        """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes."""
+        left = np.where(jobs.end >= self._state.now, jobs.end - self._state.now, self._state.now - jobs.since)
+        return np.asarray((left + np.where(np.isfinite(jobs.price), jobs.price, 0.0)) * jobs.wide)
 
     def _cheapest(
-        self, request: Request, degree: int, victims: Victims, seconds: float
-    ) -> tuple[list[str], Eviction] | None:
+        self, request: Request, degree: int, victims: Victims, helpful: Sequence[int], seconds: float
+    ) -> Eviction | None:
         """Return the jobs to stop, of classes as low as possible, and what they cost."""
-        state, now, began = self._state, self._state.now, time.perf_counter()
-        job, names = state.placed(request, degree), list(state.running)
-        (end, since, price, *_), (_, wide, _, _), _ = state.running.table()
-        moves = victims.cause == MOVE
-        with np.errstate(invalid="ignore", over="ignore"):  # an infinite price of no GPUs: nobody who goes
-            work = np.where(moves, price, np.where(end >= now, end - now, now - since) + price) * wide
-        occupancy = occupied(state, job, np.zeros(len(names)), domains(state, job))
+        state, jobs, until = self._state, self._running(), time.perf_counter() + seconds
+        job = state.placed(request, degree)
+        cost = self._work(jobs)
+        cost = np.where(victims.cause == MOVE, np.where(np.isfinite(jobs.price), jobs.price, 0.0) * jobs.wide, cost)
+        occupancy = occupied(state, job, cost, domains(state, job), request)
         need = np.array(Kind.workers(job).need)
+
+        def search(goes: np.ndarray) -> Eviction | None:
+            some = replace(occupancy, cost=np.where(goes, cost, np.inf))
+            return cheapest_eviction(some, need, job.workers[0], time_limit=max(until - time.perf_counter(), 0.0))
+
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
-            cost = np.full(len(names), np.inf)
-            cost[occupancy.job[goes]] = work[goes]
-            left = max(seconds - (time.perf_counter() - began), 0.0)
-            found = cheapest_eviction(replace(occupancy, cost=cost), need, job.workers[0], time_limit=left)
-            if found is not None:
-                return [names[i] for i in found.jobs], found
+            eviction = search(goes)
+            if eviction is not None and not self._spares(victims.over, eviction.jobs):
+                orders = np.lexsort((cost, victims.level)), np.lexsort((-jobs.serial, victims.level))
+                few = [x for order in orders if (x := search(self._few(goes, victims.over, order))) is not None]
+                cheapest = min(few, key=lambda x: x.cost, default=None)
+                eviction = None if cheapest is None else replace(cheapest, bound=eviction.bound)
+            if eviction is not None:
+                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, occupancy, need)
+                return None if chosen is None else replace(eviction, jobs=chosen, cost=float(cost[list(chosen)].sum()))
         return None
 
-    def _enough(self, names: list[str], victims: Victims, capped: Sequence[int], asks: Sequence[int]) -> None:
-        """Add jobs, those with the least left first, until none of some queues holds more than the most that it may."""
-        state = self._state
-        used, serial = state.running.table()[2][:3], state.running.table()[1][3]
-        goes = {name: used[:, state.running.rows(name)].sum(axis=1) for name in names}
-        over = np.max([state.accounts.excess(number, asks) for number in capped], axis=0)
-        _, first = np.unique(serial[victims.cause != NOBODY], return_index=True)
-        able = [state.running.parts[row][0] for row in np.flatnonzero(victims.cause != NOBODY)[first].tolist()]
-        rest = [state.running[name] for name in able if name not in goes]
-        rest.sort(key=lambda job: (job.request.terms.priority, job.left(state.now) * job.gpus))
-        over -= sum(goes.values(), np.zeros(3))
-        for job in rest:
-            if (over <= 0).all():
-                break
-            names.append(job.name)
-            over -= used[:, state.running.rows(job.name)].sum(axis=1)
+    def _spares(self, over: np.ndarray, chosen: Sequence[int]) -> bool:
+        """Return whether each queue holds more than its share until the last of its jobs stops, the largest."""
+        accounts, jobs, of = self._state.accounts, self._running(), np.array(chosen, np.int64)
+        for number in np.unique(over[of][over[of] > 0]).tolist():
+            mine = of[over[of] == number]
+            first = mine[np.argsort(jobs.wide[mine], kind="stable")][:-1]
+            if not accounts.exceeds(number, -jobs.used[:, first].sum(axis=1)):
+                return False
+        return True
 
-    def _carry_out(self, request: Request, degree: int, victims: Victims, names: list[str], found: Eviction) -> bool:
+    def _few(self, goes: np.ndarray, over: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return so many of those that may stop, in an order, that each queue holds more than its share until then."""
+        accounts, jobs, few = self._state.accounts, self._running(), goes.copy()
+        for number in np.unique(over[goes & (over > 0)]).tolist():
+            mine = order[(goes & (over == number))[order]]
+            gone = np.cumsum(jobs.used[:, mine], axis=1) - jobs.used[:, mine]
+            few[mine[[not accounts.exceeds(number, -amounts) for amounts in gone.T]]] = False
+        return few
+
+    def _enough(
+        self,
+        request: Request,
+        degree: int,
+        victims: Victims,
+        jobs: Sequence[int],
+        helpful: Sequence[int],
+        occupancy: Occupancy,
+        need: np.ndarray,
+    ) -> tuple[int, ...] | None:
+        """Return them and as many more as let a job start that a limit keeps, less those that are not needed then."""
+        chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
+
+        def refused(some: Sequence[int]) -> bool:
+            return self._refused(request, degree, [i for i in some if victims.cause[i] != MOVE])
+
+        if not helpful or not refused(chosen):
+            return tuple(chosen)
+        while refused(chosen):
+            if not rest:
+                return None
+            chosen.append(rest.pop(0))
+        workers = self._state.placed(request, degree).workers[0]
+        for i in sorted(chosen, key=lambda i: -occupancy.cost[i]):
+            fewer = [x for x in chosen if x != i]
+            room = np.bincount(occupancy.domain, occupancy.workers(need, np.array(fewer, np.int64)))
+            if room.max() >= workers and not refused(fewer):
+                chosen = fewer
+        return tuple(chosen)
+
+    def _carry_out(self, request: Request, degree: int, victims: Victims, eviction: Eviction) -> bool:
         """Stop jobs, and start the one for which they stop; return whether it started, else all is as it was."""
         state, starts = self._state, self._starts
-        names.sort(key=lambda name: state.running[name].gpus)  # the largest last: its queue holds most until then
-        rows = [state.running.rows(name)[0] for name in names]
-        causes = [CAUSES[victims.cause[row]] for row in rows]
-        claims = self._claims(request, names, causes, victims.over[rows].tolist())
+        chosen = sorted(eviction.jobs, key=lambda i: self._running().wide[i])  # the largest last, see `_spares`
+        jobs, causes = [self._named(i) for i in chosen], [CAUSES[victims.cause[i]] for i in chosen]
+        names = [job.name for job in jobs]
+        claims = self._claims(request, names, causes, victims.over[chosen].tolist())
         wrong = [words for claim in claims for words in verify_preemption(claim, state.running)]
-        jobs = [state.running[name] for name in names]
         moves = [job for job, cause in zip(jobs, causes, strict=True) if cause == CAUSES[MOVE]]
-        cost = sum(self._work(job, job in moves) for job in jobs)
-        work = f"{len(names)} jobs with {cost / 3600:.3g} GPU-hours give way to {request.name}"
+        cost = eviction.cost
+        count = f"{len(names)} job" + "s" * (len(names) != 1)
+        work = f"{count} with {cost / 3600:.3g} GPU-hours give way to {request.name}"
         if wrong:
             self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
@@ -268,9 +353,8 @@ class Preemption:
             self._take_back(*before)
             return False
         starts.stopped.update(names)
-        proved = cost - found.bound <= OPTIMAL_GAP * cost
-        proof = "no set costs less" if proved else f"no set costs less than {found.bound / 3600:.3g}"
-        proof = f"{len(moves)} of them go on elsewhere" if moves else proof
+        proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
+        proof = f"{len(moves)} of them at once elsewhere" if moves else proof
         self.candidates.append(Candidate(f"{work}; {proof}", cost))
         return True
 
@@ -295,10 +379,6 @@ class Preemption:
             assert state.put(job), f"{job.name} had these seats"
         self._starts.renew()
 
-    def _work(self, job: RunningJob, moves: bool) -> float:
-        """Return what a stop costs: GPU seconds that its next start takes, and if it waits those that it has left."""
-        return ((0.0 if moves else job.left(self._state.now)) + (job.request.price or 0.0)) * job.gpus
-
     def _claims(
         self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]
     ) -> Iterator[Preempted]:
@@ -306,10 +386,10 @@ class Preemption:
         state, accounts, sharing = self._state, self._state.accounts, self._state.sharing
         total = state.placer.whole[:3, np.array(state.up)].sum(axis=1)
         asks = np.array(state.asks(request, request.job.workers[0]))
-        used, payer = state.running.table()[2][:3], state.running.standing()[1]
+        all_ = self._running()
 
         def held(number: int) -> np.ndarray:
-            return np.asarray(used[:, np.isin(payer, accounts.below(number))].sum(axis=1))
+            return np.asarray(all_.used[:, np.isin(all_.payer, accounts.below(number))].sum(axis=1))
 
         gone: dict[int, np.ndarray] = {}  # of each account, what those before hold
         way = accounts.all[accounts.leaf(request.terms)].above
@@ -327,4 +407,4 @@ class Preemption:
                 sharing.most_run, request.name, request.terms.priority, not number,
                 float((has / total).max()), there.quota.share, float((wants / total).max()), here.quota.share,
             )  # fmt: skip
-            gone[number] = before + used[:, state.running.rows(name)].sum(axis=1)
+            gone[number] = before + all_.used[:, np.searchsorted(all_.serial, job.request.serial)]

@@ -36,10 +36,8 @@ Answer = tuple[list[int], int, dict[str, dict[int, int]]]
 class Relocation:
     """Build the model and solve it.
 
-    Args:
-        group: domain of each node, -1 if it is in none.
-        gang: that needs room, `None` if a domain is to be free.
-        jobs: that run; `movable` numbers those that may move.
+    `group` is the domain of each node, -1 if it is in none; `gang` needs room, or is `None` if a domain is to be free;
+    `movable` are the numbers of the jobs that may move.
     """
 
     def __init__(

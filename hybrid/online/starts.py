@@ -14,6 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
+from .accounts import ROOT
 from .kinds import below_zero, best_type, servers_of
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
@@ -87,6 +88,7 @@ class Starts:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
+        self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -120,6 +122,9 @@ class Starts:
         """
         state, why = self._state, FULL if degrees else HELD
         request = state.waiting[name]
+        if self._later(request):
+            self.waits[name] = DELAY
+            return False
         for degree in degrees:
             if (limit := state.refuses(request, degree)) is not None:
                 why = limit
@@ -145,7 +150,7 @@ class Starts:
                 self._hold_next()
             return True
         if why in (FULL, WINDOW) and hold:
-            if why == FULL and self._cleared(request):
+            if self._cleared(request):
                 return True
             self.hold(request)
         self.waits[name] = why
@@ -154,6 +159,26 @@ class Starts:
     def _cleared(self, request: Request) -> bool:
         """Return whether others stopped for a job that does not fit, and it started."""
         return self.clear is not None and request.name not in self.stopped and self.clear(request)
+
+    def _keep(self, request: Request) -> None:
+        """Keep what a queue may hold more, or what all may borrow, for a job that is due and which this limit keeps.
+
+        Not if it keeps it even when nobody else runs, as when nodes are down.
+        """
+        accounts, asks = self._state.accounts, self._state.asks(request, request.job.workers[0])
+        if accounts.over_limit(request.terms, asks) is None and accounts.never(request.terms, asks) is None:
+            for number in accounts.capped(accounts.leaf(request.terms), asks) or (ROOT,):
+                self._kept.setdefault(number, request.name)
+
+    def _later(self, request: Request) -> bool:
+        """Return whether what a job would take of a limit is kept for another one that is due."""
+        if not self._kept:
+            return False
+        accounts, kept = self._state.accounts, self._kept
+        leaf = accounts.leaf(request.terms)
+        if kept.get(ROOT, request.name) != request.name and request.name not in self.stopped:
+            return accounts.borrows(leaf, self._state.asks(request, request.job.workers[0]))
+        return any(kept.get(number, request.name) != request.name for number in accounts.all[leaf].above)
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""
@@ -174,6 +199,8 @@ class Starts:
             if self._limited(request):
                 if self._cleared(request):
                     walk.again(shape)
+                else:
+                    self._keep(request)
                 continue
             fits = not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False)
             if fits or self._cleared(request):

@@ -204,15 +204,17 @@ class Stops:
     def _settle(self) -> None:
         """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them.
 
-        Whoever starts on a node of such a job may rest on its GPUs, cores or memory, and whoever started after one that
-        nobody may delay may delay it.
+        Whoever starts on a node of such a job may rest on its GPUs, cores or memory, whoever started after one that
+        nobody may delay may delay it, and whoever has the same user or queue may be within its limits by the stop.
         """
         while loss := next((x for x in self.stops if not self._gains(x)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
                 where = {node for x in self.stops if x.job in stops for node in x.nodes}
                 made = self._made()
-                more = {s.job for s in made if s.job in stops or where & {*s.nodes}} | starts
+                more = {
+                    s.job for s in made if s.job in stops or where & {*s.nodes} or self._shares(s.job, stops)
+                } | starts
                 ahead = next((i for i, s in enumerate(made) if s.job in more and self._starts.holds(s.job)), len(made))
                 more |= {s.job for s in made[ahead:]}
                 back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
@@ -224,6 +226,16 @@ class Stops:
             self._put_back([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
             words = f"{loss.job} gives way to {loss.other}"
             self._refused.append(Candidate(words, loss.left, "it gains no more than it costs"))
+
+    def _shares(self, name: str, stops: set[str]) -> bool:
+        """Return whether a job has the user or queue of one that stopped, if these have limits."""
+        accounts, terms = self._state.accounts, self._state.running[name].request.terms
+        others = [self._was[other].request.terms for other in stops] if accounts.bounded else []
+        mine = set(accounts.all[accounts.leaf(terms)].above)
+        return any(
+            (terms.user and terms.user == other.user) or mine & {*accounts.all[accounts.leaf(other)].above}
+            for other in others
+        )
 
     def _made(self) -> list[Start]:
         return [s for s in self._starts.starts if s.tier == TIER and s.job not in self._earlier]

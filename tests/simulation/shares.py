@@ -69,7 +69,12 @@ class Shares:
         )
 
     def borrowed(self, job: Job, later: set[str]) -> bool:
-        """Return whether a job that started took each queue on its way over its guarantee; `later` started after it."""
+        """Return whether a job that started took each queue on its way over its guarantee; `later` started after it.
+
+        Of several numbers of workers the fewest count, which it may not have got.
+        """
+        if len(job.workers) > 1:
+            return False
         shares = {path: self.share(path, without=later) for path in self.way(job.queue)}
         return bool(self.queues) and not any(share <= self.owed(path) + ROUNDING for path, share in shares.items())
 

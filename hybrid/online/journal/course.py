@@ -23,6 +23,11 @@ class Run:
     nodes: Nodes
     stopped: bool
 
+    @property
+    def gpus(self) -> dict[int, int]:
+        """The number of GPUs on each node; workers without GPUs have numbers below 0."""
+        return {node: sum(gpu >= 0 for gpu in gpus) for node, gpus in self.nodes.items()}
+
 
 class Course:
     """Keep what happened beside a scheduler that is told of it.
@@ -34,7 +39,8 @@ class Course:
         runs, first, finish: by job, its runs that are over, when it first ran and when it was done.
         done: by job, its work without what a failure lost and what stops cost.
         unit: by job, its first estimate, seconds for each number of workers.
-        down: each node that failed, and when it failed and came back.
+        down: each node that was away, and when it failed or left, and when it came.
+        gpus: of each node that was ever there, by its number.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -45,6 +51,7 @@ class Course:
         self.done: dict[str, float] = {}
         self.unit: dict[str, Request] = {}
         self.down: list[tuple[int, float, float]] = []
+        self.gpus: list[int] = scheduler._state.fleet.gpus.tolist()
         self._fails = {node: 0.0 for node, up in enumerate(scheduler._state.up) if not up}
         self._running: dict[str, RunningJob] = {}
 
@@ -65,12 +72,12 @@ class Course:
         running, waiting = state.running, state.waiting
         for name in [*self._running, *running] if names is None else names:
             was, runs = self._running.pop(name, None), running.get(name)
-            left = was is not None and (runs is None or runs.nodes is not was.nodes)  # else it may be another estimate
-            if was is not None and (left or runs is None or runs.since != was.since):
+            if was is not None and (runs is None or runs.since != was.since):  # else it runs on
+                stays = runs is not None and runs.nodes is was.nodes  # after a change of its estimate
                 over, again = name == finished, waiting.get(name) if runs is None else runs.request
                 kept = over or (again is not None and again.done > was.request.done)
                 self.done[name] = self.done.get(name, 0.0) + (self.work(was, was.ran(now)) if kept else 0.0)
-                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, left and not over))
+                self.runs.setdefault(name, []).append(Run(was.since, now, was.nodes, not (over or stays)))
                 if over:
                     self.finish[name] = now
             if runs is not None:
@@ -87,9 +94,13 @@ class Course:
         return unit.seconds[job.workers.index(degree)] * unit.left or job.workers[-1] / degree
 
     def turned(self) -> None:
-        """Note which nodes are down."""
-        now = self._scheduler.now
-        for node, up in enumerate(self._scheduler._state.up):
+        """Note which nodes are there and up."""
+        state, now = self._scheduler._state, self._scheduler.now
+        for node in range(len(self.gpus), len(state.up)):
+            self.gpus.append(int(state.fleet.gpus[node]))
+            self._fails[node] = 0.0
+        for node in range(len(self.gpus)):
+            up = node < len(state.up) and state.up[node]
             if up and node in self._fails:
                 self.down.append((node, self._fails.pop(node), now))
             elif not up:

@@ -110,7 +110,6 @@ def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
     scheduler._watchdog.faults.update(after.get("faults", ()))
     if "shares" in after:
         state.accounts.load(after["shares"])
-        state.accounts.version += 1
     if state.interference is not None and "weights" in after:
         state.interference.recent.clear()
         state.interference.recent.extend(after["weights"])

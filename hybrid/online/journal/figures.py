@@ -76,7 +76,7 @@ def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[
         if len(lasts):
             figures |= {f"mean_{word}": float(lasts.mean()), f"p95_{word}": float(np.quantile(lasts, 0.95))}
     runs = [run for name in names for run in course.runs.get(name, ())]
-    held = sum((run.end - run.start) * sum(map(len, run.nodes.values())) for run in runs)
+    held = sum((run.end - run.start) * sum(run.gpus.values()) for run in runs)
     return figures | {"gpu_hours": held / _HOUR, "stops": sum(run.stopped for run in runs) / max(1, len(names))}
 
 
@@ -94,10 +94,10 @@ def outcome_of(past: History, course: Course) -> Outcome:
     number = {name: j for j, name in enumerate(names)}
     gangs = [course.unit[name].job for name in names]
     rows = [
-        (number[name], node, len(gpus), run.start, run.end)
+        (number[name], node, gpus, run.start, run.end)
         for name in names
         for run in course.runs.get(name, ())
-        for node, gpus in run.nodes.items()
+        for node, gpus in run.gpus.items()
     ]
     job, node, gpus, start, end = np.array(rows, dtype=float).reshape(-1, 5).T
     some = [past.jobs[name] for name in names]
@@ -114,7 +114,7 @@ def outcome_of(past: History, course: Course) -> Outcome:
     down = np.array(course.down, dtype=float).reshape(-1, 3)
     one, none = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int32)
     first, last = (np.array([times.get(name, np.inf) for name in names]) for times in (course.first, course.finish))
-    whole = [x.astype(np.int32) for x in (past.fleet.gpus, job, node, gpus, down[:, 0])]
+    whole = [x.astype(np.int32) for x in (np.array(course.gpus), job, node, gpus, down[:, 0])]
     return Outcome(
         workload, whole[0], first, last, whole[1], whole[2], none, whole[3], one, start, end, one,
         whole[4], down[:, 1], down[:, 2],

@@ -53,12 +53,9 @@ def events_of(workload: Workload, waits: Mapping[str, float]) -> list[dict[str, 
 
 
 def past_of(rows: Iterable[Mapping[str, Any]], fleet: Fleet, *, known: bool = False) -> tuple[History, list[str]]:
-    """Return the past that events tell, and why jobs are left out.
+    """Return the past that events tell in the order of time, and why jobs are left out.
 
-    Args:
-        rows: the events, by time.
-        fleet: the cluster.
-        known: whether the scheduler that plays it is told how long jobs take in truth; else what their users said.
+    With `known`, a scheduler that plays it is told how long jobs take in truth, else what their users said.
     """
     reader = _Events(fleet)
     for number, row in enumerate(rows, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from dataclasses import replace
 
@@ -168,6 +169,164 @@ def test_the_verifier_refuses_stops_that_rest_on_nothing() -> None:
     ):  # fmt: skip
         wrong = verify_preemption(replace(fine, **changes), {"a"})
         assert any(words in line for line in wrong), (changes, wrong)
+
+
+def scheduler_of(nodes: int, gpus: int, price: float = 10.0, **sharing: object) -> Scheduler:
+    """Return a scheduler that stops jobs for others only."""
+    fleet = Fleet.regular(racks=1, nodes=nodes, gpus=gpus)
+    return Scheduler(fleet, "heuristic", order=0.0, price=price, sharing=sharing)
+
+
+def enter(scheduler: Scheduler, name: str, gpus: int, seconds: float, now: float, **terms: object) -> None:
+    """Submit a job of one GPU a worker."""
+    scheduler.submit(GangJob(name, "any", (gpus,)), seconds, now=now, **terms)  # type: ignore[arg-type]
+
+
+def test_others_move_for_a_job_that_is_owed_room() -> None:
+    """On each node is a job within its queue's guarantee, so stops of borrowers clear none: one of them moves."""
+    s = scheduler_of(2, 4, queues={"a": 0.5, "b": 0.25, "c": 0.25})
+    for now, (name, gpus) in enumerate([("b0", 1), ("c0", 3), ("b1", 1), ("c1", 3)]):
+        enter(s, name, gpus, 9000.0, float(now), queue=name[0])
+        s.decide(60.0)
+    enter(s, "whole", 4, 5000.0, 20.0, queue="a")
+    decision = s.decide(60.0)
+    # c holds 6 GPUs of its 2: one of its jobs stops for the gang, the other one for the job of b that goes there
+    moves = [x for x in decision.stops if x.cause == "move"]
+    assert [x.other for x in moves] == ["whole"]
+    assert {x.job for x in decision.starts} == {"whole", moves[0].job}
+    assert {(x.job[0], x.cause) for x in decision.stops if x not in moves} == {("c", "reclaim")}
+    assert {*s.running} == {"whole", "b0", "b1"}
+    assert "1 of them at once elsewhere" in " ".join(str(s.explain(decision)).split())
+
+
+def test_nobody_moves_for_a_job_that_borrows() -> None:
+    """Nobody makes room for a job that takes its queue over its guarantee, and all run on."""
+    s = scheduler_of(2, 4, queues={"a": 0.25, "b": 0.75})
+    for name in ("b0", "b1"):
+        enter(s, name, 3, 9000.0, 0.0, queue="b")
+    s.decide(60.0)
+    before = s.running
+    enter(s, "wide", 4, 5000.0, 20.0, queue="a")
+    assert not s.decide(60.0).stops
+    assert s.running == before
+
+
+def test_the_cheapest_of_a_queue_above_its_share_stops_whoever_came_first() -> None:
+    """The first job that came has the least left: it stops, and no set costs less."""
+    s = scheduler_of(4, 2, queues={"a": 0.5, "b": 0.5})
+    for i, seconds in enumerate((100.0, 9000.0, 9000.0, 9000.0)):
+        enter(s, f"x{i}", 2, seconds, 0.0, queue="a")
+    s.decide(60.0)
+    enter(s, "y", 2, 500.0, 50.0, queue="b")
+    decision = s.decide(60.0)
+    assert [x.job for x in decision.stops] == ["x0"]
+    assert "no set costs less\n" in str(s.explain(decision))
+
+
+def test_room_is_reclaimed_on_the_nodes_that_a_job_may_use() -> None:
+    """The only job on an H100 stops, though the one on an A100 came later."""
+    fleet = Fleet.regular(racks=1, nodes=2, gpus=2, gpu_type={"A100": 1, "H100": 1})
+    s = Scheduler(fleet, "heuristic", price=10.0, sharing={"queues": {"a": 0.5, "b": 0.5}})
+    for name, kind in (("old", "H100"), ("new", "A100")):
+        s.submit(GangJob(name, "any", (2,), gpu_types=(kind,)), 9000.0, now=0.0, queue="a")
+    s.decide(60.0)
+    s.submit(GangJob("y", "any", (2,), gpu_types=("H100",)), 500.0, now=50.0, queue="b")
+    assert causes(s.decide(60.0)) == [("old", "y", "reclaim")]
+
+
+@pytest.mark.parametrize("terms", [{"queue": "b"}, {"queue": "a", "priority": 5}])
+def test_a_closed_node_is_no_room(terms: dict[str, object]) -> None:
+    """A drained node has free GPUs that nobody may have: others stop all the same."""
+    s = scheduler_of(3, 8, queues={"a": 0.5, "b": 0.5})
+    s.drain("node2")
+    for i in range(2):
+        enter(s, f"x{i}", 8, 1000.0, 0.0, queue="a")
+    s.decide(60.0)
+    enter(s, "y", 8, 5000.0, 100.0, **terms)
+    assert [x.job for x in s.decide(60.0).starts] == ["y"]
+
+
+def test_no_more_stop_than_a_queue_at_its_most_needs() -> None:
+    """With 6 GPUs of at most 6, 2 and 4, a job of 4 has the one of 4 stopped; the one of 2 runs on."""
+    s = scheduler_of(3, 4, price=60.0, queues={"b": {"share": 0.0, "most": 0.5}})
+    enter(s, "small", 2, 150.0, 0.0, queue="b")
+    enter(s, "wide", 4, 1000.0, 0.0, queue="b")
+    s.decide(60.0)
+    enter(s, "top", 4, 50.0, 100.0, queue="b", priority=1)
+    assert causes(s.decide(60.0)) == [("wide", "top", "priority")]
+
+
+def test_own_and_others_stop_for_a_queue_at_its_most() -> None:
+    """For its most one of its own jobs has to go, for the room one of a queue above its share."""
+    s = scheduler_of(4, 2, price=5.0, queues={"q": {"share": 0.0, "most": 0.5}, "r": 0.125, "o": 0.5})
+    rows = [("j2", 2, 900.0, "r", 0), ("j3", 1, 950.0, "r", 1), ("j1", 1, 1000.0, "q", 0), ("j5", 2, 5000.0, "o", 1)]
+    for now, (name, gpus, seconds, queue, priority) in enumerate(rows):
+        enter(s, name, gpus, seconds, float(now), queue=queue, priority=priority)
+        s.decide(60.0)
+    enter(s, "top", 4, 2000.0, 61.0, queue="q", priority=1)
+    decision = s.decide(60.0)
+    assert {x.job for x in decision.stops} == {"j1", "j2"}
+    assert [x.job for x in decision.starts] == ["top"]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "queue"),
+    [
+        ({"queues": {"own": {"share": 0.5, "lends": 0.0}, "other": 0.25}}, {"queue": "other"}),
+        ({"limits": {"ann": {"gpus": 4}}}, {}),
+    ],
+)
+def test_a_lower_class_makes_room_within_a_limit(sharing: dict[str, object], queue: dict[str, str]) -> None:
+    """What others do not lend, or the user's limit, is held by a job of a lower class of the same queue or user."""
+    s = scheduler_of(2, 4, **sharing)
+    enter(s, "low", 4, 9000.0, 0.0, user="ann", **queue)
+    s.decide(60.0)
+    enter(s, "high", 4, 9500.0, 100.0, user="ann", priority=5, **queue)
+    assert causes(s.decide(60.0)) == [("low", "high", "priority")]
+
+
+def test_equal_victims_after_a_restart() -> None:
+    """Which of two equal jobs stops does not depend on what ran and ended before."""
+    s = scheduler_of(1, 4, price=5.0)
+    for name, level in (("done", 1), ("a", 0), ("b", 0)):
+        enter(s, name, 1, 500.0, 0.0, priority=level)
+    s.decide(60.0)
+    s.finish("done")
+    for i in range(3):
+        enter(s, f"high{i}", 1, 500.0, 50.0, priority=1)
+    other = scheduler_of(1, 4, price=5.0)
+    other.restore(json.loads(json.dumps(s.snapshot())))
+    assert [x.job for x in s.decide(60.0).stops] == [x.job for x in other.decide(60.0).stops] == ["a"]
+
+
+def test_no_turn_for_a_job_that_was_due() -> None:
+    """A job that was due when it started runs to its end, but for higher classes and guarantees."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=1), "heuristic", price=1.0, patience=1.0, sharing={"most_run": 50.0})
+    enter(s, "block", 8, 2000.0, 0.0)
+    s.decide(60.0)
+    enter(s, "d", 8, 100.0, 0.0)
+    s.finish("block", now=150.0)
+    assert [x.tier for x in s.decide(60.0).starts] == ["due"]
+    enter(s, "e", 8, 1e5, 160.0)
+    assert not s.decide(60.0, now=201.0).stops
+
+
+def test_a_limit_holds_after_stops_are_taken_back() -> None:
+    """A start that the stop of the user's other job allowed is taken back with that stop."""
+    fleet = Fleet.regular(racks=1, nodes=5, gpus=2)
+    sharing = {"limits": {"u": {"jobs": 1}}, "least_run": 10.0}
+    s = Scheduler(fleet, "heuristic", price=5.0, order=0.0, reserve=False, sharing=sharing)
+    enter(s, "j3", 2, 100.0, 6.5, user="u")
+    s.decide(60.0)
+    enter(s, "j5", 2, 100.0, 36.5, together=False, priority=1)
+    enter(s, "j8", 2, 10.0, 152.5)
+    enter(s, "j9", 2, 1.0, 152.5)
+    enter(s, "j10", 4, 50.0, 152.5, together=False, user="w")
+    enter(s, "j11", 1, 10.0, 152.5)
+    enter(s, "j15", 2, 50.0, 169.5, user="u")
+    for now in (171.0, 271.0):
+        s.decide(600.0, now=now)
+        assert not {"j3", "j15"} <= {*s.running}
 
 
 @pytest.mark.filterwarnings("error")

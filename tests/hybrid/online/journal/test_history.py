@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from gangplan import Scheduler
+from gangplan.hybrid.online.journal.figures import course_figures, outcome_of, utilisation
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.play import play
 from gangplan.hybrid.online.journal.read import read_log
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.plot.simulation import simulation_scene
 
 
 def test_runs_after_a_resize(tmp_path: Path) -> None:
@@ -30,6 +32,8 @@ def test_runs_after_a_resize(tmp_path: Path) -> None:
     assert past.course.finish == {"a": 12.0, "b": 13.0, "c": 14.0}
     # 12, 13 and 9 seconds of work where 10 were expected
     assert {name: round(job.work, 9) for name, job in past.jobs.items()} == {"a": 1.2, "b": 1.3, "c": 0.9}
+    # in 14 s jobs held 4 GPUs for 12, 13 and 9 s, of 8 GPUs for 5 s and 12 for 9 s
+    assert utilisation(past, past.course) == pytest.approx(4 * (12 + 13 + 9) / (8 * 5 + 12 * 9))
 
 
 @pytest.mark.parametrize("how", ["begin", "after", "array"])
@@ -78,3 +82,18 @@ def test_another_estimate_is_no_stop(tmp_path: Path) -> None:
     runs = history_of(read_log(path)).course.runs["a"]
     spans = [(run.start - begin, run.end - begin) for run in runs]
     assert spans == [(0, 30), (30, 40), (40, 50)] and not any(run.stopped for run in runs)
+
+
+def test_workers_without_gpus_hold_none(tmp_path: Path) -> None:
+    """A task of two workers with cores alone holds no GPU beside a job that holds all of them for half of the time."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 4, cpu=8.0), log=path)
+    scheduler.submit(GangJob("cores", "m", (2,), worker=Demand(gpu=0, cpu=1.0)), 20.0, now=0.0)
+    scheduler.submit(GangJob("gpus", "m", (4,)), 10.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.finish("gpus", now=10.0)
+    scheduler.finish("cores", now=20.0)
+    past = history_of(read_log(path))
+    assert utilisation(past, past.course) == pytest.approx(0.5)
+    assert course_figures(past, past.course, ["cores"])["gpu_hours"] == 0
+    simulation_scene({"": outcome_of(past, past.course)})

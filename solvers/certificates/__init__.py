@@ -1,0 +1,1 @@
+"""Makers of certificates: they look for the numbers, `gangplan.instances.certificates` checks them."""

@@ -1,0 +1,99 @@
+"""Certificates of the bounds that cost little: duals of small linear programmes, paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances.certificates.classes import classes_of
+from gangplan.instances.certificates.document import Certificate
+from gangplan.instances.certificates.linear import Model
+from gangplan.instances.certificates.loads import Shares
+from gangplan.instances.certificates.paths import Path
+
+from .branch import loaded
+
+_FINE = 2**40
+"""Weights are rounded to this part of the largest."""
+
+
+def simple(problem: Any) -> Iterator[Certificate]:
+    """Yield certificates of a problem; each holds, the best of them counts."""
+    makers = {
+        "throughput": (_shares,),
+        "latency": (_shares, _path),
+        "step": (_path, _shares),
+        "stages": (_shares,),
+    }
+    for make in makers.get(problem.objective, ()):
+        found = make(problem)
+        if found is not None:
+            yield found
+
+
+def rounded(values: Any) -> tuple[Fraction, ...]:
+    """Return weights as rationals, none below 0, fine in comparison with the largest."""
+    values = np.maximum(np.asarray(values, dtype=float), 0.0)
+    _, exponent = np.frexp(values.max(initial=0.0))
+    unit = Fraction(2) ** int(exponent) / _FINE
+    return tuple(int(Fraction(x) / unit) * unit for x in values.tolist())
+
+
+def _shares(problem: Any) -> Shares | None:
+    """Solve the linear programme over shares of classes, and take its duals."""
+    classes = classes_of(problem)
+    types = [t for t, count in enumerate(classes.count) if count]
+    if not types or not all(classes.options):
+        return None
+    unit = max(takes for options in classes.options for _, takes, _ in options) or Fraction(1)
+    model = Model(unit)
+    z = model.column(2**40, cost=1)
+    loads: dict[int, dict[int, Fraction | int]] = {t: {z: classes.count[t] or 0} for t in types}
+    sizes: dict[int, dict[int, Fraction | int]] = {t: {} for t in types if classes.capacity[t] not in (0, inf)}
+    for options in classes.options:
+        columns = {}
+        for t, takes, needs in options:
+            columns[model.column(1)] = t, takes, needs
+        model.row(dict.fromkeys(columns, 1), 1)
+        for j, (t, takes, needs) in columns.items():
+            if t in loads:
+                loads[t][j] = -takes / unit
+            if t in sizes:
+                sizes[t][j] = needs / Fraction(classes.capacity[t])
+    first = len(model.rows)
+    for t in types:
+        model.row(loads[t], 0)
+    for t, row in sizes.items():
+        model.row(row, most=classes.count[t] or 0)
+    solver = loaded(model)
+    solver.run()
+    duals = solver.getSolution().row_dual[first:]
+    if len(duals) < len(types):
+        return None
+    seconds, room = np.zeros(len(classes.count)), np.zeros(len(classes.count))
+    seconds[types] = duals[: len(types)]
+    for t, dual in zip(sizes, duals[len(types) :], strict=True):
+        room[t] = -dual * float(unit / Fraction(classes.capacity[t]))
+    return Shares(rounded(seconds), rounded(room))
+
+
+def _path(problem: Any) -> Path:
+    """Follow the longest path of fastest times back from its end."""
+    graph = problem.graph
+    seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
+    before: list[list[int]] = [[] for _ in seconds]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        before[v].append(u)
+    end, last = seconds.copy(), [-1] * len(seconds)
+    for v in graph.topological_order().tolist():
+        if before[v]:
+            last[v] = max(before[v], key=lambda u: end[u])
+            end[v] += end[last[v]]
+    ops = [int(np.argmax(end))]
+    while last[ops[-1]] >= 0:
+        ops.append(last[ops[-1]])
+    return Path(tuple(reversed(ops)))
