@@ -117,7 +117,7 @@ class ChangeCalls:
                     name, f"{getattr(request.terms, name)!r} comes too late: {job!r} {'runs' if runs else 'waits'}"
                 )
         if not runs:
-            gang, seconds, types = by_type(request.job, seconds, state.fleet)
+            gang, told, types = by_type(request.job, seconds, state.fleet)
             request = replace(request, job=gang, types=types or request.types)
         state.check_changed(request)
         if runs:
@@ -126,7 +126,7 @@ class ChangeCalls:
                 raise InstanceError(next(iter(terms), "job"), f"comes too late: {wrong[0]}")
             _change_running(state, request, seconds, at)
         else:
-            _change_waiting(state, request, seconds, at)
+            _change_waiting(state, request, told, at)
             if job not in state.waiting:
                 cast("Scheduler", self)._intervals.withdrawn(job)
         state.changes += 1

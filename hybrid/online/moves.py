@@ -149,7 +149,7 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
         raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
-    places = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
+    places: dict[str, Nodes] = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
         job, to = state.running[x.job], places[x.job]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -201,12 +202,14 @@ def test_a_name_that_was_asked_about_is_placed_as_it_comes() -> None:
     assert s._state.placed(s._state.waiting["w"], 2).whole_nodes
 
 
-def test_seconds_by_type_change() -> None:
+def test_seconds_by_type_change(tmp_path: Path) -> None:
     """It takes 600 s on a type that it may use now only, as if it had come so; a log says the same."""
-    s = Scheduler(Fleet.regular(1, 2, 2, gpu_type={"A100": 1, "H100": 1}), "heuristic")
+    log = tmp_path / "log.jsonl"
+    s = Scheduler(Fleet.regular(1, 2, 2, gpu_type={"A100": 1, "H100": 1}), "heuristic", log=log)
     s.submit(one("a", 2), 100.0, now=0.0)
     s.change("a", {"A100": 600.0})
     (start,) = s.decide(60.0).starts
+    assert Scheduler.open(log).snapshot() == s.snapshot()
     assert start.seconds == 600.0 and [*start.nodes] == ["node0"]
 
 
