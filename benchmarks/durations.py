@@ -18,8 +18,8 @@ from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.outcome import Outcome
 
 from .durations_rivals import THRESHOLDS, Rolling, Told, run
-from .durations_tables import RULES, TABLES, TEST
-from .durations_traces import CASES, GPUS, Case
+from .durations_tables import OURS, RULES, TABLES
+from .durations_traces import CASES, GPUS, TEST, TUNING, Case
 from .rows import Task
 from .study import Options, Study
 
@@ -34,18 +34,18 @@ PRICE = 600.0
 """Seconds that a stop costs: ten minutes."""
 RIVALS = (*RULES, *(f"tiresias {name}" for name in THRESHOLDS))
 GNN, DEAR = ("gnn", "gnn stops"), "Scheduler stops 1800"
-OURS = ("Scheduler", "Scheduler stops", *GNN, DEAR)
+MINE = (*OURS, *GNN, DEAR)
 
 
 def tasks(options: Options) -> Iterator[Task]:
-    """Yield every window, knowledge, trace and policy; window 0 is for tuning rivals, and nothing of ours is run on it.
+    """Yield every window, knowledge, trace and policy; nothing of ours is run on windows for tuning.
 
     Rivals that look at no duration are run once, where they are known; the network where only history is.
     """
-    for window, more in ((0, False), *((window, more) for window in TEST for more in (False, True))):
+    for window, more in (*((w, False) for w in (*TUNING, *TEST)), *((w, True) for w in TEST)):
         for case, known in product(CASES, KNOWN):
             rivals = RIVALS if known == "known" else RULES[1:]
-            mine = OURS[:2] if window else ()
+            mine = OURS if window in TEST else ()
             here = (*rivals, *mine)
             if more:
                 here = GNN if known == "history" else (DEAR,) if known == "limits" else ()
@@ -74,7 +74,7 @@ def simulated(case: Case, work: Workload, known: str, policy: str) -> Outcome:
     """Return what a policy makes of a window that is told so much of durations."""
     if known == "nothing":
         work = Workload(work.names, work.submit, work.gpus, work.duration)
-    if policy not in OURS:
+    if policy not in MINE:
         return run(work, case.nodes, GPUS, policy, _estimates(work, known), PRICE)
     which, *stops = policy.split()
     price = float(stops[1]) if len(stops) > 1 else PRICE if stops else None

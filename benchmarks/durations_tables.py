@@ -3,71 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
+from gangplan.simulator.metrics import interval
+
 from .durations_rivals import THRESHOLDS
-from .durations_traces import CASES
+from .durations_traces import CASES, TEST, TUNING
 from .found import Found, table
 
 RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
 STOPPING = tuple(f"tiresias {name}" for name in THRESHOLDS)
 KNOWLEDGE = ("known", "limits", "history", "nothing")
-NAMES = ("best rival", "`Scheduler`", "Tiresias or that", "with `price=600`")
+NAMES = ("best rival", "`Scheduler`", "room", "Tiresias or that", "with `price=600`", "room")
 BLIND = ("fifo overtake", *STOPPING)
 """They look at no duration, so that they are run once, where durations are known."""
-TEST = (1,)
+OURS = ("Scheduler", "Scheduler stops")
+"""Without stops and with them."""
 
 
-def figure(found: Found, case: str, known: str, policy: str, name: str = "mean_jct") -> float | None:
-    """Return a figure, the mean over the test windows, none unless all were run."""
+def figure(found: Found, case: str, known: str, policy: str, name: str = "mean_jct") -> np.ndarray | None:
+    """Return a figure of each test window, none unless all were run."""
     rows = found.of(f"{case}: {'known' if policy in BLIND else known}", policy, name)
-    return float(np.mean([rows[w] for w in TEST])) if all(w in rows for w in TEST) else None
+    return np.array([rows[w] for w in TEST]) if all(w in rows for w in TEST) else None
 
 
 def rival(found: Found, case: str, known: str, policies: Sequence[str]) -> str:
-    """Return the rival that is best on the window for tuning."""
-    rows = {p: found.of(f"{case}: {'known' if p in BLIND else known}", p).get(0, np.inf) for p in policies}
-    return min(rows, key=lambda policy: rows[policy])
+    """Return the rival with the least mean JCT on the windows for tuning, the geometric mean over them."""
+    means = {}
+    for policy in policies:
+        rows = found.of(f"{case}: {'known' if policy in BLIND else known}", policy)
+        means[policy] = sum(np.log(rows.get(window, np.inf)) for window in TUNING)
+    return min(means, key=lambda policy: means[policy])
 
 
-def pairs(found: Found, case: str, known: str, name: str = "mean_jct") -> list[tuple[str, float | None, float | None]]:
-    """Return without stops and with them the best rival, its figure and that of `Scheduler`."""
-    chosen = [rival(found, case, known, RULES), rival(found, case, known, (*RULES, *STOPPING))]
-    ours = ("Scheduler", "Scheduler stops")
-    return [
-        (best, figure(found, case, known, best, name), figure(found, case, known, mine, name))
-        for best, mine in zip(chosen, ours, strict=True)
-    ]
+def rivals(found: Found, case: str, known: str) -> tuple[str, str]:
+    """Return the best rival without stops, and of all."""
+    return rival(found, case, known, RULES), rival(found, case, known, (*RULES, *STOPPING))
+
+
+def hindsight(found: Found, case: str, stops: bool, name: str) -> np.ndarray:
+    """Return the least figure of each test window that any policy reached, whatever it was told."""
+    runs = ((known, policy) for known in KNOWLEDGE for policy in (*RULES, OURS[0], *((*STOPPING, OURS[1]) * stops)))
+    return np.min([x for run in runs if (x := figure(found, case, *run, name)) is not None], axis=0)
+
+
+def ratios(found: Found, known: str, at: int, name: str = "mean_jct") -> np.ndarray | None:
+    """Return logarithms of what ours, the clairvoyant and hindsight have over the rival's, (3, traces, windows)."""
+    every = []
+    for case in CASES:
+        theirs = figure(found, case.name, known, rivals(found, case.name, known)[at], name)
+        mine = [figure(found, case.name, told, OURS[at], name) for told in (known, "known")]
+        if theirs is None or mine[0] is None or mine[1] is None:
+            return None
+        every.append(np.log([x / theirs for x in (*mine, hindsight(found, case.name, at == 1, name))]))
+    return np.array(every).swapaxes(0, 1)
+
+
+def percent(logs: np.ndarray) -> str:
+    """Return the mean of logarithms of ratios as a share, with half its 95% interval; bold if that leaves 0 out."""
+    mean, margin = interval(logs)
+    text = f"{np.expm1(mean):+.1%}" + ("" if margin is None else f" ± {np.exp(mean) * margin:.1%}")
+    return f"**{text}**" if margin is not None and abs(mean) > margin else text
 
 
 def traces(found: Found) -> str:
-    """Return a line a trace and knowledge: mean JCT in hours."""
+    """Return a line a trace and knowledge: mean JCT in hours of the best rival, ours less that."""
     lines = []
-    for case in CASES:
+    of = {(known, at): ratios(found, known, at) for known in KNOWLEDGE for at in (0, 1)}
+    for i, case in enumerate(CASES):
         for known in KNOWLEDGE:
             cells = []
-            for best, theirs, mine in pairs(found, case.name, known):
-                if theirs is not None and mine is not None:
-                    cells += [f"{theirs / 3600:.2f} ({best})", f"{mine / 3600:.2f} ({mine / theirs - 1:+.1%})"]
-            if len(cells) == 4:
+            for at, best in enumerate(rivals(found, case.name, known)):
+                theirs, logs = figure(found, case.name, known, best), of[known, at]
+                if theirs is not None and logs is not None:
+                    cells += [f"{theirs.mean() / 3600:.2f} ({best})", percent(logs[0, i])]
+                    cells += [f"{np.expm1(logs[2, i].mean()):+.1%}"]
+            if len(cells) == 6:
                 lines.append((case.name, known, *cells))
     return table(("trace", "durations", *NAMES), lines)
 
 
 def summary(found: Found) -> str:
-    """Return a line a knowledge: less or more than the best rival, the geometric mean over traces, and the worst."""
+    """Return a line a knowledge, without and with stops: ours less the best rival in the mean over traces."""
     lines = []
-    for known in KNOWLEDGE:
-        cells = []
-        for name in ("mean_jct", "p95_jct", "mean_wait"):
-            for at in (0, 1):
-                each = (pairs(found, case.name, known, name)[at] for case in CASES)
-                ratios = [mine / theirs for _, theirs, mine in each if theirs and mine]
-                if ratios:
-                    cells.append(f"{np.exp(np.log(ratios).mean()) - 1:+.1%} ({max(ratios) - 1:+.0%})")
-        lines += [(known, *cells)] if len(cells) == 6 else []
-    head = [f"{what}{end}" for what in ("mean JCT", "p95 JCT", "queue delay") for end in ("", ", stops")]
+    for at, known in product((0, 1), KNOWLEDGE):
+        logs = ratios(found, known, at)
+        more = [x for name in ("p95_jct", "mean_wait") if (x := ratios(found, known, at, name)) is not None]
+        if logs is None or len(more) < 2:
+            continue
+        mine, clear, best = logs.mean(axis=(1, 2))
+        worst = int(logs[0].mean(axis=1).argmax())
+        cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(logs[0, worst].mean()):+.1%} ({CASES[worst].name})"]
+        cells += [f"{np.expm1(clear):+.1%}", f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
+        lines.append((f"{known}, stops" if at else known, *cells, *(percent(x[0].mean(axis=0)) for x in more)))
+    head = ("mean JCT", "worst trace", "durations known", "best in hindsight", "of that room", "p95 JCT", "queue delay")
     return table(("durations", *head), lines)
 
 
@@ -86,7 +117,7 @@ def others(found: Found) -> str:
             )
         ]
         if any(x is not None for x in of):
-            lines.append((case.name, *("" if x is None else f"{x / 3600:.2f}" for x in of)))
+            lines.append((case.name, *("" if x is None else f"{x.mean() / 3600:.2f}" for x in of)))
     head = ("trace", "known", "limits", "limits, `price=1800`", "history, `gnn`", "history, `gnn`, `price=600`")
     return table(head, lines)
 

@@ -24,6 +24,10 @@ LOAD = 0.95
 """GPU seconds of a window's jobs until its last job comes over those of the cluster; arrivals are stretched to it."""
 GPUS = 8
 """Of a node."""
+_EARLY = 300
+"""Pods of openb that are left out: the first ten come within 60 days, and the others within a month."""
+TUNING, TEST = (0, 1, 2), (3, 4, 5, 6, 7)
+"""Windows for tuning, thirds of the first half of a trace in time, and for testing, five of six of the second half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Case:
         name: of the row.
         needs: a file of the data folder, "" if none.
         nodes: how many.
-        make: the jobs of a window, by data folder and window; window 0 is for tuning, the others for testing.
+        make: the jobs of a window, by data folder and window.
     """
 
     name: str
@@ -74,38 +78,43 @@ def limits(work: Workload, seed: int) -> FloatArray:
     return np.asarray(work.duration * np.maximum(1.0, factor))
 
 
+def _window(work: Workload, kept: np.ndarray, window: int, every: int = 1) -> Workload:
+    """Return a window of those jobs of a trace that are kept, one job of so many, of the first half of half as many."""
+    kept = kept[np.argsort(work.submit[kept], kind="stable")]
+    half = len(kept) // 2
+    if window in TUNING:
+        at, many, every = 0, half // len(TUNING), 2 * every
+    else:
+        at, many = half, half // (len(TEST) + 1)  # nothing was run on the last
+    at += many * (window - (TUNING if window in TUNING else TEST)[0])
+    work = work.take(kept[at : at + many : every])
+    return Workload(work.names, work.submit, work.gpus, work.duration, queue=work.queue)
+
+
 def _philly(queues: tuple[str, ...], every: int, data: Path, window: int) -> Workload:
-    """Return jobs of some virtual clusters, or of all: a fourth of the time each window, one job of so many."""
+    """Return jobs of some virtual clusters, or of all."""
     trace = read_trace(data / PHILLY).workload
     kept = np.flatnonzero((np.isin(trace.queue, queues) | (not queues)) & (trace.duration > 0))
-    kept = kept[np.argsort(trace.submit[kept], kind="stable")][::every]
-    many = len(kept) // 4
-    return _bare(trace.take(kept[window * many : (window + 1) * many]))
+    return _window(trace, kept, window, every)
 
 
 def _openb(data: Path, window: int) -> Workload:
-    """Return pods that ended, on whole GPUs: a fourth of them each window."""
+    """Return pods that ended, on whole GPUs, but the first, which came months before the others."""
     trace = read_trace(data / OPENB).workload
     kept = np.flatnonzero(trace.duration > 0)
-    kept = kept[np.argsort(trace.submit[kept], kind="stable")][::2]
-    many = len(kept) // 4
-    return _bare(trace.take(kept[window * many : (window + 1) * many]))
+    return _window(trace, kept[np.argsort(trace.submit[kept], kind="stable")][_EARLY:], window)
 
 
 def _pollux(data: Path, window: int) -> Workload:
     """Return Pollux's jobs three times over, each as long as drawn in the bounds of its model."""
     trace = read_trace(data / POLLUX, seconds=dict.fromkeys(HOURS, 1.0)).workload
-    rng = np.random.default_rng(window)
+    rng = np.random.default_rng(300 + window)
     order = np.concatenate([rng.permutation(trace.n_jobs) for _ in range(3)])
     models, gpus = tuple(trace.model[i] for i in order), trace.gpus[order]
     low, high = np.log(np.array([HOURS[m] for m in models])).T
     seconds = np.exp(rng.uniform(low, high)) * 3600 / gpus
     submit = PROCESSES["poisson"](rng, len(order), 0.01, 0.0, 0.0)
     return Workload(tuple(map(str, range(len(order)))), submit, gpus, seconds, model=models)
-
-
-def _bare(work: Workload) -> Workload:
-    return Workload(work.names, work.submit, work.gpus, work.duration, queue=work.queue)
 
 
 PURPOSES = {
@@ -120,8 +129,8 @@ of the GPU time, as Hu et al. (NSDI 2024) tell of Acme. Drawn, and no more than 
 
 def _language(data: Path, window: int) -> Workload:
     """Draw the jobs of an LLM cluster: users, their recurring jobs by title, queues; the same for the same window."""
-    rng = np.random.default_rng(100 + window)
-    users, jobs = 40, 1000
+    rng = np.random.default_rng(200 + window)
+    users, jobs = 40, 700
     active = 1 / (np.arange(users) + 1.0)
     active /= active.sum()
     names, shares = list(PURPOSES), np.array([share for share, _, _ in PURPOSES.values()])
@@ -154,9 +163,11 @@ def _language(data: Path, window: int) -> Workload:
     )
 
 
+SMALL = ("103959", "ee9e8c", "0e4a51", "ed69ec", "7f04ca", "2869ce", "e13805")
+"""Virtual clusters of 374 to 1,934 jobs each."""
 CASES = (
-    Case("Philly, all", PHILLY, 8, partial(_philly, (), 20)),
-    Case("Philly, four clusters", PHILLY, 16, partial(_philly, ("0e4a51", "2869ce", "7f04ca", "103959"), 1)),
+    Case("Philly, all", PHILLY, 8, partial(_philly, (), 10)),
+    Case("Philly, small clusters", PHILLY, 16, partial(_philly, SMALL, 1)),
     Case("openb", OPENB, 4, _openb),
     Case("Pollux", POLLUX, 8, _pollux),
     Case("LLM cluster, generated", "", 16, _language),

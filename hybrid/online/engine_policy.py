@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, plain
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import View
@@ -21,6 +21,8 @@ _AMPLE = 600.0
 """Seconds a decision may take in a simulation: counted budgets end first, so that runs can be repeated."""
 
 
+TERMS = ("queue", "user", "title", "priority", "limit")
+"""Fields of a trace that a scheduler hears of each job."""
 ANY = "any"
 """The model of a job whose trace names none."""
 
@@ -41,7 +43,7 @@ class SchedulerPolicy:
     Args:
         told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
             or the estimates, of jobs without a choice of GPUs, (n,).
-        terms: fields of the trace that are told as terms, such as ``user``, ``title``, ``queue`` and ``limit``.
+        terms: which of `TERMS` are told.
         options: of `Scheduler`.
     """
 
@@ -50,7 +52,7 @@ class SchedulerPolicy:
     classes = True
     """Whether it knows of priorities by itself."""
 
-    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = (), **options: Any) -> None:
+    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = TERMS, **options: Any) -> None:
         self._told, self._terms, self._options = told, tuple(terms), options
         self._view: View | None = None
         self.took: list[float] = []
@@ -126,14 +128,7 @@ class SchedulerPolicy:
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None
-        limit = float(work.limit[job])  # type: ignore[index]
-        self.scheduler.submit(
-            gang,
-            told[job] if isinstance(told, np.ndarray) else told,
-            now=view.now,
-            queue=work.queue[job],
-            user=work.user[job],
-            title=work.title[job],
-            priority=int(work.priority[job]),  # type: ignore[index]
-            limit=limit if limit < np.inf else None,
-        )
+        terms: Any = {name: plain(getattr(work, name)[job]) for name in self._terms}
+        if terms.get("limit") == np.inf:
+            terms["limit"] = None
+        self.scheduler.submit(gang, told[job] if isinstance(told, np.ndarray) else told, now=view.now, **terms)

@@ -98,7 +98,7 @@ class RunningJob:
         age = request.done + max(0.0, now - begun) / pace
         rest = passed(request.work, age)[1]
         after = begun + (float(rest[0]) - request.done) * pace
-        if after <= now:  # rounding
+        while after <= now:  # rounding
             age = float(rest[0])
             rest = passed(request.work, age)[1]
             after = begun + (float(rest[0]) - request.done) * pace

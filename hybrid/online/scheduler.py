@@ -18,6 +18,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .changes import ChangeCalls
 from .decision import Decision
+from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
@@ -444,6 +445,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.calendar.tick(state.now):
             state.closing()
         state.later.tick(state)
+        predict_again(state)
         drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)

@@ -407,18 +407,27 @@ class ClusterState:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
         kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
-        key, intensity = request.counts(degree), 0.0
-        if self.places is not None:
-            intensity = self.places.proximity.slowdown(job.model, 1.0) - 1
-            if self.patient is not None:
-                key *= self.least(request, degree, now=False) ** self.patient.slowdown
+        intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
         whom = self.calendar.whom(request)
         group = self.accounts.group(request.terms, self._level(request))
         asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
         gpus = request.gpus(degree) or 1
         shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
-        self.queue.add(request, shape, key)
+        self.queue.add(request, shape, self._key(request))
         self.due.add(request, shape, request.due)
+
+    def _key(self, request: Request) -> float:
+        """Return the seconds by which a waiting job goes in its line."""
+        degree = request.job.workers[-1]
+        slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
+        return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
+
+    def estimate(self, request: Request) -> None:
+        """Have a waiting job be expected to last otherwise; it is due when it was."""
+        shape, _ = self.queue.place(request.name)
+        self.queue.remove(request.name)
+        self.waiting[request.name] = request
+        self.queue.add(request, shape, self._key(request))
 
     def leave(self, name: str) -> Request:
         """Take a job out of the queue and return it."""

@@ -391,6 +391,7 @@ class World:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
         self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
         gains = [x for x in decision.stops if x.cause != "drain"]
+        self.stopped = bool(gains)
         self._drained([x for x in decision.stops if x.cause == "drain"])
         dues = (j for j in self.waiting.values() if j.due <= self.now)
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
@@ -611,8 +612,9 @@ class World:
         Of those that fit into a guarantee: they go before all that borrow.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
-        late = [j for j in late if not books.limited(j) and not books.borrows(j)]
-        if not late or any(j.due == inf for j in (*self.waiting.values(), *started)):
+        late = [j for j in late if not books.borrows(j)]
+        # a limit that holds now may have come with a start, so that another one was the first
+        if not late or any(books.limited(j) for j in late) or any(j.due == inf for j in (*self.waiting.values(), *started)):
             return
         first = min(late, key=lambda j: (-books.level(j), j.due, j.serial))
 
@@ -641,7 +643,7 @@ class World:
         """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
         waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
         waits = [job for job in waits if not self.books.limited(job)]
-        if not steered:
+        if not steered and not self.stopped:  # stops for a gain may leave others within their guarantees
             self.books.settled()
         fit = [job for job in waits[:24] if self.fits(job)]
         known = all(job.due < inf for job in waits)  # else who was not told of may have been due before
@@ -653,6 +655,8 @@ class World:
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
+        if any(job.due <= self.now and self.books.limited(job) for job in self.waiting.values()):
+            return  # what it would take of a limit may be kept for it
         rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):
             return

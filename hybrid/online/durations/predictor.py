@@ -83,6 +83,7 @@ class Durations:
         spread = np.exp(-0.5 * ((np.arange(BINS) + 0.5) * WIDTH - log(USUAL)) ** 2)
         self._prior = spread / spread.sum()
         self._trust = 1.0  # in the prior, until jobs finish
+        self.learned, self.turn, self.stale = False, 0, 0  # see `predict_again`
         self._came = np.full((2, LEVELS), _EVEN)  # at which level of the pool jobs ended, without and with limits
 
     @staticmethod
@@ -178,6 +179,7 @@ class Durations:
         came += (1 - SLOW) * _EVEN
         came[min(LEVELS - 1, int(below * LEVELS))] += 1
         self._trust *= 0.25
+        self.learned = True
         rows = np.array([self._open(key) for _, key in keys])
         self._count[rows] *= FORGET
         self._total[rows] = FORGET * self._total[rows] + 1
@@ -207,7 +209,8 @@ class Durations:
             at = np.flatnonzero(self._count[row])
             groups.append([list(key), float(self._total[row]), at.tolist(), self._count[row, at].tolist()])
         weights, came = self._weight.tolist(), self._came.tolist()
-        return {"trust": self._trust, "came": came, "weights": weights, "groups": groups}
+        again = [int(self.learned), self.turn, self.stale]
+        return {"trust": self._trust, "came": came, "again": again, "weights": weights, "groups": groups}
 
     def load(self, saved: Any) -> None:
         """Take over what `save` returned, or the works by model and GPUs that earlier versions had.
@@ -235,6 +238,10 @@ class Durations:
     def _read(self, saved: Any) -> None:
         require_number(saved["trust"], "durations.trust")
         self._trust = float(saved["trust"])
+        learned, self.turn, self.stale = saved.get("again", [0, 0, 0])
+        self.learned = bool(learned)
+        for number in (self.turn, self.stale):
+            require_number(number, "durations.again", whole=True)
         for name, kept in (("weights", self._weight), ("came", self._came)):
             for i, row in enumerate(saved[name]):
                 for j, weight in enumerate(row):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 
+from ..durations.again import predict_again
 from ..queue import Request
 from ..running import RunningJob
 from ..state import ClusterState
@@ -77,6 +78,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     if state.calendar.tick(state.now):
         state.closing()
     state.later.tick(state)
+    predict_again(state)
     state.age()
     scheduler._count = row["number"]
     if (learned := state.learned) is not None:

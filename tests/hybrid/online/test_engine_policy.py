@@ -45,3 +45,12 @@ def test_terms_of_a_trace() -> None:
     first = {"queue": "x", "user": "ann", "title": "train", "priority": 3, "limit": 60.0, "seconds": [10.0]}
     usual = {"queue": "", "user": "", "title": "", "priority": 0, "limit": None, "seconds": [5.0]}
     assert told == [first, usual]
+
+
+def test_terms_that_are_not_told() -> None:
+    """A scheduler hears of no user and no limit where these are left out: studies of history rest on it."""
+    jobs = Workload(("a",), np.zeros(1), np.ones(1, dtype=int), np.array([5.0]), user=("ann",), limit=np.array([60.0]))
+    policy = SchedulerPolicy(False, ("queue", "title"), durations="history")
+    simulate_named(jobs, 1, 2, lambda: policy, discipline="overtake")
+    groups = policy.scheduler.snapshot()["durations"]["groups"]
+    assert {kind for (kind, *_), *_ in groups} == {0, 1, 2, 9, 10}  # all, by size and model: nobody's, of no limit
