@@ -229,12 +229,12 @@ class Accounts:
         """Return the accounts on whose way one is, itself among them."""
         return [leaf for leaf, account in enumerate(self.all) if number in account.above]
 
-    def refuses(self, terms: Terms, amounts: Sequence[int]) -> str | None:
+    def refuses(self, terms: Terms, amounts: Amounts) -> str | None:
         """Return which limit keeps a job that needs so much from starting, in words."""
         if (words := self.over_limit(terms, amounts)) is not None:
             return words
         leaf = self.leaf(terms)
-        if self._keep and self.borrows(leaf, tuple(amounts)) and not self._lent(leaf, amounts):
+        if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
             return "what is free is kept for queues that do not lend it"
         for number in self.capped(leaf, amounts):
             has, most = f"{self.share(number):.1%}", f"{self.all[number].quota.most:.1%}"

@@ -11,6 +11,7 @@ from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.placement import Fleet, GangJob
 
 from .journal.write import recorded
+from .kinds import TypedSeconds, by_type, verify_terms, without_gpus
 from .later import HeldJob, JobArray
 from .moved import moved
 from .queue import Request, Seconds, given_seconds
@@ -81,7 +82,7 @@ class ChangeCalls:
     def change(
         self,
         job: str,
-        seconds: Seconds = None,
+        seconds: Seconds | TypedSeconds = None,
         *,
         now: float | None = None,
         price: Price = ...,
@@ -91,8 +92,8 @@ class ChangeCalls:
 
         Args:
             job: its name.
-            seconds: how long it is expected to run still: of a waiting job as of `submit`, without what its next start
-                costs; of a running one a number, from now on. By default as before.
+            seconds: how long it is expected to run still: of a waiting job as of `submit`, by GPU type too, without
+                what its next start costs; of a running one a number, from now on. By default as before.
             now: as of `submit`.
             price: of a stop, `None` if it may not be stopped any more; by default as before.
             terms: the fields of `Terms` that change; of a running job not ``begin`` nor ``after``.
@@ -104,18 +105,28 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
+            if not request.job.worker.gpu:
+                without_gpus(request.job, None, given)
             request = replace(request, price=None if given is None else float(given))
         before = request.terms
         new = Terms.of(terms)
         request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))
-        state.sharing.check(request.terms.queue)
+        for name in ("array", *(("begin", "after") if runs else ())):
+            if getattr(request.terms, name) != getattr(before, name):
+                raise InstanceError(
+                    name, f"{getattr(request.terms, name)!r} comes too late: {job!r} {'runs' if runs else 'waits'}"
+                )
+        if not runs:
+            gang, told, types = by_type(request.job, seconds, state.fleet)
+            request = replace(request, job=gang, types=types or request.types)
+        state.check_changed(request)
         if runs:
-            for name in ("begin", "after"):
-                if getattr(request.terms, name) != getattr(before, name):
-                    raise InstanceError(name, f"{getattr(request.terms, name)!r} comes too late: {job!r} runs")
+            at_place = state.running[job]
+            if wrong := verify_terms(request, at_place.degree, state.fleet, at_place.nodes):
+                raise InstanceError(next(iter(terms), "job"), f"comes too late: {wrong[0]}")
             _change_running(state, request, seconds, at)
         else:
-            _change_waiting(state, request, seconds, at)
+            _change_waiting(state, request, told, at)
             if job not in state.waiting:
                 cast("Scheduler", self)._intervals.withdrawn(job)
         state.changes += 1
@@ -174,7 +185,7 @@ def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now
         state.wait(request)
 
 
-def _change_running(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
+def _change_running(state: ClusterState, request: Request, seconds: Seconds | TypedSeconds, now: float) -> None:
     """Have a running job go on as if it had stopped and started at once where it is, and that had cost nothing."""
     job = state.running[request.name]
     if seconds is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from gangplan.solvers.placement.online.state import Long
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from .leaving import occupied
-from .moves import Move, Moves, in_order, movable
+from .moves import Move, Moves, closed, in_order, limited, movable, without
 from .queue import Request
 from .running import Nodes, RunningJob
 from .state import ClusterState
@@ -77,14 +76,17 @@ class _Room:
             return cls(np.where(state.up, group, -1), names, None, "")
         if isinstance(gang, str):
             state.find(gang, "waits")
-            request = state.waiting[gang]
+            request = state.later.request(state, gang)
         elif isinstance(gang, GangJob):
             zeros = (0.0,) * len(gang.workers)
             request = Request(gang, state.now, zeros, True, state.settings.together, state.serial)
             state.check(request)
         else:
             raise InstanceError("gang", f"{gang!r} is neither a GangJob nor the name of a job that waits")
-        return cls(group, names, state.placed(request, request.job.workers[0]), request.name)
+        degree = request.job.workers[0]
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
+        group[shut] = -1
+        return cls(group, names, state.placed(request, degree), request.name)
 
 
 def defragment(state: ClusterState, domain: object, gang: object, worth: float | None, seconds: float) -> Moves | None:
@@ -105,7 +107,8 @@ class _Search:
 
     def __init__(self, state: ClusterState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
         self._state, self._room, self._jobs, self._until = state, room, jobs, until
-        prices = ((x.request.price or 0.0) * x.gpus if movable(x, state.now) else np.inf for x in jobs)
+        now, stay = state.now, limited(state)
+        prices = ((x.request.price or 0.0) * x.gpus if movable(x, now) and x.name not in stay else np.inf for x in jobs)
         self._cost: FloatArray = np.fromiter(prices, float, len(jobs))
         self.best: Moves | None = None
         self.bound = 0.0
@@ -180,17 +183,19 @@ class _Search:
         """Return GPUs of the gang, under the name "", and of each job; `None` if one has no place."""
         state, room, places = self._state, self._room, dict[str, Nodes]()
         outside = np.flatnonzero(room.group != group)
-        with self._without(jobs) as put:
+        with without(state, jobs) as put:
             if room.gang is not None:
                 if (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
                     return None
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
-                gang = state.placed(job.request, job.degree)
-                if (seats := self._put(gang, inside, counts.get(job.name), put)) is None:
+                gang, never = state.placed(job.request, job.degree), np.union1d(inside, closed(state, job, state.now))
+                if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)
+                if {*closed(state, job, state.now, seats)} & seats.keys():
+                    return None
         return places
 
     def _put(self, gang: GangJob, never: Long, counts: Counts | None, put: list[str]) -> Nodes | None:
@@ -217,20 +222,6 @@ class _Search:
             return seats
         node = min(part, key=lambda node: len(seats[node]))
         return {**seats, node: seats[node][: len(seats[node]) - rest * need]}
-
-    @contextmanager
-    def _without(self, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
-        """Have the placer forget jobs, and place others for now, whose names are added to the list that is yielded."""
-        placer, put = self._state.placer, list[str]()
-        for job in jobs:
-            placer.remove(job.name)
-        try:
-            yield put
-        finally:
-            for name in put:
-                placer.remove(name)
-            for job in jobs:
-                assert placer.put(self._state.loose(job.request), job.nodes), f"{job.name} had these seats"
 
     def exact(self) -> None:
         """Have CP-SAT say who moves where, if the cluster is small."""

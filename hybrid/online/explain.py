@@ -265,7 +265,7 @@ def why_waits(
 
 def _first_start(twin: Scheduler, name: str) -> tuple[float | None, tuple[str, ...]]:
     """Play on until a job starts, and return when that is, `None` if it takes too long, and who stops for it then."""
-    for _ in range(_ENDS):
+    for _ in range(2 * _ENDS):  # as often somebody may be stopped, is due or older
         decision = twin.decide(60.0)
         if any(start.job == name for start in decision.starts):
             return twin.now, tuple(f"{stop.job} ({stop.cause})" for stop in decision.stops if stop.other == name)

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
-from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
@@ -197,8 +196,7 @@ class Later:
     def _release(self, state: ClusterState, job: HeldJob, since: float) -> None:
         """Let a job wait, its due time counted from when it might."""
         request = self.held.pop(job.request.name).request
-        due = min(since + state.settings.patience * max(request.seconds), float_info.max)
-        state.wait(replace(request, due=due))
+        state.wait(replace(request, due=state.due_from(since, request)))
 
     def save(self) -> dict[str, Any]:
         """Return all of it for JSON, nothing if nothing was held back or withdrawn."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from .explain import Report, listed
+from .kinds import verify_terms
 from .policy import Watchdog
 from .queue import Walk
 from .running import Nodes, RunningJob
@@ -108,27 +112,84 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
     return order, holders
 
 
-def carry_out(state: ClusterState, watchdog: Watchdog, moves: Moves) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
-    """Do what was proposed if it is still possible; return who starts and who stops."""
-    places = {x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves}
+def limited(state: ClusterState) -> set[str]:
+    """Return the running jobs that could not start again by the limits of their users or queues."""
+    accounts, names = state.accounts, set[str]()
+    for name, job in state.running.items() if accounts.bounded else ():
+        terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
+        with accounts.without([(terms, held)]):
+            if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
+                names.add(name)
+    return names
+
+
+def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None) -> np.ndarray:
+    """Return the nodes that close before a job would end if it moved now, to some nodes or to its best place."""
+    rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
+    slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
+    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower))
+
+
+@contextmanager
+def without(state: ClusterState, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
+    """Have the placer forget jobs, and place others for now, whose names are added to the list that is yielded."""
+    put = list[str]()
+    for job in jobs:
+        state.placer.remove(job.name)
+    try:
+        yield put
+    finally:
+        for name in put:
+            state.placer.remove(name)
+        for job in jobs:
+            assert state.placer.put(state.loose(job.request), job.nodes), f"{job.name} had these seats"
+
+
+def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
+    """Return the GPUs that each job gets; refuse moves that are not possible any more."""
+    if not isinstance(moves, Moves):
+        raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
+    places: dict[str, Nodes] = {
+        x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves
+    }
     for x in moves.moves:
         state.find(x.job, "runs")
-        job = state.running[x.job]
+        job, to = state.running[x.job], places[x.job]
+        job = job.aged(now)[0] if job.request.work else job
         held = {node: tuple(gpus) for node, gpus in x.nodes.items()}  # a log has lists
-        if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, state.now):
+        if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
+        wrong = verify_terms(job.request, job.degree, state.fleet, to)
+        if wrong or {*closed(state, job, now, to)} & to.keys():
+            why = wrong[0] if wrong else f"a node closes before {x.job!r} would end"
+            raise InstanceError("moves", f"{why}: ask for a new proposal")
+    if names := limited(state) & places.keys():
+        raise InstanceError("moves", f"{min(names)!r} holds more than its user or queue may")
     first = Walk(state.due).next()
-    if first and first[1] != moves.gang and state.waiting[first[1]].due <= state.now:
+    if first and first[1] != moves.gang and state.waiting[first[1]].due <= now:
         raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
-    if in_order(state, places) is None:
+    with without(state, jobs := [state.running[name] for name in places]) as put:
+        for job in jobs if in_order(state, places) else ():
+            put.extend([job.name] * state.placer.put(state.loose(job.request), places[job.name]))
+        fits = len(put) == len(jobs)
+    if not fits:
         raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
+    return places
+
+
+def carry_out(
+    state: ClusterState, watchdog: Watchdog, moves: Moves, now: float
+) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
+    """Do what was proposed if it is still possible; return who starts and who stops."""
+    places = _checked(state, moves, now)
+    state.now = now
     jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
     starts.hopeful, stops = False, []  # their places are given
     for job in jobs:
-        held, left = state.named(job.nodes), job.left(state.now)
+        held, left = state.named(job.nodes), job.left(now)
         stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
         state.free(job.name)
-        state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+        state.wait(job.request.stopped(job.degree, job.ran(now), now - job.since))
     for job in jobs:
         begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
         assert begun, f"{job.name} has a place that was verified"

@@ -43,7 +43,7 @@ class Parts:
         weight = wide.astype(float) ** state.queue.order
         self._state, self._names = state, list(state.running.parts)
         self.movable = (settled <= now) & (since < now) & (left > price)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             self.key = np.where(self.movable, np.maximum(left - EXPENSIVE * price, 0.0) * weight, -1.0)
         self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()
         self._node, self._used = node.copy(), used.copy()

@@ -21,6 +21,7 @@ from gangplan.solvers.cpsat_solver import solver_for
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import Long
 
+from .moves import closed
 from .running import RunningJob
 from .state import ClusterState
 
@@ -67,8 +68,7 @@ class Relocation:
         """Let a job that moves come to nodes that may have it: of the chosen domain none if that is to be free."""
         gang, model = self._gangs[j], self._model
         most = np.minimum(self._state.placer.most_on(gang), gang.workers[0])
-        if j == COMES:
-            most[self._group < 0] = 0
+        most[self._group < 0 if j == COMES else closed(self._state, self._jobs[j], self._state.now)] = 0
         nodes = np.flatnonzero(most).tolist()
         for n in nodes:
             self._there[j, n] = model.new_int_var(0, int(most[n]), "")

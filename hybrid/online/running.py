@@ -191,6 +191,12 @@ class RunningJobs(dict[str, RunningJob]):
                 self._times[0, row] = aged.end
                 self._times[4, row] = np.nan if aged.index is None else aged.index
 
+    def older(self) -> float:
+        """Return when `age` looks at a job next, infinite if it never does."""
+        while self._ages and self._next.get(self._ages[0][2]) != self._ages[0][0]:
+            heappop(self._ages)
+        return self._ages[0][0] if self._ages else float(np.inf)
+
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
         late = bisect_left(self.by_end, (now, -1, ""))

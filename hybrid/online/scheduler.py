@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from os import PathLike
-from sys import float_info
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -23,7 +22,7 @@ from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
-from .kinds import TypedSeconds, by_type, longest, without_gpus
+from .kinds import TypedSeconds, by_type, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .queue import Request, Seconds, given_seconds
@@ -276,12 +275,12 @@ class Scheduler(WindowCalls, ChangeCalls):
             settings.together if together is None else together,
             state.serial,
             mine,
-            due=min(at + settings.patience * longest(lasts, types), float_info.max),
             terms=spoken,
             types=types,
             work=work,
             guess=guess,
         )
+        request = dataclasses.replace(request, due=state.due_from(at, request))
         state.check(request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -444,13 +443,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         began = time.perf_counter()
         require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
-        state.now = state.at(now)
-        state.accounts.clock(state.now)
+        self._pass(state.at(now))
         self._count += 1
-        if state.calendar.tick(state.now):
-            state.closing()
-        state.later.tick(state)
-        predict_again(state)
         drained = stop_drained(state) if state.calendar.windows else []
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
@@ -504,6 +498,16 @@ class Scheduler(WindowCalls, ChangeCalls):
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
 
+    def _pass(self, now: float) -> None:
+        """Note the time, and what it changes alone."""
+        state = self._state
+        state.now = now
+        state.accounts.clock(now)
+        if state.calendar.tick(now):
+            state.closing()
+        state.later.tick(state)
+        predict_again(state)
+
     def defragment(
         self, domain: Any = None, gang: GangJob | str | None = None, *, worth: float | None = None, seconds: float = 1.0
     ) -> Moves | None:
@@ -537,13 +541,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         """
         from .moves import TIER, carry_out
 
-        began, state, before = time.perf_counter(), self._state, self._state.now
-        state.now = state.at(now)
-        try:
-            starts, stops = carry_out(state, self._watchdog, moves)
-        except InstanceError:
-            state.now = before
-            raise
+        began, state = time.perf_counter(), self._state
+        starts, stops = carry_out(state, self._watchdog, moves, state.at(now))
         self._count += 1
         self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
         took = time.perf_counter() - began

@@ -51,8 +51,8 @@ class Stages:
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
             return
-        for (queue, asks, level), shapes in state.queue.alike.items():
-            stage = Stage(state.accounts.borrows(queue, asks), -level)
+        for (number, asks, level), shapes in state.queue.alike.items():
+            stage = Stage(state.accounts.borrows(number, asks), -level)
             self._lines.setdefault(stage, []).extend(shapes)
         try:
             while self._lines:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
+from math import inf, nextafter
 from sys import float_info
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .calendar import Calendar
 from .durations.predictor import Durations
-from .kinds import as_placed, check_terms, slower_on, verify_terms
+from .kinds import as_placed, check_terms, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
 from .queue import Queue, Request, Shape
@@ -284,6 +285,11 @@ class ClusterState:
         """Return the seconds that a job is expected to run at its best place."""
         return request.lasts(degree, self.least(request, degree))
 
+    def due_from(self, since: float, request: Request) -> float:
+        """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
+        whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
+        return min(since + self.settings.patience * longest(whole or request.seconds, request.types), float_info.max)
+
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
@@ -296,13 +302,18 @@ class ClusterState:
         Raises:
             InstanceError: naming the field.
         """
-        job, name = request.job, request.name
-        held = self.later.held
+        name, held = request.name, self.later.held
         for words, jobs in (
             ("waits", self.waiting), ("runs", self.running), ("waits", held), ("was done", self.finished)
         ):  # fmt: skip
             if name in jobs:
                 raise InstanceError("job.name", f"{name!r} {words} already: give each job a name of its own")
+        self.check_changed(request)
+
+    def check_changed(self, request: Request) -> None:
+        """Refuse a job whose name is known as `check` does, and forget what was kept of that name."""
+        job = request.job
+        self.forget(request)
         if 0 < job.worker.gpu < 1:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs")
         if not (job.worker.gpu or job.worker.cpu or job.worker.memory or job.worker.nic):
@@ -344,21 +355,28 @@ class ClusterState:
         aging = self.sharing.aging
         while aging is not None and not self.alike and self._aging and self._aging[0][0] <= self.now:
             _, serial, name = heappop(self._aging)
-            request = self.waiting.get(name)
-            if request is not None and request.serial == serial:
-                self.queue.remove(name)
-                self.due.remove(name)
-                self._line(request)
+            if name in self.waiting and self.waiting[name].serial == serial:
+                self._reline([name])
 
     def wake(self) -> float | None:
-        """Return when a running job may be stopped next because others may have it stopped, if jobs wait."""
-        if not self.waiting or self.alike or not self.sharing.preempt:
+        """Return when a job that waits, or one that may stop for it, next counts otherwise; `None` if none does.
+
+        A waiting job becomes due or older. A running one may be stopped, ran for the most that it should, or longer
+        than expected, and then twice as long.
+        """
+        if not self.waiting:
             return None
-        ready, since = self.running.standing()[0], self.running.table()[0][1]
-        most = np.inf if self.sharing.most_run is None else self.sharing.most_run
-        times = np.concatenate([ready, np.where(np.isfinite(ready), since + most, np.inf)])
-        times = times[(times > self.now) & np.isfinite(times)]
-        return float(times.min()) if len(times) else None
+        (end, since, _, settled, *_), ready = self.running.table()[0], self.running.standing()[0]
+        now, most, aging = self.now, self.sharing.most_run or inf, inf if self.alike else self.sharing.aging or inf
+        due = np.fromiter((request.due for request in self.waiting.values()), float, len(self.waiting))
+        with np.errstate(all="ignore"):  # of the largest and the least numbers
+            older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
+            turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
+            late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
+            stop = np.maximum([settled, ready], np.nextafter(since, inf))
+        each = np.concatenate([older, turn, late, *stop, [self.running.older()]])
+        each = each[(each > now) & (each < float_info.max)]
+        return float(each.min()) if len(each) else None
 
     def _level(self, request: Request) -> int:
         """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
@@ -366,8 +384,9 @@ class ClusterState:
         if aging is None:
             return level
         if not self.alike:
-            gained = max(0, int((self.now - request.due) // aging))
-        if (then := request.due + (gained + 1) * aging) < float_info.max:
+            gained = int(min(max(0.0, (self.now - request.due) // aging), 2.0**62))
+        then = max(request.due + (gained + 1) * aging, nextafter(self.now, inf))  # later than now, rounded or not
+        if then < float_info.max:
             heappush(self._aging, (then, request.serial, request.name))
         return level + gained
 

@@ -9,8 +9,8 @@ gang waits for room that is there but scattered.
 Jobs cannot stop each other for ever. A job stops only after it got on, since it last started, for its price, and for
 longer than nothing. So each price that is paid stands beside at least as many GPU seconds in which a job got on, what
 stops cost is never more than the work there is, and a job of d seconds with the price p is stopped at most d / p times.
-Where stops cost nothing, whoever holds GPUs gets on all the time. A job that was due when it started is not stopped at
-all.
+Where stops cost nothing, whoever holds GPUs gets on all the time. A job that was due when it started is not stopped
+here at all; a higher class may stop it, and who has less than its share (`preempt`).
 """
 
 from __future__ import annotations

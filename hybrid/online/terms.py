@@ -84,6 +84,7 @@ class Terms:
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")
+        require_number(abs(self.priority), "priority", whole=True)  # arrays have it
         require_number(self.limit, "limit", optional=True, positive=True)
         require_number(begin := plain(self.begin), "begin")
         object.__setattr__(self, "begin", float(begin))

@@ -38,7 +38,9 @@ class WindowCalls:
     def wake(self) -> float | None:
         """The next time at which something changes by the clock alone.
 
-        A job may begin, or be stopped for one that waits; nodes close or open.
+        A job may begin; nodes close or open; of those that wait, one is due or counts as of a higher class; of those
+        that run, one may be stopped for them, or runs longer than expected, and then twice as long: until then it may
+        make room gradually, at any time. Past usage that counts less (`Sharing.halflife`) is left out.
         """
         times = (self._state.later.wake(), self._state.calendar.wake(self._state.now), self._state.wake())
         return min((time for time in times if time is not None), default=None)

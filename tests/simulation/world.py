@@ -614,7 +614,11 @@ class World:
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
         late = [j for j in late if not books.borrows(j)]
         # a limit that holds now may have come with a start, so that another one was the first
-        if not late or any(books.limited(j) for j in late) or any(j.due == inf for j in (*self.waiting.values(), *started)):
+        if (
+            not late
+            or any(books.limited(j) for j in late)
+            or any(j.due == inf for j in (*self.waiting.values(), *started))
+        ):
             return
         first = min(late, key=lambda j: (-books.level(j), j.due, j.serial))
 

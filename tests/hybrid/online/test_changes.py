@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -146,6 +147,12 @@ def test_a_job_of_no_seconds_gets_some() -> None:
         ("b", {"after": ("z",)}, "after: 'z' is not known"),
         ("b", {"titel": "x"}, "titel: is no argument; did you mean title"),
         ("b", {"now": -1.0}, "now: -1.0"),
+        ("b", {"within": "nonsense"}, "within: 'nonsense' is no level"),
+        ("a", {"within": "nonsense"}, "within: 'nonsense' is no level"),
+        ("b", {"group": 3}, "group: 3 does not divide 2"),
+        ("b", {"array": "x"}, "array: 'x' comes too late: 'b' waits"),
+        ("b", {"seconds": {"H100": 1.0}}, "seconds: 'H100' is no GPU type"),
+        ("a", {"seconds": {"H100": 1.0}}, "seconds: .* is not a number"),
     ],
 )
 def test_changes_that_are_refused(name: str, options: dict[str, object], words: str) -> None:
@@ -155,6 +162,71 @@ def test_changes_that_are_refused(name: str, options: dict[str, object], words: 
     with pytest.raises(InstanceError, match=words):
         s.change(name, **options)  # type: ignore[arg-type]
     assert s.snapshot() == before
+
+
+def test_a_change_to_a_queue_that_is_too_small() -> None:
+    """Two GPUs of two are more than a tenth: the change is refused of a job that waits, is held or runs."""
+    s = Scheduler(Fleet.regular(1, 1, 2), sharing={"queues": {"a": 0.5, "b": {"share": 0.0, "most": 0.1}}})
+    for name, begin in (("runs", 0.0), ("waits", 0.0), ("held", 9.0)):
+        s.submit(one(name, 2), 50.0, now=0.0, queue="a", begin=begin)
+    s.decide(60.0)
+    before = s.snapshot()
+    for name in ("runs", "waits", "held"):
+        with pytest.raises(InstanceError, match="never may start: queue b"):
+            s.change(name, queue="b", now=1.0)
+        assert s.snapshot() == before
+
+
+def test_a_running_job_stays_where_it_may_be() -> None:
+    """A GPU is left in each rack, and it has both: that they are to be in one rack, or on one node, comes too late."""
+    s = Scheduler(Fleet.regular(2, 1, 4), "heuristic")
+    for name in "xy":
+        s.submit(one(name, 3), 50.0, now=0.0)
+    s.submit(one("a", 2), 60.0, together=False)
+    assert started(s)[-1] == "a"
+    before = s.snapshot()
+    for terms in ({"within": "rack"}, {"group": 2}):
+        with pytest.raises(InstanceError, match=f"{next(iter(terms))}: comes too late"):
+            s.change("a", **terms)  # type: ignore[arg-type]
+        assert s.snapshot() == before
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_is_changed_is_what_is_placed(held: bool) -> None:
+    """Two GPUs are free in each rack: a job of four that need not be in one any more starts, as after a restore."""
+    s = Scheduler(Fleet.regular(2, 2, 4), "heuristic")
+    for i in range(8):
+        s.submit(one(f"x{i}", 2), 100.0, now=0.0)
+    s.decide(60.0)
+    s.submit(one("w", 4), 50.0, now=0.0, together=False, within="rack", begin=1.5 if held else 0.0)
+    s.decide(60.0)
+    s.change("w", within="", now=1.0)
+    for rack in (0, 1):
+        s.finish(next(name for name, job in s._state.running.items() if min(job.nodes) // 2 == rack), now=2.0)
+    again = Scheduler(Fleet.regular(2, 2, 4), "heuristic")
+    again.restore(s.snapshot())
+    assert started(s) == started(again) == ["w"]
+
+
+def test_a_name_that_was_asked_about_is_placed_as_it_comes() -> None:
+    """Of a gang that `defragment` was asked about nothing is kept: one of its name may be in one rack only."""
+    s = Scheduler(Fleet.regular(2, 1, 2), "heuristic")
+    s.defragment(gang=one("w", 2))
+    s.submit(GangJob("w", "any", (2,), whole_nodes=True), 1.0, now=0.0)
+    assert s._state.placed(s._state.waiting["w"], 2).whole_nodes
+
+
+def test_seconds_by_type_change(tmp_path: Path) -> None:
+    """It takes 600 s on a type that it may use now only, as if it had come so; a log says the same."""
+    log = tmp_path / "log.jsonl"
+    s = Scheduler(Fleet.regular(1, 2, 2, gpu_type={"A100": 1, "H100": 1}), "heuristic", log=log)
+    s.submit(one("a", 2), 100.0, now=0.0)
+    s.change("a", {"A100": 600.0})
+    (start,) = s.decide(60.0).starts
+    state = s.snapshot()
+    del s  # which writes to it
+    assert Scheduler.open(log).snapshot() == state
+    assert start.seconds == 600.0 and [*start.nodes] == ["node0"]
 
 
 def fleet(*names: str, gpus: int = 2) -> Fleet:

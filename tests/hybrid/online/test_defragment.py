@@ -233,3 +233,35 @@ def test_enumeration() -> None:
             assert state.placer.fits(placed)
     print(some, unproved)
     assert some > 60 and unproved <= 6
+
+
+def test_no_room_on_nodes_that_close() -> None:
+    """Node 3 is closed: a gang of four needs a move, to node 0, 1 or 2; one that is held is asked about by name."""
+    scheduler = halves()
+    scheduler.drain("node3")
+    moves = scheduler.defragment(gang=GangJob("gang", "any", (4,)))
+    assert moves is not None and len(moves.moves) == 1 and not {"node3"} & {*moves.seats, *moves.moves[0].to}
+    assert scheduler.apply(moves).starts
+    scheduler.submit(GangJob("later", "any", (4,)), 100.0, begin=9000.0)
+    told = scheduler.defragment(gang="later")
+    assert told is not None and not told.moves and not {"node3"} & {*told.seats}
+
+
+def test_no_moves_to_nodes_that_close() -> None:
+    """Node 2 is to be free of a on four GPUs: b or c makes way, as node 3 closes before a would end.
+
+    a has 6,600 s left and pays 60 s: at 7,260 s node 3 is still open to it, and a goes there alone.
+    """
+    for closes, count in ((7259.0, 2), (7260.0, 1)):
+        scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=4, gpus=4), "heuristic", price=60.0)
+        for name, gpus in (("a", 4), ("b", 2), ("pad", 2), ("c", 2), ("d", 2)):
+            scheduler.submit(GangJob(name, "any", (gpus,)), 7200.0, now=0.0)
+        scheduler.decide(60.0)
+        scheduler.finish("pad", now=600.0)
+        scheduler.finish("d")
+        where = {name: [*scheduler._state.running[name].nodes] for name in "abc"}
+        assert where == {"a": [2], "b": [0], "c": [1]}
+        scheduler.drain("node3", at=closes)
+        moves = scheduler.defragment("node2")
+        assert moves is not None and moves.proved and len(moves.moves) == count
+        assert [start.job for start in scheduler.apply(moves).starts][-1] == "a"

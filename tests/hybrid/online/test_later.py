@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from math import inf, nextafter
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_job_waits_for_its_begin() -> None:
     assert started(s, 99.0) == []
     s.submit(one("wide", 2), 1000.0)
     s.finish("next", now=101.0)
-    assert started(s, 102.0) == ["late"] and s.wake is None
+    assert started(s, 102.0) == ["late"] and s.wake == nextafter(112.0, inf)  # or it runs longer than expected
     assert s._state.running["late"].request.due == 100.0 + 50 * 10.0  # not 500, though it is decided on at 102
 
 
@@ -188,3 +189,17 @@ def test_snapshots_keep_who_is_held_back() -> None:
                 s.decide(60.0, now=now)
                 order += [name for name in s.running if name not in order]
         assert sorted(order) == sorted([*names, *(f"x[{i}]" for i in range(6))])
+
+
+@pytest.mark.parametrize("durations", ["told", "history"])
+def test_due_as_if_it_came_when_it_may_wait(durations: str) -> None:
+    """By the slower type, 600 s, it is due 50 times as long after its begin at 10 s; so is one that comes then."""
+    due = []
+    for begin in (0.0, 10.0):
+        s = Scheduler(Fleet.regular(1, 2, 8, gpu_type={"A100": 1, "H100": 1}), durations=durations)
+        s.submit(GangJob("wide", "any", (16,)), 1e6, now=0.0, mixed=True)
+        s.decide(60.0)
+        s.submit(GangJob("a", "any", (8,)), {"A100": 600.0, "H100": 100.0}, now=10.0 - begin, begin=begin)
+        s.decide(60.0, now=10.0)
+        due.append(s._state.waiting["a"].due)
+    assert due[0] == due[1] and (durations != "told" or due[0] == 10 + 50 * 600.0)

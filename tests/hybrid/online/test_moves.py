@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,9 @@ from gangplan.instances.placement import Fleet, GangJob
 
 def proposal() -> tuple[gangplan.Scheduler, Moves]:
     """Return two nodes with a job of two GPUs each, and the move that frees node 1."""
-    scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), price=60.0)
+    scheduler = gangplan.Scheduler(
+        Fleet.regular(racks=1, nodes=2, gpus=4), price=60.0, sharing={"limits": {"ann": {"jobs": 1}}}
+    )
     for name in ("a", "pad", "b"):
         scheduler.submit(GangJob(name, "any", (2,)), 7200.0, now=0.0)
     scheduler.decide()
@@ -33,7 +36,7 @@ def test_a_move_is_a_stop_that_goes_on_elsewhere() -> None:
     assert (start.job, start.seconds, {*start.nodes}, decision.tier) == ("b", 6560.0, {"node0"}, "moves")
     assert start.nodes == moves.moves[0].to and decision.number == 2
     assert str(scheduler.explain(decision)).startswith("decision 2, by moves")
-    again = gangplan.Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), price=60.0)
+    again, _ = proposal()
     again.restore(scheduler.snapshot())
     assert again.snapshot() == scheduler.snapshot()
     assert again.defragment("node0") == scheduler.defragment("node0")
@@ -66,6 +69,37 @@ def test_nobody_takes_room_before_who_is_due() -> None:
         scheduler.apply(moves, now=700.0)
     assert scheduler.now == 600.0
     assert scheduler.apply(replace(moves, gang="due"), now=700.0).starts
+
+
+def drain(scheduler: gangplan.Scheduler) -> None:
+    """Close node 0 before b would end there."""
+    scheduler.drain("node0", at=2000.0)
+
+
+def limit(scheduler: gangplan.Scheduler) -> None:
+    """Have a and b be of a user who may run one job."""
+    for name in "ab":
+        scheduler.change(name, user="ann")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (drain, "a node closes before 'b' would end: ask for a new proposal"),
+        (limit, "'b' holds more than its user or queue may"),
+        (None, "None is no Moves: nothing is proposed"),
+    ],
+)
+def test_windows_and_limits_refuse_moves_whole(change: Callable[[gangplan.Scheduler], None] | None, words: str) -> None:
+    """Whoever could not start in the new place is named; nobody has stopped, and no such move is proposed anew."""
+    scheduler, moves = proposal()
+    if change is not None:
+        change(scheduler)
+    before = scheduler.snapshot()
+    with pytest.raises(InstanceError, match=words):
+        scheduler.apply(moves if change else None, now=700.0)  # type: ignore[arg-type]
+    assert scheduler.snapshot() == before
+    assert change is None or scheduler.defragment("node1") is None
 
 
 def test_replay() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gangplan import Scheduler
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.verify.actions import Preempted, verify_preemption
 
 
@@ -327,3 +327,14 @@ def test_a_limit_holds_after_stops_are_taken_back() -> None:
     for now in (171.0, 271.0):
         s.decide(600.0, now=now)
         assert not {"j3", "j15"} <= {*s.running}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_task_without_gpus_is_nobodys_victim() -> None:
+    """Its infinite price on no GPU is no number, of which nobody is warned; the job of a lower class stops."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=1, gpus=2), "heuristic", price=5.0)
+    s.submit(GangJob("load", "any", (1,), Demand(gpu=0, cpu=4)), 500.0, now=0.0)
+    s.submit(GangJob("low", "any", (2,)), 500.0, now=0.0)
+    s.decide(60.0)
+    s.submit(GangJob("high", "any", (2,)), 600.0, now=100.0, priority=1)
+    assert [(x.job, x.cause) for x in s.decide(60.0).stops] == [("low", "priority")]
