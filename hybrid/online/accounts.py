@@ -263,7 +263,7 @@ class Accounts:
         used = zip(account.used, amounts, self._total, strict=True)
         return [have + more - (account.quota.most + ROUNDING) * total for have, more, total in used]
 
-    def never(self, terms: Terms, amounts: Sequence[int], total: Sequence[int] = ()) -> str | None:
+    def never(self, terms: Terms, amounts: Amounts, total: Sequence[int] = ()) -> str | None:
         """Return which limit keeps a job from starting even if nobody else runs, on so many nodes or those up."""
         alone = Accounts(self.sharing)
         alone.capacity(total or self._total)

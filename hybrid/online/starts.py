@@ -272,7 +272,7 @@ class Starts:
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
     def hold(self, request: Request, strict: bool = False) -> None:
-        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few.
+        """Let nobody delay a job from now on, unless all its nodes are some other's that is held alike, or are too few.
 
         Nor if nodes are closed for good, without which it never fits.
         """
@@ -280,7 +280,7 @@ class Starts:
         if not strict and not state.settings.reserve:
             return
         gang, ground = state.placed(request, degree), state.ground(request, degree)
-        others = [held.nodes for held in self._held if held.gang.name in state.waiting]
+        others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
         covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
         if ground.total < gang.workers[0] or not (ground.nodes & ~covered).any():
             return

@@ -41,9 +41,9 @@ class Running(NamedTuple):
         (end, since, price, settled, _), (_, wide, _, serial), used = state.running.table()
         ready, payer, level = state.running.standing()
         serial, row, job = np.unique(serial, return_index=True, return_inverse=True)
-        columns = (x[row] for x in (end, since, price, settled, ready, payer, level, wide))
+        first = [x[row] for x in (end, since, price, settled, ready, payer, level, wide)]
         sums = [np.bincount(job, used[r], len(row)).astype(np.int64) for r in range(3)]
-        return cls(row, serial, *columns, np.stack(sums))
+        return cls._make([row, serial, *first, np.stack(sums)])
 
 
 @dataclass(frozen=True, slots=True)
