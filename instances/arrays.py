@@ -87,7 +87,8 @@ def listed(value: Any, field: str) -> tuple[Any, ...]:
         items = tuple(value)
     except TypeError:
         one = plain(value)
-        hint = f"; write ({brief(one)},)" if isinstance(one, str | int | float) else ""
+        bare = int(one) if isinstance(one, str) and one.isdecimal() else one
+        hint = f"; write ({brief(bare)},)" if isinstance(one, str | int | float) else ""
         raise InstanceError(
             field, f"{brief(one)} is not a sequence{hint or '; write [...] around it' * is_dataclass(one)}"
         ) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Sequence
+from math import floor, isfinite, log10
 
 STEPS = {
     "s": (
@@ -37,6 +38,14 @@ def quantity(value: float | None, unit: str, digits: int = 4) -> str:
         return "unlimited"
     factor, name = scale(value, unit, digits)
     return f"{short(value / factor, digits)} {name}".rstrip()
+
+
+def alike(values: Sequence[float | None], unit: str = "", digits: int = 3) -> tuple[list[str], str]:
+    """Return numbers in one unit, with the decimals that give the largest so many digits, and the unit; "" for None."""
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    factor, name = scale(largest, unit, digits)
+    decimals = min(digits, max(0, digits - 1 - floor(log10(largest / factor)))) if largest else 0
+    return ["" if value is None else f"{value / factor:,.{decimals}f}" for value in values], name
 
 
 def short(value: float | None, digits: int = 4) -> str:

@@ -14,7 +14,7 @@ from gangplan.hybrid.online.journal.history import History
 from gangplan.hybrid.online.journal.play import play
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.quantities import scale
+from gangplan.instances.quantities import alike
 
 from .output import Bar, emit_either, facts, table
 
@@ -54,7 +54,7 @@ def compare(
     if not both:
         raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")
     lines = [("jobs", f"{len(both)} ended in both, and are compared")]
-    lines += [("left out", f"{count} {fate}; they hold GPUs, as expected of them") for fate, count in others.items()]
+    lines += [("not compared", f"{count} {fate}: they are played, and hold GPUs") for fate, count in others.items()]
     lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
     if html is not None:
         from ..plot.simulation import simulation_scene
@@ -63,7 +63,7 @@ def compare(
         outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
         figures = [html_table(*each) for each in _tables(told, labels)]
         scene = simulation_scene(outcomes)
-        write_whole({html: page(labels[1], "gangplan", [*head, *lines], figures, "Schedules", scene)})
+        write_whole({html: page(f"What if: {labels[1]}", "gangplan", [*head, *lines], figures, "Schedules", scene)})
     data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
     data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
     emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
@@ -71,25 +71,31 @@ def compare(
 
 def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
     """Return heads and rows: all figures of all jobs, then some of each user and queue."""
-    rows: Cells = [(words, *_change(told[0], name)) for name, words in WORDS.items()]
+    rows: Cells = []
+    for name, words in WORDS.items():
+        (before, after, change), unit = _changes(told[:1], name)
+        rows.append((f"{words}, {unit}" if unit else words, *before, *after, *change))
     tables: list[tuple[tuple[str, ...], Cells]] = [(("all jobs", *labels, "change"), rows)]
-    head = "jobs", "GPU-hours", "mean wait", "then", "change", "mean JCT", "then", "change"
     for by, some in groupby(told[1:], attrgetter("by")):
-        rows = []
-        for group in some:
-            cells = group.name, f"{group.jobs:,}", f"{group.before['gpu_hours']:,.0f}"
-            rows.append((*cells, *_change(group, "mean_wait"), *_change(group, "mean_jct")))
-        tables.append(((by, *head), rows))
+        each = [*some]
+        hours, _ = alike([group.before["gpu_hours"] for group in each])
+        columns, head = [[group.name for group in each], [f"{group.jobs:,}" for group in each], hours], [by]
+        head += ["jobs", "GPU-hours"]
+        for name in ("mean_wait", "mean_jct"):
+            changes, unit = _changes(each, name)
+            columns += changes
+            head += [f"{WORDS[name]}, {unit}", "then", "change"]
+        tables.append((tuple(head), [*zip(*columns, strict=True)]))
     return tables
 
 
-def _change(group: Group, name: str) -> tuple[str, str, str]:
-    """Return a figure before and after in one unit, and by what share it changes."""
-    before, after = group.before[name], group.after[name]
-    share = f"{after / before - 1:+.1%}" if before else "" if after else "0"
-    if name == "utilisation":
-        return f"{before:.1%}", f"{after:.1%}", share
-    if name in ("gpu_hours", "stops"):
-        return f"{before:,.4g}", f"{after:,.4g}", share
-    factor, unit = scale(max(before, after), "s")
-    return f"{before / factor:.3g} {unit}", f"{after / factor:.3g} {unit}", share
+def _changes(groups: Sequence[Group], name: str) -> tuple[list[list[str]], str]:
+    """Return a figure of each group before, after and by what share it changes, and the unit of the first two."""
+    before, after = (
+        [figures[name] for figures in each] for each in zip(*((g.before, g.after) for g in groups), strict=True)
+    )
+    unit = {"utilisation": "%", "gpu_hours": "", "stops": ""}.get(name, "s")
+    shown, unit = alike([100 * x if unit == "%" else x for x in (*before, *after)], unit)
+    shares = [f"{b / a - 1:+.1%}" if a else "" if b else "0" for a, b in zip(before, after, strict=True)]
+    shares = ["0" if x in ("+0.0%", "-0.0%") else x for x in shares]
+    return [shown[: len(before)], shown[len(before) :], shares], unit

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from gangplan.hybrid.online.journal.figures import course_figures, members, utilisation
+from gangplan.hybrid.online.journal.effects import CALM
+from gangplan.hybrid.online.journal.figures import course_figures, members, stops_by, utilisation
 from gangplan.hybrid.online.journal.history import ENDED, History, history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
+from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances import InstanceError
-from gangplan.instances.quantities import quantity
+from gangplan.instances.quantities import alike, quantity
 
 from . import options
-from .output import Bar, emit_blocks, emit_either, facts, table
+from .output import Bar, emit_either, facts, table
 
+_COLUMNS = (
+    ("jobs", "jobs", ""),
+    ("ended", "ended", ""),
+    ("gpu_hours", "GPU-hours", ""),
+    ("mean_wait", "mean wait", "s"),
+    ("p95_wait", "p95 wait", "s"),
+    ("mean_jct", "mean JCT", "s"),
+    ("stops", "stops a job", ""),
+)
+LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of your own"
+"""Which decisions another computer might make otherwise."""
 _CHECK = "also make each decision once more that no clock can have cut, and compare"
 
 
@@ -29,10 +44,11 @@ def log(
     """Tell what LOG says: who got what, which rule decided, and how long decisions took."""
     read = read_log(log)
     if job is not None:
-        lines = [words for _, row in read.rows if (words := _about(row, job))]
+        lines = [(row["now"], words) for _, row in read.rows if (words := _about(row, job))]
         if not lines:
             raise InstanceError("job", f"{job!r} is in no line", log)
-        emit_blocks("\n".join(lines))
+        data = {"log": log, "job": job, "lines": [{"now": now, "words": words} for now, words in lines]}
+        emit_either(as_json, data, "\n".join(words for _, words in lines))
         return 0
     with Bar("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
@@ -48,16 +64,21 @@ def log(
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
-        ("arguments", ", ".join(f"{name}={value!r}" for name, value in given.items())),
-        ("time", f"{quantity(past.begin, 's')} to {quantity(past.end, 's')}"),
+        *((name, words) for name, words in _arguments(given)),
+        ("time", f"{past.begin:.6g} s to {past.end:.6g} s, {quantity(past.end - past.begin, 's', 3)}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
-        *([("deadlines", f"{past.cut} decisions may have been cut by theirs")] if past.cut else []),
+        *([("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out")] if past.cut else []),
         *([("checked", f"{len(past.took) - past.cut} decisions are made alike once more")] if check else []),
         *(("note", note) for note in read.notes),
         *(("fault", f"{note}: {count} times") for note, count in past.notes.most_common(5)),
     ]
-    blocks = [_table("first start by", told["tier"])]
+    blocks = [_table("first started by", told["tier"])]
     blocks += [_table(by, told[by]) for by in ("user", "queue") if len(told[by]) > 1]
+    if causes := stops_by(past, "queue"):
+        kinds = [cause for cause in causes[""] if cause]
+        rows = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
+        about["stops"] = causes
+        blocks.append(table(("cut short by", *kinds), rows if len(rows) > 2 else rows[:1]))
     emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
     return 0
 
@@ -73,12 +94,29 @@ def _groups(past: History, by: str) -> dict[str, dict[str, float]]:
 
 
 def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
-    cells = []
-    for each, row in rows.items():
-        times = (quantity(row[name], "s", 3) if name in row else "" for name in ("mean_wait", "p95_wait", "mean_jct"))
-        counts = f"{row['jobs']:,}", f"{row['ended']:,}", f"{row['gpu_hours']:,.1f}"
-        cells.append((each, *counts, *times, f"{row['stops']:.3g}"))
-    return table((title, "jobs", "ended", "GPU-hours", "mean wait", "p95 wait", "mean JCT", "stops a job"), cells)
+    columns, head = [[*rows]], [title]
+    for name, words, base in _COLUMNS:
+        cells, unit = alike([row.get(name) for row in rows.values()], base)
+        columns.append([f"{int(row[name]):,}" for row in rows.values()] if name in ("jobs", "ended") else cells)
+        head.append(f"{words}, {unit}" if unit else words)
+    return table(head, zip(*columns, strict=True))
+
+
+def _arguments(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield arguments of a scheduler, a row each; of how the cluster is shared, those that are not as usual."""
+    for name, value in given.items():
+        if name != "sharing":
+            yield name, str(value)
+            continue
+        sharing, usual = Sharing.of(value), Sharing()
+        for each in fields(sharing):
+            part = getattr(sharing, each.name)
+            if isinstance(part, Mapping):
+                for key, of in part.items():
+                    held = ((f.name, getattr(of, f.name), f.default) for f in fields(of))
+                    yield f"{each.name[:-1]} {key}", ", ".join(f"{f} {x:g}" for f, x, d in held if x != d) or "as usual"
+            elif part != getattr(usual, each.name):
+                yield each.name, str(part)
 
 
 def _about(row: dict[str, Any], job: str) -> str:

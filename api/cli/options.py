@@ -51,7 +51,7 @@ def wholes(text: Any) -> tuple[int, ...]:
     return tuple(map(whole, str(text).split(",")))
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 File = Annotated[
     str,
     typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ..."),

@@ -136,13 +136,13 @@ class _Column:
         elif name in _SHARES:
             self.factor, unit = 0.01, "%"
         self.head = f"{words}, {unit}" if unit else words
-        values = [runs[0][name] for runs in found.figures.values() if runs[0].get(name) is not None]
-        judged = len(set(values)) > 1 and name not in _UNJUDGED
-        self.best = min(values) if judged else None
+        values = {runs[0][name]: self.cell(runs) for runs in found.figures.values() if runs[0].get(name) is not None}
+        judged = len({*values.values()}) > 1 and name not in _UNJUDGED
+        self.best = values[min(values)] if judged else None
 
     def marked(self, runs: Sequence[dict[str, Any]], mark: bool) -> str:
         """Return the cell of a row, with a star if no other row has a better one."""
-        return ("*" if mark and self.best is not None and runs[0][self.name] == self.best else "") + self.cell(runs)
+        return ("*" if mark and self.best == self.cell(runs) else "") + self.cell(runs)
 
     def cell(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] | None = None) -> str:
         """Return the mean of a row, or of its differences from another seed by seed, and the margin of 95%."""

@@ -13,7 +13,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
-from gangplan.hybrid.online.sharing import Sharing
+from gangplan.hybrid.online.sharing import Quota, Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
 from gangplan.instances.intake import parse_json
@@ -21,6 +21,7 @@ from gangplan.instances.quantities import quantity
 
 from . import options
 from .comparison import compare
+from .log import LONG
 from .options import check_page
 from .output import Bar
 
@@ -48,15 +49,14 @@ def whatif(
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
     with Bar("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
-    label = ", ".join(settings or ["nothing"])
+    label = ", ".join(settings or ["played again"])
     head = [
         ("log", f"{log}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {past.fleet!r}"),
-        ("changed", label),
+        ("changed", ", ".join(settings or ["nothing: a control"])),
         *(("note", note) for note in read.notes),
     ]
     if past.cut and not own:
-        words = f"{past.cut} of {len(past.took)} decisions may have been cut by their deadline; here none is"
-        head.append(("deadlines", words))
+        head.append(("by the clock", f"{past.cut} of {len(past.took)} decisions, {LONG}; here none is"))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
     compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0
@@ -81,7 +81,14 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
         if name not in known:
             raise InstanceError("set", unknown(name, [*known, *shared]))
         whole = Sharing.of(changed.get(name)) if name == "sharing" else changed.get(name)
-        changed[name] = _put(whole, parts, _value(value.strip()), text)
+        *queue, last = parts[1:] or [""]
+        declared = Sharing.of(changed.get("sharing")).queues
+        if field == "queues" and hasattr(Quota, last) and (whose := ".".join(queue)) not in declared:
+            raise InstanceError("set", f"{text!r}: {whose!r} is no queue; there are {', '.join(declared) or 'none'}")
+        try:
+            changed[name] = _put(whole, parts, _value(value.strip()), text)
+        except InstanceError as error:
+            raise error if error.field == "set" else InstanceError(f"set {path}", error.problem) from None
     return changed
 
 

@@ -6,28 +6,31 @@ Replace the simulated events by those of your cluster: what it hears, and what i
 import heapq
 import math
 import random
-from collections import Counter, deque
+from collections import Counter
 
 from gangplan import Scheduler
 from gangplan.hybrid.online import Quota, Sharing
 from gangplan.instances.placement import Fleet, GangJob
 
 DAY, HOUR = 86400.0, 3600.0
+PRICE = 60.0
+"""What a stop costs: its GPUs are held without getting on when the job runs again, seconds."""
 QUEUES = {"research": 0.5, "research.vision": 0.2, "research.nlp": 0.3, "prod": Quota(0.3, most=0.6)}
 
 
 class Cluster:
     """Keeps a scheduler informed, and carries out what it decides."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: str | None) -> None:
         fleet = Fleet.regular(racks=4, nodes=16, gpus=8, gpu_type={"A100": 12, "H100": 4})
         sharing = Sharing(QUEUES, limits={"*": 128}, fair_users=True, halflife=DAY, least_run=600.0)
-        self.scheduler = Scheduler(fleet, price=60.0, durations="history", sharing=sharing)
+        self.scheduler = Scheduler(fleet, price=PRICE, durations="history", sharing=sharing, log=log)
         self.events: list[tuple[float, int, str, str]] = []
         self.left: dict[str, float] = {}  # seconds that a job truly needs still; the scheduler is not told
         self.began: dict[str, float] = {}
-        self.lives, self.causes, self.waits = Counter[str](), Counter[str](), deque[float]()
-        self.came: dict[str, float] = {}
+        self.lives, self.causes = Counter[str](), Counter[str]()
+        self.came: dict[str, tuple[float, str]] = {}
+        self.waits: dict[str, list[float]] = {}
         self.now, self.number, self.wake = 0.0, 0, math.inf
 
     def at(self, time: float, what: str, who: str = "") -> None:
@@ -38,7 +41,7 @@ class Cluster:
     def submit(self, name: str, rng: random.Random) -> None:
         """Queue a job whose user asks for far more time than it needs."""
         queue = rng.choice(("research.vision", "research.nlp", "prod"))
-        self.left[name], self.came[name] = rng.lognormvariate(7.5, 1.2), self.now
+        self.left[name], self.came[name] = rng.lognormvariate(7.5, 1.2), (self.now, queue)
         limit = self.left[name] * rng.lognormvariate(1.1, 0.8) + 60.0
         job = GangJob(name, "llm", (rng.choice((1, 2, 4, 8, 16)),), gpu_types=("A100", "H100"))
         self.scheduler.submit(
@@ -48,8 +51,8 @@ class Cluster:
 
     def stop(self, name: str, saved: bool = True) -> None:
         """Free a job's GPUs, after its state was saved or lost."""
-        began = self.began.pop(name)
-        self.left[name] -= min(self.left[name] - 1.0, self.now - began) if saved else 0.0
+        got_on = max(0.0, self.now - self.began.pop(name))
+        self.left[name] -= min(self.left[name] - 1.0, got_on) if saved else 0.0
         self.lives[name] += 1  # its end, which is planned, is none
 
     def decide(self) -> None:
@@ -59,13 +62,15 @@ class Cluster:
             self.causes[stop.cause] += 1
             self.stop(stop.job)
         for start in decision.starts:
-            self.began[start.job] = self.now
+            begins = self.began[start.job] = self.now + (PRICE if self.lives[start.job] else 0.0)
             if start.job in self.came:
-                self.waits.append(self.now - self.came.pop(start.job))
-            self.at(self.now + self.left[start.job], "end", f"{start.job}:{self.lives[start.job]}")
+                came, queue = self.came.pop(start.job)
+                self.waits.setdefault(queue, []).append(self.now - came)
+            self.at(begins + self.left[start.job], "end", f"{start.job}:{self.lives[start.job]}")
         if decision.more:
             self.decide()
-        self.wake = self.scheduler.wake or math.inf  # when to ask again if nothing happens
+        wake = self.scheduler.wake  # when to ask again if nothing happens, or None
+        self.wake = math.inf if wake is None else wake
 
     def run(self, until: float) -> None:
         """Hear events one after the other, and decide after each."""
@@ -88,25 +93,27 @@ class Cluster:
                     self.stop(name, saved=False)
             elif what == "repair":
                 self.scheduler.repair_node(who, now=self.now)
+            elif what == "drain":  # told ahead: who would run into it starts elsewhere
+                self.scheduler.drain(who, at=self.now + HOUR, until=self.now + 3 * HOUR, now=self.now)
             self.decide()
 
 
-def main(jobs: int = 1600) -> Cluster:
-    """Play a day."""
-    cluster, rng = Cluster(), random.Random(0)
+def main(jobs: int = 1600, log: str | None = None) -> Cluster:
+    """Play a day, and with a log let `gangplan log` and `gangplan whatif` read it."""
+    cluster, rng = Cluster(log), random.Random(0)
     for i in range(jobs):
         cluster.at(rng.uniform(0, 0.8 * DAY), "job", f"job{i}")
     for node in rng.sample(range(64), 6):
         cluster.at(moment := rng.uniform(0, 0.8 * DAY), "fail", f"node{node}")
         cluster.at(moment + HOUR, "repair", f"node{node}")
-    cluster.scheduler.drain("node7", at=0.5 * DAY, until=0.6 * DAY)
+    cluster.at(0.5 * DAY, "drain", "node7")
     cluster.run(DAY)
-    waits = sorted(cluster.waits)
-    mean, late = sum(waits) / len(waits), waits[19 * len(waits) // 20]
-    print(f"{len(waits)} jobs started, mean wait {mean:.0f} s, 95% within {late:.0f} s")
+    for queue, waits in sorted(cluster.waits.items()):
+        print(f"{queue}: {len(waits)} jobs started, mean wait {sum(waits) / len(waits):.0f} s")
     print("stops:", dict(cluster.causes), "; now:", cluster.scheduler)
-    if cluster.scheduler.waiting:
-        print(cluster.scheduler.explain(cluster.scheduler.waiting[0]))
+    print(cluster.scheduler.whatif(GangJob("next", "llm", (64,)), 3600.0, queue="prod", user="prod-0"))
+    for name in cluster.scheduler.waiting[:1]:
+        print(cluster.scheduler.explain(name))
     return cluster
 
 

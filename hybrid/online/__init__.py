@@ -12,6 +12,7 @@ from .scheduler import Scheduler
 from .sharing import Limit, Quota, Sharing
 from .starts import Start
 from .stops import Stop
+from .terms import Terms
 
 __all__ = [
     "Candidate",
@@ -28,6 +29,7 @@ __all__ = [
     "Sharing",
     "Start",
     "Stop",
+    "Terms",
     "View",
     "WaitingJob",
     "Window",

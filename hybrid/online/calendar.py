@@ -58,7 +58,7 @@ class Window:
     def __str__(self) -> str:
         """Return which nodes are closed when."""
         until = "" if self.end == inf else f" to {self.end:.6g} s"
-        return f"{self.name} ({len(self.nodes)} nodes from {self.begin:.6g} s{until})"
+        return f"{self.name} ({len(self.nodes)} node{'s'[: len(self.nodes) - 1]} from {self.begin:.6g} s{until})"
 
 
 class Calendar:

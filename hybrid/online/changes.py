@@ -17,7 +17,7 @@ from .moved import moved
 from .queue import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
-from .terms import TermFields, Terms
+from .terms import Price, TermFields, Terms
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -41,7 +41,7 @@ class ChangeCalls:
         most: int | None = None,
         now: float | None = None,
         together: bool | None = None,
-        price: float | None = None,
+        price: Price = ...,
         **terms: Unpack[TermFields],
     ) -> tuple[str, ...]:
         """Let `count` jobs wait that are alike but for their names, ``name[0]`` and so on; return the names.
@@ -85,7 +85,7 @@ class ChangeCalls:
         seconds: Seconds | TypedSeconds = None,
         *,
         now: float | None = None,
-        price: float | EllipsisType | None = ...,
+        price: Price = ...,
         **terms: Unpack[TermFields],
     ) -> None:
         """Change what was said of a job that waits or runs, but not when it is due.

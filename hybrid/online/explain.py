@@ -88,12 +88,12 @@ class Explanation(Report):
         """Return it as lines to be read."""
         lines = [f"decision {self.decision}, by {self.tier}"]
         for tier, candidates in self.candidates.items():
-            lines.append(f"{tier}:")
+            lines.append(f"{tier}, mean seconds until jobs are done:" if tier == "lookahead" else f"{tier}:")
             for c in candidates:
                 lines.append(f"  {c.score:10.4g}  {c.action}{'  -- ' + c.why_not if c.why_not else ''}")
         if self.bound is not None:
             found = "" if self.objective is None else f"{span(self.objective)} simulated, "
-            lines.append(f"mean time still to be there: {found}at least {span(self.bound)}")
+            lines.append(f"mean time until the jobs of now are done: {found}at least {span(self.bound)}")
         lines += [f"{name} waits: {why}" for name, why in self.waiting.items()]
         return "\n".join(wrapped([*lines, *(f"note: {note}" for note in self.notes)]))
 
@@ -110,12 +110,16 @@ class WaitingJob(Report):
         together: whether workers that fit on one node stay on one, and others take whole nodes.
         seconds: expected time with each number of workers, at its best place.
         idle, largest: idle GPUs of nodes that are up, and the most on one of them.
-        usable: idle GPUs of the nodes that may have it by labels, types and sizes.
+        usable: idle GPUs of the nodes that may have it by labels, types, sizes and windows.
         fits: whether there is room for it now.
         place, queue: its place in the queue, from 1 on, and the number of jobs that wait.
         ahead: the first jobs before it.
-        earliest: when it starts by the scheduler's own rules if nobody else comes and estimates hold; `None` if it does
-            not within the next 256 ends of jobs.
+        earliest: when it starts in a simulation by the scheduler's own rules, in which nobody else comes and
+            estimates hold; `None` if it does not within the next 256 ends of jobs.
+        stops: the jobs that stop for it then, and why: ``job3 (reclaim)``.
+        whole: nodes of these with nobody on them, `None` if it does not take whole nodes.
+        ran: since when it waits again, after it ran and was stopped or lost its node; `None` if it never ran.
+        guess: seconds that its user said, if history says how long it takes.
         remedies: what would let it start now, each tried out.
         shared: what its workers share, in words: a rack, a type of GPU.
         probably: between which times it starts in 9 of 10 cases, learned from past waits; `None` before enough.
@@ -143,6 +147,10 @@ class WaitingJob(Report):
     shared: str = ""
     probably: tuple[float, float] | None = None
     latest: float | None = None
+    stops: tuple[str, ...] = ()
+    whole: int | None = None
+    ran: float | None = None
+    guess: float | None = None
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
@@ -154,26 +162,33 @@ class WaitingJob(Report):
         earliest = f"not within the next {_ENDS} ends of jobs"
         if self.earliest is not None:
             wait = self.earliest - self.now
-            when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
-            earliest = f"{when}, if nobody else comes and estimates hold"
+            earliest = f"at {self.earliest:.6g} s, in {span(wait)}, simulated: if nobody else comes and estimates hold"
+            earliest = earliest if wait else "at once, by the next decision"
         probably = []
         if self.probably is not None and self.earliest != self.now:
             low, high = (span(time - self.now) for time in self.probably)
             times = " and ".join(f"{time:.6g}" for time in self.probably)
-            probably.append(("probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs start so"))
+            probably.append(
+                ("probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs do, others who come included")
+            )
         if self.latest is not None and self.earliest != self.now:
             words = f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
             probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
+        if self.whole is not None:
+            elsewhere += f"; nodes wholly free: {self.whole}"
+        told = "" if self.guess is None else f" (history; told {span(self.guess)})"
         rows = [
-            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}"),
+            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}{told}"),
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
+            *([("by stopping", ", ".join([*self.stops[:SHOWN], "..."][: len(self.stops)]))] if self.stops else []),
             *probably,
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
-        head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
+        again = "" if self.ran is None else f"{self.ran:.6g} s, when it ran no more; submitted at "
+        head = f"{self.job} waits since {again}{self.submit:.6g} s: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
 
@@ -209,13 +224,17 @@ def why_waits(
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)
-    earliest = _first_start(twin(), name)
+    earliest, stops = _first_start(twin(), name)
     bars = state.calendar.bars(request, state.now, state.now + state.lasts(request, degree))
     shut = state.calendar.shut(bars)
+    nodes = np.setdiff1d(np.flatnonzero(state.ground(request, degree).nodes), shut)
+    wide = request.together and job.workers[0] > 1 and request.job.worker.gpu > 0
     if held and earliest != state.now:
         why = state.later.why(state, name)
     elif earliest == state.now:
-        why = "the next decision starts it" + ("; none was made since it came" if last is None else "")
+        why = "the next decision starts it"
+    elif limit := state.refuses(request, degree):
+        why = limit
     elif fits and state.placer.room(job).without(shut).total < job.workers[0]:
         why = f"{WINDOW}: {', '.join(map(str, bars[:SHOWN]))}"
     elif fits:
@@ -231,30 +250,35 @@ def why_waits(
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
         tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
-        int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
+        int(state.placer.free[nodes].sum()), fits,
         place, max(place, len(order)), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if held or earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
         in_words(request),
         (state.now, state.now) if earliest == state.now else None if held else intervals.predict(state, name),
         None if held else latest_start(state, request),
+        stops,
+        int((state.placer.free[nodes] == state.fleet.gpus[nodes]).sum()) if wide else None,
+        state.freed.get(name),
+        request.guess,
     )  # fmt: skip
 
 
-def _first_start(twin: Scheduler, name: str) -> float | None:
-    """Play on until a job starts, and return when that is, `None` if it takes too long."""
+def _first_start(twin: Scheduler, name: str) -> tuple[float | None, tuple[str, ...]]:
+    """Play on until a job starts, and return when that is, `None` if it takes too long, and who stops for it then."""
     for _ in range(2 * _ENDS):  # as often somebody may be stopped, is due or older
-        if any(start.job == name for start in twin.decide(60.0).starts):
-            return twin.now
+        decision = twin.decide(60.0)
+        if any(start.job == name for start in decision.starts):
+            return twin.now, tuple(f"{stop.job} ({stop.cause})" for stop in decision.stops if stop.other == name)
         left, wake = {name: job.left(twin.now) for name, job in twin._state.running.items()}, twin.wake
         if not left and wake is None:
-            return None
+            return None, ()
         now = max(twin.now + min(left.values(), default=inf), nextafter(twin.now, inf))  # who is to end now has not
         if wake is not None and wake < now:
             twin._state.now = wake
             continue
         for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
             twin.finish(ended, now=now)
-    return None
+    return None, ()
 
 
 def latest_start(state: ClusterState, request: Request) -> float | None:

@@ -68,6 +68,8 @@ class Later:
         """Return the jobs that have to be done before one, and whether they were withdrawn; refuse a cycle."""
         before = {}
         for name in request.terms.after:
+            if name == request.name:
+                raise InstanceError("after", f"{name!r} would come after itself")
             if not any(name in jobs for jobs in (state.waiting, state.running, self.held, state.finished)):
                 words = f"{name!r} is not known: it is to be submitted before, and over only lately"
                 raise InstanceError("after", words)

@@ -149,12 +149,14 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
         raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
-    places: dict[str, Nodes] = {x.job: {state.node(node): gpus for node, gpus in x.to.items()} for x in moves.moves}
+    places: dict[str, Nodes]
+    places = {x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
         job, to = state.running[x.job], places[x.job]
+        held = {node: tuple(gpus) for node, gpus in x.nodes.items()}  # a log has lists
         job = job.aged(now)[0] if job.request.work else job
-        if job.degree != x.degree or state.named(job.nodes) != dict(x.nodes) or not movable(job, now):
+        if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
         wrong = verify_terms(job.request, job.degree, state.fleet, to)
         if wrong or {*closed(state, job, now, to)} & to.keys():
@@ -184,7 +186,7 @@ def carry_out(
     starts.hopeful, stops = False, []  # their places are given
     for job in jobs:
         held, left = state.named(job.nodes), job.left(now)
-        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0))
+        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
         state.free(job.name)
         state.wait(job.request.stopped(job.degree, job.ran(now), now - job.since))
     for job in jobs:

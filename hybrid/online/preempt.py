@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState
 from .stops import Stop
+from .victims import Running, Victims
 
 SECONDS = 0.1
 """For one search at most."""
@@ -45,57 +45,6 @@ NOBODY, PRIORITY, TURN, RECLAIM, MOVE = range(5)
 CAUSES = ("", "priority", "turn", "reclaim", "move")
 LAST = np.iinfo(np.int64).max
 """The class of those that move: they leave their place only if all others that may stop are not enough."""
-
-
-class Running(NamedTuple):
-    """The n running jobs by submission; arrays are not to be changed.
-
-    Attributes:
-        row: of the first part of each in the tables of `RunningJobs`, int64 (n,).
-        serial: their serial numbers, ascending, int64 (n,).
-        end, since, price, settled, ready: see `RunningJob`, float64 (n,).
-        payer: the account that pays, int64 (n,).
-        level: the class, int64 (n,).
-        wide: GPUs, int64 (n,).
-        used: what they hold of what queues share, int64 (3, n).
-    """
-
-    row: np.ndarray
-    serial: np.ndarray
-    end: np.ndarray
-    since: np.ndarray
-    price: np.ndarray
-    settled: np.ndarray
-    ready: np.ndarray
-    payer: np.ndarray
-    level: np.ndarray
-    wide: np.ndarray
-    used: np.ndarray
-
-    @classmethod
-    def of(cls, state: ClusterState) -> Running:
-        """Return the jobs that run."""
-        (end, since, price, settled, _), (_, wide, _, serial), used = state.running.table()
-        ready, payer, level = state.running.standing()
-        serial, row, job = np.unique(serial, return_index=True, return_inverse=True)
-        columns = (x[row] for x in (end, since, price, settled, ready, payer, level, wide))
-        sums = [np.bincount(job, used[r], len(row)).astype(np.int64) for r in range(3)]
-        return cls(row, serial, *columns, np.stack(sums))
-
-
-@dataclass(frozen=True, slots=True)
-class Victims:
-    """Those that may be stopped for a job, as `Running` has them; arrays are not to be changed.
-
-    Attributes:
-        cause: of each running job, an index of `CAUSES`, int64 (n,).
-        over: number of the account that holds more than its share, 0 where that is not the cause, int64 (n,).
-        level: their classes, int64 (n,).
-    """
-
-    cause: np.ndarray
-    over: np.ndarray
-    level: np.ndarray
 
 
 class Preemption:

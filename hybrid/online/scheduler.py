@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from os import PathLike
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gangplan.instances import Cluster, InstanceError
@@ -33,7 +33,7 @@ from .stages import Stages
 from .starts import Starts
 from .state import PATIENCE, ClusterState, SchedulerSettings
 from .stops import Stops
-from .terms import USUAL_TERMS, TermFields, Terms
+from .terms import USUAL_TERMS, Price, TermFields, Terms
 from .windows import WindowCalls, stop_drained
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
         s = self._state
-        size = f"{s.fleet.n_nodes} nodes, {s.idle} of {s.gpus} GPUs idle"
+        size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
         return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
@@ -230,7 +230,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         *,
         now: float | None = None,
         together: bool | None = None,
-        price: float | None = None,
+        price: Price = ...,
         **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
@@ -240,8 +240,10 @@ class Scheduler(WindowCalls, ChangeCalls):
             seconds: how long it is expected to run, for each number of workers, or that by GPU type,
                 ``{"A100": 600.0, "H100": 350.0}``; by default what finished jobs like it took.
             now: seconds, no less than before; by default as before.
-            together, price: instead of the scheduler's.
-            terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``.
+            together: instead of the scheduler's.
+            price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
+            terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
+                ``queue`` is guaranteed nothing where there are queues.
 
         Raises:
             InstanceError: naming the field; nothing has changed then.
@@ -252,11 +254,12 @@ class Scheduler(WindowCalls, ChangeCalls):
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
         job, seconds, types = by_type(job, seconds, state.fleet)
         at, known = state.at(now), given_seconds(job, seconds)
-        require_number(price := plain(price), "price", optional=True)
+        given = None if isinstance(price, EllipsisType) else plain(price)
+        require_number(given, "price", optional=True)
+        mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
         if not job.worker.gpu:
-            together, price = without_gpus(job, together, price), None
-            settings = replace(settings, price=None)
+            together, mine = without_gpus(job, together, given), None
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
@@ -271,13 +274,13 @@ class Scheduler(WindowCalls, ChangeCalls):
             known is not None,
             settings.together if together is None else together,
             state.serial,
-            settings.price if price is None else float(price),
+            mine,
             terms=spoken,
             types=types,
             work=work,
             guess=guess,
         )
-        request = replace(request, due=state.due_from(at, request))
+        request = dataclasses.replace(request, due=state.due_from(at, request))
         state.check(request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -408,6 +411,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             if replace:
                 state.mending.note(ended, at)
         state.turn(at, False)
+        state.note_freed(lost)
         return lost
 
     @recorded
@@ -495,6 +499,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
         stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
+        state.note_freed((stop.job for stop in stopped), names)
         made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
         return Decision(self._count, state.now, *made)
 
@@ -598,7 +603,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         seconds: Seconds | TypedSeconds = None,
         *,
         together: bool | None = None,
-        price: float | None = None,
+        price: Price = ...,
         **terms: Unpack[TermFields],
     ) -> WaitingJob:
         """Return what `explain` would say of a job were it submitted now; it is not, and nothing changes.

@@ -121,7 +121,9 @@ class Sharing:
         if not self.queues or not queue:
             return
         if queue not in self.queues:
-            raise InstanceError("queue", f"{queue!r} is not declared{did_you_mean(queue, self.queues)}")
+            raise InstanceError(
+                "queue", f"{queue!r} is not declared, as {', '.join(self.queues)} are{did_you_mean(queue, self.queues)}"
+            )
         if below := next((path for path in self.queues if parent(path) == queue), None):
             raise InstanceError("queue", f"{queue!r} has queues below it, such as {below!r}: submit to one of those")
 
@@ -136,6 +138,9 @@ def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str,
     rows = {}
     for name, value in given.items():
         require_text(name, field)
+        known = [each.name for each in fields(kind)]
+        if isinstance(value, Mapping) and (strange := next((each for each in value if each not in known), None)):
+            raise InstanceError(f"{field}.{name}.{strange}", f"is unknown{did_you_mean(strange, known)}")
         try:
             each = kind(**value) if isinstance(value, Mapping) else value
             rows[name] = each if isinstance(each, kind) else kind(each)

@@ -13,6 +13,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
+from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .intervals import StartIntervals
@@ -63,6 +64,11 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         "faults": dict(faults),
         "intervals": intervals.save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
+        **(
+            {"freed": freed}
+            if (freed := {name: state.freed[name] for name in state.waiting if name in state.freed})
+            else {}
+        ),
         **state.later.save(),
         **state.calendar.save(),
         **state.mending.save(),
@@ -128,11 +134,14 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
-    for name, time in promises.items():
-        require_number(time, f"promises.{name}")
-        if name not in state.waiting:
-            raise InstanceError("promises", f"{name!r} does not wait")
-        state.promises[name] = time
+    for field, times, into in (
+        ("promises", promises, state.promises), ("freed", document.get("freed", {}), state.freed)
+    ):  # fmt: skip
+        for name, time in times.items():
+            require_number(time, f"{field}.{name}")
+            if name not in state.waiting:
+                raise InstanceError(field, f"{name!r} does not wait")
+            into[name] = time
     require_number(document["now"], "now")
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
@@ -155,6 +164,8 @@ def _rules(state: ClusterState) -> dict[str, Any]:
 
 def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     """Raise unless a document is of a scheduler of this version, cluster and arguments."""
+    if not isinstance(document, Mapping) or "gangplan" not in document:
+        raise InstanceError("", f"{brief(document)} is not what snapshot returned")
     if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
         raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
     for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):

@@ -128,6 +128,7 @@ class ClusterState:
         self._now = 0.0
         self.held: dict[str, tuple[GangJob, Nodes]] = {}
         self.finished: dict[str, None] = {}
+        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
         self.placer = Placer(fleet, speeds)
@@ -320,8 +321,14 @@ class ClusterState:
         check_terms(request, self.fleet)
         self.sharing.check(request.terms.queue)
         if not self.bundle(request, job.workers[0]):
-            words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
-            raise InstanceError("job", f"{job.name!r} {words}")
+            types, asked = self.fleet.gpu_types, job.workers[0] * job.worker.grants
+            if job.gpu_types and not {*job.gpu_types} & {*types}:
+                raise InstanceError(
+                    "job.gpu_types", f"the cluster has {', '.join(types)}, not {', '.join(job.gpu_types)}"
+                )
+            there = int(self.fleet.gpus[self.fleet.usable].sum())
+            more = f"{asked} GPUs, more than the {there} that there are" if asked > there else "no nodes have it"
+            raise InstanceError("job", f"{job.name!r} with {job.workers[0]} workers never fits: {more}")
         if self.accounts.bounded:
             whole = self.placer.whole[:3, self.fleet.usable].sum(axis=1).tolist()
             asks = self.asks(request, job.workers[0])
@@ -392,8 +399,15 @@ class ClusterState:
     def over(self, name: str) -> None:
         """Note that a job is done or was withdrawn, and forget who was so long ago."""
         self.finished[name] = None
+        self.freed.pop(name, None)
         if len(self.finished) > RECENT:
             del self.finished[next(iter(self.finished))]
+
+    def note_freed(self, stops: Iterable[str], starts: Iterable[str] = ()) -> None:
+        """Note which jobs wait again from now on, and which run."""
+        self.freed.update(dict.fromkeys(stops, self.now))
+        for name in starts:
+            self.freed.pop(name, None)
 
     def wait(self, request: Request) -> None:
         """Put a job into the queue."""

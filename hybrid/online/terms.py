@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
+from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
 
+Price = float | EllipsisType | None
+"""Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
 TOPOLOGIES = ("required", "preferred")
 
 
@@ -77,7 +80,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
-            if getattr(self, name):
+            if getattr(self, name) != "":
                 require_text(getattr(self, name), name)
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise InstanceError("priority", f"{self.priority!r} is not a whole number")

@@ -7,6 +7,7 @@ from math import inf
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
+from gangplan.instances.errors import unknown
 
 from .calendar import Window
 from .journal.write import recorded
@@ -57,7 +58,7 @@ class WindowCalls:
         label = f"{DRAIN}-{name}"
         if label in state.calendar.windows and not state.calendar.windows[label].drain:
             raise InstanceError("node", f"{label!r} is the name of a reservation")
-        self._close(Window(label, (name,), *_span(time, at, until), drain=True), time)
+        self._close(Window(label, (name,), *_span(time, at, until, "at", "until"), drain=True), time)
 
     @recorded
     def undrain(self, node: str | int, *, now: float | None = None) -> None:
@@ -105,6 +106,8 @@ class WindowCalls:
         )  # fmt: skip
         if not window.nodes:
             raise InstanceError("nodes", "names no node")
+        if self._state.sharing.queues and (strange := {*window.queues} - {*self._state.sharing.queues}):
+            raise InstanceError("queues", unknown(min(strange), self._state.sharing.queues))
         self._close(window, time)
         return window
 
@@ -144,13 +147,17 @@ class WindowCalls:
         return tuple(state.fleet.names[i] for i in sorted(free[:count]))
 
 
-def _span(now: float, begin: float | None, end: float | None) -> tuple[float, float]:
+def _span(
+    now: float, begin: float | None, end: float | None, first: str = "begin", last: str = "end"
+) -> tuple[float, float]:
     """Return when a window begins, which is not in the past, and when it ends."""
     begin = now if begin is None else plain(begin)
-    require_number(begin, "begin")
+    require_number(begin, first)
     if begin < now:
-        raise InstanceError("begin", f"{begin!r} is before {now!r}")
-    require_number(end := plain(end), "end", optional=True)
+        raise InstanceError(first, f"{begin!r} is before {now!r}")
+    require_number(end := plain(end), last, optional=True)
+    if end is not None and end <= begin:
+        raise InstanceError(last, f"{end!r} is not after {first}, {begin!r}")
     return float(begin), inf if end is None else float(end)
 
 

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import AMOUNT, NONE, POSITIVE, BoolArray, FloatArray, IntArray, array, check_fields, require
+from ..arrays import (
+    AMOUNT,
+    NONE,
+    POSITIVE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    array,
+    check_fields,
+    require,
+    require_counts,
+)
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
 
@@ -62,7 +73,9 @@ class Fleet:
             raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
 
     def __repr__(self) -> str:
-        return f"Fleet({self.n_nodes} nodes with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
+        return (
+            f"Fleet({self.n_nodes} node{'s'[: self.n_nodes - 1]} with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
+        )
 
     @property
     def n_nodes(self) -> int:
@@ -126,6 +139,7 @@ class Fleet:
         Raises:
             InstanceError: if there is no such node, or types are not of all nodes of a rack.
         """
+        require_counts(racks=racks, nodes=nodes)
         levels = (Level("rack", nic), Level("cluster", nic * nodes / 2 if uplink is None else uplink))
         topology = TreeTopology.regular(levels, (nodes, racks))
         m = racks * nodes

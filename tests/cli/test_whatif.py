@@ -88,7 +88,9 @@ def test_queues(tmp_path: Path, cli: Any) -> None:
         waits.append({row["name"]: row["after"]["mean_wait"] for row in rows if row["by"] == "queue"})
     assert waits == [{"a.b": 45.0, "c": 145.0}, {"a.b": 145.0, "c": 45.0}]
     done = cli("whatif", path, "--set", "queue.a.share=2")
-    assert done.code == 2 and "share: 2 is more than 1" in done.err
+    assert done.code == 2 and "queue.a.share" in done.err and "share: 2 is more than 1" in done.err
+    done = cli("whatif", path, "--set", "queue.z.share=.4")
+    assert done.code == 2 and "'z' is no queue; there are a.b, a, c" in done.err
 
 
 def test_log(log: Path, cli: Any) -> None:
@@ -98,13 +100,54 @@ def test_log(log: Path, cli: Any) -> None:
     assert data["groups"]["tier"]["heuristic"]["jobs"] == 12
     assert {user: row["ended"] for user, row in data["groups"]["user"].items()} == {"u0": 4, "u1": 4, "u2": 4}
     text = cli("log", log).out
-    assert "first start by" in text and max(map(len, text.splitlines())) <= 80
+    assert "first started by" in text and "policy     heuristic" in text and max(map(len, text.splitlines())) <= 80
     story = cli("log", log, "--job", "j0").out.splitlines()
     assert [line.split(": ", 1)[1][:6] for line in story] == ["submit", "starts", "finish"]
+    data = json.loads(cli("log", log, "--job", "j0", "--json").out)
+    assert data["job"] == "j0" and [line["words"] for line in data["lines"]] == story
     assert cli("log", log, "--job", "j99").code == 2
     (log.parent / "other").write_text("nothing\n")
     done = cli("log", log.parent / "other")
     assert done.code == 2 and "is no log of a Scheduler" in done.err
+
+
+def test_who_was_stopped_and_why(tmp_path: Path, cli: Any) -> None:
+    """A stop to reclaim a share and the failure of a node are told by cause and queue, and arguments have rows."""
+    path = tmp_path / "log.jsonl"
+    queues = {"a": {"share": 0.5, "weight": 2.0}, "b": 0.5}
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), price=1.0, log=path, sharing={"queues": queues, "least_run": 5.0})
+    scheduler.submit(GangJob("long", "m", (2,)), 9000.0, now=0.0, queue="a")
+    scheduler.submit(GangJob("wide", "m", (2,)), 9000.0, now=0.0, queue="b")
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("short", "m", (1,)), 5.0, now=10.0, queue="b")
+    scheduler.decide(60.0)
+    scheduler.fail_node(0, now=12.0)
+    scheduler.decide(60.0)
+    assert {"long", "wide", "short"} == {*scheduler.waiting}
+    data = json.loads(cli("log", path, "--json").out)["stops"]
+    assert data[""] == {"reclaim": 1, "failure": 1}
+    text = cli("log", path).out
+    assert "queue a    share 0.5, weight 2" in text and "least_run  5.0" in text and "cut short by" in text
+
+
+def test_jobs_that_may_not_wait_yet(tmp_path: Path, cli: Any) -> None:
+    """A log with a job after another one, an array and a resize is read, and played again alike."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), log=path)
+    scheduler.submit(GangJob("p", "m", (8,)), 600.0, now=0.0)
+    scheduler.submit(GangJob("t", "m", (8,)), 3600.0, after=("p",))
+    scheduler.submit_array(GangJob("a", "m", (4,)), 2, 60.0, most=1)
+    scheduler.decide(60.0)
+    scheduler.resize(Fleet.regular(1, 2, 8), now=300.0)
+    now = 600.0
+    while scheduler.running:
+        scheduler.finish(scheduler.running[0], now=now)
+        scheduler.decide(60.0)
+        now += 600.0
+    data = json.loads(cli("log", path, "--json").out)
+    assert data["jobs"] == 4 and 0 < data["utilisation"] <= 1
+    whole = json.loads(cli("whatif", path, "--json").out)["groups"][0]
+    assert whole["jobs"] == 4 and whole["before"] == pytest.approx(whole["after"])
 
 
 EVENTS = """{"event": "submit", "now": 0, "job": "long", "gpus": 2, "seconds": 100}
@@ -149,6 +192,23 @@ def test_shadow_of_stdin(monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     done = cli("shadow", "-", "--cluster", "1x2", "--follow", "0.000001", "--json")
     shown = [json.loads(line)["jobs"] for line in done.out.splitlines()]
     assert done.code == 0 and shown == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"event": "submit", "job": "a", "gpus": 1}, "line 1: now: is missing"),
+        ({"event": "submit", "now": 0, "job": "a"}, "line 1: gpus: is missing"),
+        ({"event": "submit", "now": 0, "job": "a", "gpus": 0}, "line 1: gpus: 0 is not positive"),
+        ({"event": "start", "now": 0, "job": "a"}, "line 1: job: 'a' is not known"),
+        ({"event": "fail_node", "now": 0}, "line 1: node: is missing"),
+    ],
+)
+def test_wrong_events(tmp_path: Path, line: Any, words: str, cli: Any) -> None:
+    """A wrong event is refused with its line and field."""
+    (tmp_path / "events.jsonl").write_text(json.dumps(line) + "\n")
+    done = cli("shadow", tmp_path / "events.jsonl", "--cluster", "1x2")
+    assert done.code == 2 and words in done.err
 
 
 def test_what_a_shadow_refuses(log: Path, tmp_path: Path, cli: Any) -> None:

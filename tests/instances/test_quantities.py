@@ -2,7 +2,7 @@
 
 import pytest
 
-from gangplan.instances.quantities import quantity, short
+from gangplan.instances.quantities import alike, quantity, short
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_a_prefix_suits_the_size(value: float, unit: str, digits: int, words: st
 def test_no_exponent_from_rounding() -> None:
     """A number that rounds to one digit more is still written in full."""
     assert (short(999.96, 3), short(9999.9, 4), short(99996.0, 4), short(1e-5)) == ("1000", "10000", "99996", "1.0e-05")
+
+
+def test_one_unit_a_column() -> None:
+    """The largest has three digits, the others as many decimals; what is not known is empty."""
+    assert alike([7200.0, 90.0, None, 0.0], "s") == (["2.00", "0.03", "", "0.00"], "h")
+    assert alike([20540.0, 1.0]) == (["20,540", "1"], "")
+    assert alike([0.0, None], "s") == (["0", ""], "s")

@@ -97,6 +97,8 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     for start in row.get("starts", ()):
         state.find(start["job"], "waits")
         _start(state, state.waiting[start["job"]], start)
+    rows = ([each["job"] for each in row.get(name, ())] for name in ("stops", "starts"))
+    state.note_freed(*rows)
     state.mending.torn = {}
     state.waiting = {name: state.waiting[name] for name in after.get("waiting", state.waiting)}
     for name in after.get("running", ()):

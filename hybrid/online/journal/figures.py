@@ -80,6 +80,16 @@ def course_figures(past: History, course: Course, names: Sequence[str]) -> dict[
     return figures | {"gpu_hours": held / _HOUR, "stops": sum(run.stopped for run in runs) / max(1, len(names))}
 
 
+def stops_by(past: History, by: str) -> dict[str, Counter[str]]:
+    """Return how often runs were cut short, by cause, of all jobs under "" and of each user or queue; if any was."""
+    counts = {"": Counter[str]()}
+    for group, names in members(past, past.jobs, by).items():
+        own = Counter(run.cause for name in names for run in past.course.runs.get(name, ()) if run.cause)
+        counts[""] += own
+        counts |= {group: own} if own else {}
+    return counts if counts[""] else {}
+
+
 def utilisation(past: History, course: Course) -> float:
     """Return the share of the GPUs there were that jobs held during the log."""
     outcome = outcome_of(past, course)

@@ -14,13 +14,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
 from ..scheduler import Scheduler
-from .course import Course
+from .course import FAILURE, WITHDRAWN, Course
 from .read import Log
 from .replay import replay, scheduler_of
 from .write import DECIDE, RESTORE
 
-ENDED, WITHDRAWN, RAN, WAITED = "ended", "withdrawn", "ran at the end", "waited at the end"
-"""Fates of jobs."""
+ENDED, RAN, WAITED = "ended", "ran at the end", "waited at the end"
+"""What became of a job, if it was not `WITHDRAWN`."""
 
 
 @dataclass(slots=True)
@@ -31,6 +31,7 @@ class Past:
         fate: what became of it by the end of the log.
         work: its true seconds over its first estimate; expected ones if it had not ended, infinite if it was withdrawn.
         tier: the tier that started it first, if one did.
+        lag: seconds from its end to the next decision, if one followed.
     """
 
     submit: float
@@ -39,6 +40,7 @@ class Past:
     user: str = ""
     queue: str = ""
     tier: str = ""
+    lag: float | None = None
 
 
 @dataclass(slots=True)
@@ -47,9 +49,10 @@ class History:
 
     Attributes:
         jobs: by name.
-        given: lines of what came from outside, in their order: jobs, failures, what the operator did.
+        given: lines of what came from outside, in their order: jobs, failures, what the operator did, and the decisions
+            that followed, or that the clock alone asked for.
         begin, end: of the log, seconds.
-        lag: median seconds from an event to the next decision.
+        lag: median seconds from the end of a job to the next decision.
         state: snapshot with which it began, `None` if nothing was there.
         notes: how often each was made.
         took: seconds of each decision.
@@ -87,12 +90,11 @@ class _Reader:
 
     def __init__(self, log: Log, past: History, progress: Callable[[float], None]) -> None:
         self._log, self._past, self._progress, self._at = log, past, progress, 0
-        self._since: float | None = None
-        self._lags: list[float] = []
+        self._ended, self._told = list[str](), False  # since the last decision: who, and whether anything else came
 
     def line(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Note what a line did."""
-        past, course, event, now = self._past, self._past.course, row["event"], row["now"]
+        past, course, event = self._past, self._past.course, row["event"]
         self._at += 1
         if self._at % 256 == 0:
             self._progress(self._at / len(self._log.rows))
@@ -104,31 +106,35 @@ class _Reader:
             name, count = row["job"]["name"], row.get("count")
             self._known([name] if count is None else [f"{name}[{i}]" for i in range(count)], scheduler)
         elif event == "finish":
-            course.note((row["job"],), row["job"])
+            course.note((row["job"],), finished=row["job"])
             past.jobs[row["job"]].fate = ENDED
+            self._ended.append(row["job"])
+        elif event == "apply":
+            course.note(None, {move["job"]: "move" for move in row["moves"]["moves"]})
         elif event != "report":
-            course.note()
-            course.turned()
             if event == "withdraw":
                 past.jobs[row["job"]].fate, past.jobs[row["job"]].work = WITHDRAWN, np.inf
+            course.note(cause=WITHDRAWN if event == "withdraw" else FAILURE)
+            course.turned()
         if event not in _OWN:
             past.given.append(row)
-        self._since = now if self._since is None and event != "report" else self._since
+            self._told = True
 
     def _decided(self, row: Mapping[str, Any]) -> None:
         past = self._past
         starts = row.get("starts", ())
-        past.course.note([x["job"] for x in (*row.get("stops", ()), *starts)])
+        stops = {stop["job"]: stop["cause"] for stop in row.get("stops", ())}
+        past.course.note([*stops, *(start["job"] for start in starts)], stops)
         for start in starts:
             past.jobs[start["job"]].tier = past.jobs[start["job"]].tier or start["tier"]
         past.notes.update(note.split(":")[0] for note in row.get("notes", ()))
         past.took.append(row["seconds"])
         past.cut += bool(row.get("cut"))
-        if self._since is None:
-            past.given.append({"event": DECIDE, "now": row["now"]})  # the operator's own clock
-        else:
-            self._lags.append(row["now"] - self._since)
-        self._since = None
+        if self._told or not self._ended:
+            past.given.append({"event": DECIDE, "now": row["now"]})
+        for name in self._ended:
+            past.jobs[name].lag = row["now"] - past.course.finish[name]
+        self._told, self._ended = False, []
 
     def _restored(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         """Take over a state: the log's own, or that with which it begins."""
@@ -155,7 +161,9 @@ class _Reader:
         if not past.jobs:
             raise InstanceError("content", "no job was submitted", self._log.path)
         state, course, past.end = scheduler._state, past.course, scheduler.now
-        past.lag = median(self._lags) if self._lags else 0.0
+        past.lag = median([job.lag for job in past.jobs.values() if job.lag is not None] or [0.0])
+        if self._told:
+            past.given.append({"event": DECIDE, "now": past.end + past.lag})
         for name, job in past.jobs.items():
             if job.fate == WITHDRAWN:
                 continue

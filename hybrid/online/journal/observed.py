@@ -13,13 +13,16 @@ from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.workload import Workload
 
 from ..scheduler import Scheduler
-from .course import Course, Run
-from .history import ENDED, RAN, WITHDRAWN, History, Past
+from .course import WITHDRAWN, Course, Run
+from .history import ENDED, RAN, History, Past
 from .read import at_line
+from .write import DECIDE
 
 EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
 """Kinds of event: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
 then ``start``, ``stop`` and ``end`` of a job; the last two name a ``node`` or give its number."""
+_NEEDS = {"submit": ("now", "job", "gpus"), "fail_node": ("now", "node"), "repair_node": ("now", "node")}
+"""Fields without which an event of this kind cannot be; others need a job."""
 _SECONDS = 3600.0
 """Work of a job that has not ended where none has, seconds."""
 
@@ -31,6 +34,9 @@ def parsed_events(content: bytes) -> list[dict[str, Any]]:
         if line.strip():
             with at_line(number):
                 row = parse_json(decoded(line))
+                for field in ("event", "now"):
+                    if field not in row:
+                        raise InstanceError(field, "is missing")
                 require_choice(row["event"], "event", EVENTS)
                 require_number(row["now"], "now")
                 rows.append(row)
@@ -79,7 +85,10 @@ class _Events:
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Note an event."""
-        event, now = row["event"], float(row["now"])
+        event = row["event"]
+        if missing := next((x for x in _NEEDS.get(event, ("now", "job")) if x not in row), None):
+            raise InstanceError(missing, f"is missing from the {event}")
+        now = float(row["now"])
         if self._now is None:
             self._past.begin = self._now = now
         if now < self._now:
@@ -98,6 +107,7 @@ class _Events:
 
     def _submit(self, name: str, row: Mapping[str, Any]) -> None:
         rest = {key: x for key, x in row.items() if key not in ("event", "now", "job", "gpus", "model")}
+        require_number(row["gpus"], "gpus", whole=True, positive=True)
         gang = GangJob(name, row.get("model") or "any", (row["gpus"],))
         try:
             self._judge.submit(gang, **rest, now=row["now"])
@@ -113,7 +123,9 @@ class _Events:
     def _change(self, name: str, event: str, now: float) -> None:
         """Note that a job starts, runs no more, or is withdrawn."""
         runs, ends = name in self._since, event in ("stop", "end")
-        if name not in self._past.jobs or (event != "withdraw" and runs != ends):
+        if name not in self._past.jobs:
+            raise InstanceError("job", f"{name!r} is not known: tell its submit first")
+        if event != "withdraw" and runs != ends:
             raise InstanceError("job", f"{name!r} cannot {event} now: it {'runs' if runs else 'does not'}")
         if event == "start":
             self._since[name] = now
@@ -131,7 +143,7 @@ class _Events:
         began = self._since.pop(name)
         self._ran[name] = self._ran.get(name, 0.0) + now - began
         seats = {-1: tuple(range(self._judge._state.waiting[name].job.workers[0]))}  # where is not told
-        self._course.runs.setdefault(name, []).append(Run(began, now, seats, stopped))
+        self._course.runs.setdefault(name, []).append(Run(began, now, seats, "stop" if stopped else ""))
 
     def past(self, known: bool) -> History:
         """Return the past, with how long each job takes in the unit of what the scheduler is told."""
@@ -154,4 +166,10 @@ class _Events:
             if known and isfinite(job.work):
                 row["seconds"] = ran  # type: ignore[index]
         self._course.close()
+        after = [row["now"] for row in past.given[1:]] + [float("inf")]
+        past.given = [
+            each
+            for row, then in zip(past.given, after, strict=True)
+            for each in ((row, {"event": DECIDE, "now": row["now"]}) if then > row["now"] else (row,))
+        ]
         return past

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from gangplan.instances import InstanceError
 
 from ..scheduler import Scheduler
-from .course import Course
+from ..stops import Stop
+from .course import FAILURE, WITHDRAWN, Course
 from .history import History
 from .replay import AMPLE, call
 from .write import DECIDE
@@ -28,8 +29,9 @@ class Played:
 def play(history: History, scheduler: Scheduler, progress: Callable[[float], None] = lambda share: None) -> Played:
     """Have a scheduler, to which nothing has happened yet, decide for the jobs of the past.
 
-    Jobs come, nodes fail and return when they did; jobs end when their work is done, and a decision follows each event
-    after as long as it did in the log. It ends when all jobs have, or when those that wait never start.
+    Jobs come, nodes fail and return when they did, and decisions follow these when they did; jobs end when their work
+    is done, and a decision follows after as long as it did in the log. It ends when all jobs have, or when those that
+    wait never start.
     """
     return _Play(history, scheduler).run(progress)
 
@@ -46,7 +48,7 @@ class _Play:
         self._number = self._decisions = self._skipped = 0
         self._since: dict[str, float] = {}
         self._last: dict[str, int] = {}
-        self._soon = False  # whether a decision is to come
+        self._asked = set[float]()  # when decisions are to come
         for row in history.given:
             self._push(row["now"], self._GIVEN, row)
         if history.state is not None:
@@ -72,54 +74,57 @@ class _Play:
         while self._heap or self._wakes():
             time, kind, number, what = heappop(self._heap)
             if kind == self._DECIDES:
-                self._soon = False
+                self._asked.discard(time)
                 self._decide(time)
-                continue
-            if kind == self._ENDS and not self._end(time, number, what):
-                continue
-            if kind == self._GIVEN:
+            elif kind == self._ENDS:
+                self._end(time, number, what)
+            else:
                 self._tell(time, what)
                 done += 1
                 if done % 64 == 0:
                     progress(done / len(past.given))
-            if not self._soon:
-                self._soon = True
-                self._push(time + past.lag, self._DECIDES, None)
         self._course.close()
         return Played(self._course, self._decisions, self._skipped)
 
-    def _end(self, time: float, number: int, name: str) -> bool:
+    def _end(self, time: float, number: int, name: str) -> None:
         """Have a job end, unless it was stopped since it was known when it would."""
-        job = self._scheduler._state.running.get(name)
+        job, lag = self._scheduler._state.running.get(name), self._past.jobs[name].lag
         if job is None or self._last.get(name) != number:
-            return False
+            return
         self._scheduler.finish(name, now=time)
-        self._course.note((name,), name)
-        return True
+        self._course.note((name,), finished=name)
+        self._ask(time + (self._past.lag if lag is None else lag))
+
+    def _ask(self, time: float) -> None:
+        """Ask for a decision, once at a time."""
+        if time not in self._asked:
+            self._asked.add(time)
+            self._push(time, self._DECIDES, None)
 
     def _tell(self, time: float, row: Mapping[str, Any]) -> None:
         """Tell the scheduler what came from outside."""
-        if row["event"] == DECIDE:
-            return
+        event = row["event"]
+        if event == DECIDE:
+            return self._ask(time)
         try:
-            call(self._scheduler, row, time)
+            answer = call(self._scheduler, row, time)
         except InstanceError:
             self._skipped += 1
             return
-        if row["event"] != "submit":
-            self._changed(None)
-            self._course.turned()
+        self._changed(None, getattr(answer, "stops", ()), WITHDRAWN if event == "withdraw" else FAILURE)
+        self._course.turned()
 
     def _decide(self, time: float) -> None:
         more = True
         while more:
             decision = self._scheduler.decide(AMPLE, now=time)
             self._decisions, more = self._decisions + 1, decision.more
-            self._changed([*(stop.job for stop in decision.stops), *(start.job for start in decision.starts)])
+            names = [*(stop.job for stop in decision.stops), *(start.job for start in decision.starts)]
+            self._changed(names, decision.stops)
 
-    def _changed(self, names: list[str] | None) -> None:
+    def _changed(self, names: list[str] | None, stops: Iterable[Stop] = (), cause: str = FAILURE) -> None:
         """Note who runs and who does not any more, and when they end."""
-        self._course.note(names)
+        self._course.note(names, {stop.job: stop.cause for stop in stops}, cause=cause)
         for name in self._scheduler.running if names is None else names:
             self._ends_at(name)
 
@@ -136,9 +141,9 @@ class _Play:
             self._last[name] = self._number
 
     def _wakes(self) -> bool:
-        """Have those start whom a policy made wait, though nothing happens any more; return whether any might."""
-        state = self._scheduler._state
+        """Have those start who waited for the clock, or by a policy, though nothing happens any more, if any might."""
+        state, wake = self._scheduler._state, self._scheduler.wake
         due = [request.due for request in state.waiting.values() if request.due > state.now]
-        if due:
-            self._push(max(due), self._DECIDES, None)
-        return bool(due)
+        if due or wake is not None:
+            self._ask(max(due) if wake is None else wake)
+        return bool(self._heap)

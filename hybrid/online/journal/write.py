@@ -48,7 +48,10 @@ class Journal:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, ValueError) as error:
-            raise InstanceError("log", _WORDS.get(type(error)) or io_error(error), self.path) from None
+            words = (
+                "is a folder: name a file" if os.path.isdir(self.path) else _WORDS.get(type(error)) or io_error(error)
+            )
+            raise InstanceError("log", words, self.path) from None
 
     @classmethod
     def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:
@@ -121,7 +124,7 @@ def recorded(method: F) -> F:
         if journal.stale and not before.stale:
             row["fitted"] = True  # a call that only asks had what was reported fitted
         for key, value in (*zip(names, args, strict=False), *options.items()):
-            if key != "now" and (value is not None or usual.get(key, ...) is not None):
+            if key != "now" and value is not ... and (value is not None or usual.get(key, ...) is not None):
                 row[key] = pairs(value)
         if name == DECIDE:
             row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))

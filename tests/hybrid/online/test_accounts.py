@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -229,3 +230,28 @@ def test_a_snapshot_has_what_was_used() -> None:
     assert other.snapshot() == one.snapshot()
     first, second = one.decide(60.0, now=600.0), other.decide(60.0, now=600.0)
     assert (first.starts, first.stops) == (second.starts, second.stops)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s: Sharing.of({"queues": {"a": {"shares": 0.5}}}), "queues.a.shares: is unknown; did you mean share"),
+        (lambda s: Sharing.of({"limits": {"ann": {"gpu": 4}}}), "limits.ann.gpu: is unknown; did you mean gpus"),
+        (lambda s: s.submit(GangJob("x", "m", (1,)), queue="c"), "queue: 'c' is not declared, as a, b are"),
+        (lambda s: s.submit(GangJob("x", "m", (1,)), user=None), "user: None is not a name"),
+        (lambda s: s.submit(GangJob("x", "m", (1,)), after=("x",)), "after: 'x' would come after itself"),
+        (lambda s: s.submit(GangJob("x", "m", (1,), gpu_types=("V100",))), "gpu_types: the cluster has A100, not V100"),
+        (lambda s: s.submit(GangJob("x", "m", (99,))), "with 99 workers never fits: 99 GPUs, more than the 8"),
+        (lambda s: s.reserve(1, 10.0, 20.0, queues=["zz"]), "queues: 'zz' is not one of a, b"),
+        (lambda s: s.restore(None), "snapshot: None is not what snapshot returned"),
+        (lambda s: Fleet.regular(racks=0, nodes=1), "racks: 0 is not positive"),
+        (lambda s: GangJob("x", "m", "4"), r"write \(4,\)"),
+    ],
+)
+def test_errors_say_what_there_is(call: Any, words: str) -> None:
+    """What is refused is named with what there is instead, and nothing has changed."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), sharing={"queues": {"a": 0.5, "b": 0.5}})
+    before = scheduler.snapshot()
+    with pytest.raises(InstanceError, match=words):
+        call(scheduler)
+    assert scheduler.snapshot() == before

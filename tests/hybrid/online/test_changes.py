@@ -42,6 +42,20 @@ def test_a_waiting_job_changes_its_place() -> None:
     assert started(s) == ["b"] and s._state.running["b"].end == 130.0
 
 
+def test_no_price_is_never_stopped() -> None:
+    """`None` has one meaning in `submit`, `submit_array`, `whatif` and `change`; by default it is as before."""
+    s = Scheduler(Fleet.regular(1, 1, 8), "heuristic", price=60.0)
+    s.submit(one("usual", 1), 100.0, now=0.0)
+    s.submit(one("own", 1), 100.0, price=5.0)
+    s.submit(one("never", 1), 100.0, price=None)
+    s.submit_array(one("none", 1), 1, 100.0, price=None)
+    s.submit(one("later", 1), 100.0)
+    s.change("later", price=None)
+    s.change("own", 90.0, price=...)
+    prices = {name: request.price for name, request in s._state.waiting.items()}
+    assert prices == {"usual": 60.0, "own": 5.0, "never": None, "none[0]": None, "later": None}
+
+
 def test_a_running_job_changes_its_end() -> None:
     """After 60 of 100 s it says that it takes 10 more: reservations, explanations and what is left of it follow."""
     s = busy(price=1.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan import InstanceError
-from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online import Scheduler, WaitingJob
 from gangplan.hybrid.online.runs import RunsNow
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 
@@ -83,7 +83,51 @@ def test_job_that_the_next_decision_starts() -> None:
     scheduler.submit(GangJob("new", "m", (4,)), 500.0, now=100.0)
     told = scheduler.explain("new")
     assert told.earliest == 100.0 and told.fits and not told.remedies
-    assert told.why == "the next decision starts it; none was made since it came"
+    assert told.why == "the next decision starts it"
+
+
+def test_free_gpus_that_it_may_have() -> None:
+    """Nodes that a drain closes are not free to it; a gang that takes whole nodes is told how many of those are."""
+    s = Scheduler(Fleet.regular(1, 3, 8), "heuristic")
+    s.submit(GangJob("part", "m", (4,)), 5000.0, now=0.0)
+    s.decide(60.0)
+    s.drain("node2", at=50.0, until=9000.0)
+    s.submit(GangJob("wide", "m", (16,)), 600.0, now=100.0)
+    s.decide(60.0)
+    told = s.explain("wide")
+    assert isinstance(told, WaitingJob) and (told.idle, told.usable, told.whole) == (20, 12, 1)
+    assert "; 12 on nodes that may have it; nodes wholly free: 1" in " ".join(str(told).split())
+
+
+def test_what_history_says_beside_what_was_told() -> None:
+    """If history says how long a job takes, what its user said is named too."""
+    s = Scheduler(Fleet.regular(1, 1, 8), "heuristic", durations="history")
+    told = s.whatif(GangJob("new", "m", (8,)), 3600.0)
+    assert told.guess == 3600.0 and "(history; told 60 min)" in " ".join(str(told).split())
+
+
+def test_who_stops_and_since_when_it_waits() -> None:
+    """A job says whom it stops and why; one that was stopped says since when it waits, after a restart too."""
+    s = Scheduler(Fleet.regular(1, 1, 8), "heuristic", price=10.0)
+    s.submit(GangJob("low", "m", (8,)), 5000.0, now=0.0)
+    s.decide(60.0)
+    told = s.whatif(GangJob("high", "m", (8,)), 6000.0, priority=1)
+    # "low" may be stopped once it got on for its price, and not before
+    assert (told.earliest, told.stops) == (10.0, ("low (priority)",))
+    s.submit(GangJob("high", "m", (8,)), 6000.0, now=100.0, priority=1)
+    told = s.explain("high")
+    assert isinstance(told, WaitingJob) and told.stops == ("low (priority)",) and told.ran is None
+    assert "by stopping   low (priority)" in str(told)
+    s.decide(60.0)
+    told = s.explain("low")
+    s.restore(json.loads(json.dumps(s.snapshot())))
+    assert s.explain("low") == told and isinstance(told, WaitingJob) and (told.ran, told.submit) == (100.0, 0.0)
+    assert str(told).startswith("low waits since 100 s, when it ran no more; submitted at 0 s: ")
+    s.finish("high", now=6100.0)
+    s.decide(60.0)
+    s.fail_node(0, now=6200.0)
+    told = s.explain("low")
+    assert isinstance(told, WaitingJob) and told.ran == 6200.0
 
 
 def test_job_that_starts_when_one_ends_now() -> None:

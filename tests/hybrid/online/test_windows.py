@@ -34,7 +34,7 @@ def test_who_would_run_into_a_drain_does_not_start_there() -> None:
     assert where(s, 0.0) == {"short": ["node0"]} and s.wake == 100.0
     told = s.explain("long")
     assert isinstance(told, WaitingJob) and told.earliest == 150.0
-    assert told.why == "nodes are closed to it before it would end: drain-node0 (1 nodes from 100 s to 150 s)"
+    assert told.why == "nodes are closed to it before it would end: drain-node0 (1 node from 100 s to 150 s)"
     s.finish("short", now=100.0)
     assert where(s, 100.0) == {} and s.wake == 150.0
     assert where(s, 150.0) == {"long": ["node0"]} and s.windows == () and s.wake is None
@@ -232,8 +232,8 @@ def test_what_is_refused() -> None:
     before = s.snapshot()
     calls = [
         (lambda: s.drain("node7"), "node: 'node7' is no node"),
-        (lambda: s.drain("node0", at=4.0), "begin: 4.0 is before 5.0"),
-        (lambda: s.drain("node0", at=8.0, until=8.0), "end: 8.0 is not after"),
+        (lambda: s.drain("node0", at=4.0), "at: 4.0 is before 5.0"),
+        (lambda: s.drain("node0", at=8.0, until=8.0), "until: 8.0 is not after at"),
         (lambda: s.drain("node0", now=1.0), "now: 1.0 is before"),
         (lambda: s.undrain("node0"), "node: 'node0' is not drained"),
         (lambda: s.reserve([], 9.0), "nodes: names no node"),

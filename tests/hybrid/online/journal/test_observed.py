@@ -81,10 +81,10 @@ def test_what_has_not_ended() -> None:
     ("row", "words"),
     [
         ({"event": "end", "now": 200, "job": "long"}, "line 9: job: 'long' cannot end now: it does not"),
-        ({"event": "start", "now": 200, "job": "who"}, "line 9: job: 'who' cannot start"),
+        ({"event": "start", "now": 200, "job": "who"}, "line 9: job: 'who' is not known"),
         ({"event": "submit", "now": 1, "job": "x", "gpus": 1}, "line 9: now: 1.0 is before 105.0"),
-        ({"event": "submit", "now": 200, "job": "x"}, "line 9: cannot be read: KeyError: 'gpus'"),
-        ({"event": "submit", "now": 200, "job": "x", "gpus": 0}, "line 9: workers"),
+        ({"event": "submit", "now": 200, "job": "x"}, "line 9: gpus: is missing"),
+        ({"event": "submit", "now": 200, "job": "x", "gpus": 0}, "line 9: gpus: 0 is not positive"),
         ({"event": "submit", "now": 200, "job": "x", "gpus": 1, "usr": "a"}, "line 9: usr: .*did you mean user"),
     ],
 )

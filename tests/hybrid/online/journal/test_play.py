@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gangplan import Scheduler
+from gangplan.hybrid.online.journal.course import WITHDRAWN
 from gangplan.hybrid.online.journal.figures import compared, groups, outcome_of
-from gangplan.hybrid.online.journal.history import RAN, WAITED, WITHDRAWN, History, history_of
+from gangplan.hybrid.online.journal.history import RAN, WAITED, History, history_of
 from gangplan.hybrid.online.journal.play import play
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import scheduler_of
