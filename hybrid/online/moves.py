@@ -149,14 +149,13 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
         raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
-    places: dict[str, Nodes] = {
-        x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves
-    }
+    places: dict[str, Nodes]
+    places = {x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves}
     for x in moves.moves:
         state.find(x.job, "runs")
         job, to = state.running[x.job], places[x.job]
-        job = job.aged(now)[0] if job.request.work else job
         held = {node: tuple(gpus) for node, gpus in x.nodes.items()}  # a log has lists
+        job = job.aged(now)[0] if job.request.work else job
         if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
         wrong = verify_terms(job.request, job.degree, state.fleet, to)
