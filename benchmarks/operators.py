@@ -20,7 +20,7 @@ from .study import Options, Study
 
 MONTH, KUEUE, TOPOLOGY = "a month", "Kueue's baseline", "Kueue's topology"
 LATENCY = "everything on, 100,000 GPUs, 5,000 waiting"
-MONTHS = range(5)
+MONTHS = range(3)
 """Seeds."""
 QUEUES, USERS, WAIT = 30, 200, 5000
 
