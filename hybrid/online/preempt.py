@@ -76,11 +76,11 @@ class Preemption:
         """Stop others for a waiting job and start it, if that may be; return whether it did."""
         state = self._state
         degree = request.job.workers[0]
-        gang, leaf = state.placed(request, degree), state.accounts.leaf(request.terms)
-        shut = (
-            (request.terms.user, state.lasts(request, degree)) if state.calendar.windows else (request.terms.user, 0.0)
-        )
-        key = (Kind.workers(gang), gang.workers[0], leaf, request.terms.priority, gang.apart, *shut)
+        gang, accounts = state.placed(request, degree), state.accounts
+        user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
+        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, user
+        key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
         if key in self._hopeless:
             return False
         if self._make_room(request, degree, self._victims(request, degree)) or self._move(request, degree):
