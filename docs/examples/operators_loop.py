@@ -67,7 +67,7 @@ class Cluster:
                 came, queue = self.came.pop(start.job)
                 self.waits.setdefault(queue, []).append(self.now - came)
             self.at(begins + self.left[start.job], "end", f"{start.job}:{self.lives[start.job]}")
-        if decision.more:
+        if decision.more and (decision.starts or decision.stops):
             self.decide()
         wake = self.scheduler.wake  # when to ask again if nothing happens, or None
         self.wake = math.inf if wake is None else wake
