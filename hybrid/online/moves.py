@@ -187,8 +187,7 @@ def carry_out(
     for job in jobs:
         held, left = state.named(job.nodes), job.left(now)
         stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
-        state.free(job.name)
-        state.wait(job.request.stopped(job.degree, job.ran(now), now - job.since))
+        state.halt(job.name)
     for job in jobs:
         begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
         assert begun, f"{job.name} has a place that was verified"

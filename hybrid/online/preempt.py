@@ -290,8 +290,7 @@ class Preemption:
             held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
             self.stops.append(Stop(job.name, held, request.name, left, price, cause))
             self._gone.append(job)
-            state.free(job.name)
-            state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+            state.halt(job.name)
         starts.renew()
         starts.clear = None
         tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")

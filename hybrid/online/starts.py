@@ -175,10 +175,9 @@ class Starts:
         if not self._kept:
             return False
         accounts, kept = self._state.accounts, self._kept
-        leaf = accounts.leaf(request.terms)
-        if kept.get(ROOT, request.name) != request.name and request.name not in self.stopped:
-            return accounts.borrows(leaf, self._state.asks(request, request.job.workers[0]))
-        return any(kept.get(number, request.name) != request.name for number in accounts.all[leaf].above)
+        leaf, asks = accounts.leaf(request.terms), self._state.asks(request, request.job.workers[0])
+        takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
+        return any(kept.get(number, request.name) != request.name for number in takes)
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""

@@ -493,6 +493,11 @@ class ClusterState:
         self.changes += 1
         return job
 
+    def halt(self, name: str) -> None:
+        """Have a running job stop, and wait with what is left of its work."""
+        job = self.free(name)
+        self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
+
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
         """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
         if self.accounts.kept:

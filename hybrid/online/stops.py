@@ -167,8 +167,7 @@ class Stops:
             self._refused.append(Candidate(words, request.lasts(degree), wrong[0]))
             return
         for job in jobs:  # each waits with what is left of its work
-            state.free(job.name)
-            state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+            state.halt(job.name)
         starts.renew()
         where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
         begun: list[str] = []

@@ -174,7 +174,6 @@ def stop_drained(state: ClusterState) -> list[Stop]:
     jobs = [state.running[name] for name in names if state.running[name].request.price is not None]
     for job in sorted(jobs, key=lambda job: job.request.serial):
         held, left = state.named(job.nodes), job.left(state.now)
-        state.free(job.name)
-        state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+        state.halt(job.name)
         stops.append(Stop(job.name, held, "", left, job.request.price or 0.0, DRAIN))
     return stops

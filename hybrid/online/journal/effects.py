@@ -92,8 +92,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     state.queue.order = after.get("order", state.settings.order)
     for stop in row.get("stops", ()):
         state.find(stop["job"], "runs")
-        job = state.free(stop["job"])
-        state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
+        state.halt(stop["job"])
     for start in row.get("starts", ()):
         state.find(start["job"], "waits")
         _start(state, state.waiting[start["job"]], start)
