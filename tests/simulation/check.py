@@ -360,7 +360,7 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "weights", "later", "windows", "fleet", "torn"):
+            if key in ("learned", "weights", "later", "windows", "fleet", "torn", "freed"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)
