@@ -65,6 +65,7 @@ ARGUMENTS = Lazy(
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
+        "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
     },
