@@ -67,6 +67,7 @@ ARGUMENTS = Lazy(
         "prices": ".times:Prices",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
+        "recurrence": ".stages:Recurrence",
     },
 )
 """The arguments by name, one a class."""
