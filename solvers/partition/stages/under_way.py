@@ -1,7 +1,7 @@
 """A bound by memory and work together: the earlier a stage, the more samples are under way in it.
 
 Let a plan have stages of r replicas, each of t devices, and R replicas in all later stages. A device of a stage S with
-v = ceil(R / r) further samples under way holds once(S) + v kept(S) <= capacity, and the objective is T >= seconds(S) / r.
+v = ceil(R / r) further samples under way holds once(S) + v kept(S) <= capacity; the objective is T >= seconds(S) / r.
 Take any prices pi_u >= 0 of units. With
 
     K(t, r, v) = max of pi z : seconds z <= T r, (once + v kept) z <= capacity, 0 <= z <= 1,

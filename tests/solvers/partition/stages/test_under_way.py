@@ -13,8 +13,8 @@ from gangplan.hybrid.bench.suite import make, read_manifest
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProblem, TreeTopology
 from gangplan.instances.graph import with_backward
 from gangplan.solvers.partition.referee import graph_of, nobody
-from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.reduced import Reduced
+from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.under_way import under_way_bound
 
 
@@ -62,8 +62,8 @@ def test_no_plan_is_below_it() -> None:
 def test_what_three_devices_hold(units: int, bound: float) -> None:
     """Stages of one device each hold 4, 4/2 and 4/3 units from the last on, so 7 units fit and 8 do not."""
     # A unit is a byte, and one more for each sample under way: a device of 4 bytes has 4 units of the last stage, 2 of
-    # the one before, 1 of the first. A unit takes 2 s. 8 units are more than 4 + 2 + 4/3. Shared evenly 6 and 7 take 4 s
-    # and 14/3 s, but the last device must take what the others cannot: 6 - 2 - 4/3 units are 16/3 s, 7 - 2 - 4/3 22/3 s.
+    # the one before, 1 of the first. A unit takes 2 s. 8 units are more than 4 + 2 + 4/3. Shared evenly 6 and 7 take
+    # 4 s and 14/3 s, but the last device must take what the others cannot: 6 - 2 - 4/3 units are 16/3 s, one more 22/3.
     problem = _chain(units, 4.0, 3)
     reduced = Reduced(problem)
     found = under_way_bound(reduced.units, reduced.work_bound())
