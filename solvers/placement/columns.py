@@ -228,7 +228,7 @@ class Columns:
     def start(self, rows: list[Rows]) -> None:
         """Add the columns of a plan."""
         for q, chosen in self.held(rows):
-            self.add(q, chosen, self.options[q].pattern_cost(chosen, self.batch.problem.speeds.host))
+            self.add(q, chosen, self.options[q].pattern_cost(chosen, self.batch.host))
         self.started = len(self.patterns)
 
     def held(self, rows: list[Rows]) -> Counter[tuple[int, tuple[int, ...]]]:

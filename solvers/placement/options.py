@@ -189,7 +189,7 @@ def staying(state: PlacementState, node: int) -> Options:
     zero = np.zeros(len(rows))
     found = replace(_columns(batch, int(batch.kind[node]), rows), gpus=zero.astype(np.int64), cpu=zero, memory=zero)
     every = tuple(range(len(rows)))
-    slower = found.slower(every, batch.problem.speeds.host)
+    slower = found.slower(every, batch.host)
     cost, real = found.cost(slice(None), slower, int(found.split.sum())), np.array([state.cost[j] for j in jobs])
     return replace(found, rate=np.where(~found.split & np.isclose(cost, real, rtol=1e-9, atol=0.0), found.rate, 0.0))
 
@@ -214,7 +214,6 @@ class Pricing:
     def __init__(self, batch: Batch, many: Indices, apart: BoolArray, options: Options) -> None:
         """Take a kind of node; `apart`: families that cannot meet on a node, bool (f, f)."""
         self.options = options
-        speeds = batch.problem.speeds
         table = np.stack(
             [options.cpu, options.memory, options.rate, options.compute, options.hidden, options.fixed, options.nic]
         ).astype(np.float64)
@@ -224,7 +223,7 @@ class Pricing:
         self.kind = Kind(
             table=table,
             marks=marks,
-            host=np.array(speeds.host, dtype=np.float64, order="C"),
+            host=np.array(batch.host, dtype=np.float64, order="C"),
             apart=np.array(apart, dtype=np.bool_, order="C"),
             many=np.array(many, dtype=np.int64),
             room=np.array(options.room, dtype=np.float64),

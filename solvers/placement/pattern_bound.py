@@ -73,7 +73,7 @@ class NodeKind:
         """Let jobs stay on it."""
         self.plain, self._held = False, len(held.rate)
         every = joined(self.options, replace(held, family=held.family + len(self._many)))
-        self._base = held.pattern_cost(tuple(range(self._held)), batch.problem.speeds.host)
+        self._base = held.pattern_cost(tuple(range(self._held)), batch.host)
         self._search_in(batch, np.append(self._many, np.ones(self._held, dtype=self._many.dtype)), every)
 
     def _search_in(self, batch: Batch, many: Indices, options: Options) -> None:
@@ -262,7 +262,7 @@ class PatternBound:
         # a gang for which jobs that stay leave no room
         alone = np.where(np.isfinite(alone), alone, np.where(np.isfinite(self.value), self.value, 0.0))
         scale = float(count @ alone) / max(1.0, nodes)
-        host, least = np.array(self.batch.problem.speeds.host), np.maximum(np.ceil(size), 1.0)
+        host, least = np.array(self.batch.host), np.maximum(np.ceil(size), 1.0)
         there, costs = (np.bincount(model, x, len(host)) / max(1.0, nodes) for x in (count * least, count * alone))
         met = alone * (host @ there)[model] + least * (costs @ host)[model]
         self.alone = alone

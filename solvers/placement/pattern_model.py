@@ -39,7 +39,7 @@ class PatternModel:
         for t, pattern in enumerate(patterns):
             opts = columns.options[pattern.kind]
             index = np.array(pattern.options, dtype=int)
-            slower = opts.slower(pattern.options, self.batch.problem.speeds.host)
+            slower = opts.slower(pattern.options, self.batch.host)
             self.gangs.append(int(opts.split[index].sum()))
             whole = 0.0
             for x, extra in zip(pattern.options, slower.tolist(), strict=True):

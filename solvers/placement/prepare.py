@@ -158,6 +158,13 @@ class Batch:
         return 2.0 ** -round(log2(highest))
 
     @cached_property
+    def host(self) -> FloatArray:
+        """What a job adds at least to the compute of another on its node, (K, K): on the same GPU it may be less."""
+        speeds, takes = self.problem.speeds, np.zeros(len(self.problem.speeds.models), dtype=bool)
+        takes[self.model[(self.share < 1) & (self.each > 0)]] = True
+        return np.where(takes[:, None] & takes, np.minimum(speeds.host, speeds.gpu), speeds.host)
+
+    @cached_property
     def place(self) -> IntArray:
         """The class of each node, int (m,): one kind, one rack, no running job, so they can be swapped at no change."""
         held = np.full(self.n_nodes, -1)

@@ -81,11 +81,15 @@ NUMBERS: dict[str, Callable[[Any, random.Random], Any]] = {
     "tiny": _scaled(Fraction(1, 10**30)),
     "one more": lambda x, _: str(Fraction(x) + 1) if isinstance(x, str) else x + 1,
     "one less": lambda x, _: str(Fraction(x) - 1) if isinstance(x, str) else x - 1,
-    "any": lambda x, rng: str(Fraction(x) * Fraction(rng.random() * 4)) if isinstance(x, str) else rng.randrange(-2, 40),
+    "any": lambda x, rng: (
+        str(Fraction(x) * Fraction(rng.random() * 4)) if isinstance(x, str) else rng.randrange(-2, 40)
+    ),
 }
 """What is made of a number."""
 LISTS: dict[str, Callable[[list[Any], random.Random], Any]] = {
-    "item dropped": lambda x, rng: [y for k, y in enumerate(x) if k != i] if (i := rng.randrange(len(x) or 1)) >= 0 else x,
+    "item dropped": lambda x, rng: (
+        [y for k, y in enumerate(x) if k != i] if (i := rng.randrange(len(x) or 1)) >= 0 else x
+    ),
     "item twice": lambda x, rng: [*x, rng.choice(x)] if x else [0],
     "shuffled": lambda x, rng: rng.sample(x, len(x)),
     "emptied": lambda x, rng: [],

@@ -190,7 +190,11 @@ def _placement(problem: Any) -> Iterator[PlacementPlan]:
                     if sum(spread) == count and sum(served) == job.servers:
                         cards = [list(_cards(job, w, int(g))) for w, g in zip(spread, fleet.gpus, strict=True)]
                         mine += [
-                            [(x, w, p, c) for x, (w, p, c) in enumerate(zip(spread, served, given, strict=True)) if w + p]
+                            [
+                                (x, w, p, c)
+                                for x, (w, p, c) in enumerate(zip(spread, served, given, strict=True))
+                                if w + p
+                            ]
                             for given in product(*cards)
                         ]
         ways.append(mine)

@@ -143,7 +143,7 @@ def placement(rng: np.random.Generator, goal: str) -> PlacementProblem:
         racks=int(rng.integers(1, 3)), nodes=1, gpus=int(rng.integers(1, 3)), gpu_type="a", cpu=room * float(rng.choice(EDGE)),
         memory=room, link=float(10.0 ** rng.integers(-3, 13)), nic=float(10.0 ** rng.integers(-3, 13)),
     )  # fmt: skip
-    grow = (lambda *shape: amounts(rng, int(np.prod(shape)), -6, 6).reshape(shape))
+    grow = lambda *shape: amounts(rng, int(np.prod(shape)), -6, 6).reshape(shape)
     speeds = SpeedModel(
         ("m", "n"), ("a",), grow(1, 2) + 1e-9, amounts(rng, 2, 0, 12), rng.choice([0.0, 0.5, 1.0], 2), grow(2, 2), grow(2, 2),
     )  # fmt: skip

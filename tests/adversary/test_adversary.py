@@ -13,33 +13,54 @@ import pytest
 from gangplan import Cluster, DeviceType
 from gangplan.instances import InstanceError, OpGraph, PartitionProblem, StepProblem
 from gangplan.instances.certificates import verify_bound
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, Pool, SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import verify
 
+from . import attack as module
 from .attack import attack
 from .brute import optimum
 from .draw import CASES, problem
+from .statuses import statuses
 
 QUICK = [case for case in CASES if case[0] not in ("stages", "placement")]
 
 
-@pytest.mark.parametrize(("objective", "variant"), QUICK)
-def test_no_certificate_of_a_tiny_problem_proves_too_much(objective: str, variant: str) -> None:
+def test_no_certificate_of_a_tiny_problem_proves_too_much() -> None:
     """Certificates as made, and with one thing changed, prove no more than the best of all plans."""
     counts = Counter[str]()
-    for seed in range(4):
-        drawn = problem(objective, variant, seed)
-        best, plan = optimum(drawn)
-        assert attack(drawn, best, plan, random.Random(seed), counts) == [], seed
-    assert counts["mutations"] > 40
+    for objective, variant in QUICK:
+        for seed in range(3):
+            drawn = problem(objective, variant, seed)
+            best, plan = optimum(drawn)
+            assert attack(drawn, best, plan, random.Random(seed), counts) == [], (objective, variant, seed)
+    assert counts["mutations"] > 400
 
 
 def test_the_attack_sees_a_checker_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checker that adds a thousandth to each bound is found out."""
-    monkeypatch.setattr("tests.adversary.attack.verify_bound", lambda *x: verify_bound(*x) * Fraction(1001, 1000))
-    drawn = problem("step", "", 0)
-    best, plan = optimum(drawn)
-    assert best and attack(drawn, best, plan, random.Random(0), Counter())
+    monkeypatch.setattr(module, "verify_bound", lambda *x: verify_bound(*x) * Fraction(1001, 1000))
+    drawn = [problem("throughput", "free", seed) for seed in range(6)]
+    assert any(attack(x, *optimum(x), random.Random(0), Counter()) for x in drawn)
+
+
+@pytest.mark.parametrize(("objective", "variant"), [case for case in CASES if case[0] != "stages"][::3])
+def test_what_solve_says_of_a_tiny_problem_holds(objective: str, variant: str) -> None:
+    """Neither OPTIMAL nor INFEASIBLE nor a bound is contradicted by all plans."""
+    for seed in range(2):
+        drawn = problem(objective, variant, seed)
+        assert statuses(drawn, optimum(drawn)[0], "auto", 0.5) == [], seed
+
+
+def test_jobs_that_share_a_gpu_may_disturb_one_another_less_than_beside() -> None:
+    """Two jobs on the halves of a GPU slow each other down by 1, on two GPUs of the node by 9: the best is 2 + 2."""
+    fleet = Fleet.regular(racks=1, nodes=1, gpus=2, gpu_type="a")
+    speeds = SpeedModel(("m",), ("a",), [[1.0]], [0.0], [0.0], [[9.0]], [[1.0]])
+    jobs = tuple(GangJob(name, "m", (1,), Demand(0.5)) for name in "ab")
+    drawn = PlacementProblem(fleet, jobs, speeds)
+    assert optimum(drawn)[0] == 4
+    for method in ("auto", "bounds"):
+        assert statuses(drawn, 4.0, method) == []
 
 
 def chain(ops: int, devices: int, kind: Any = PartitionProblem, **more: Any) -> Any:
