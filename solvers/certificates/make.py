@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +14,9 @@ from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
-from gangplan.instances.certificates.times import Prices
 
 from ..run import Run
-from .bounds import rounded, simple
+from .bounds import simple
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
@@ -76,8 +73,10 @@ def certify(run: Run, seconds: float) -> Proved | None:
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     problem = run.problem
     yield from simple(problem)
-    if problem.objective == "schedule" and problem.goal != "makespan":
-        yield from _prices(run, left)
+    if problem.objective == "schedule":
+        from .schedules import candidates
+
+        yield from candidates(run, left)
     if problem.objective != "throughput" or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - _BELOW)
@@ -87,30 +86,3 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         from .branch import Search
 
         yield Search(model_of(problem, threshold), threshold, left, _SPLITS).solve()
-
-
-def _prices(run: Run, left: Callable[[], float]) -> Iterator[Prices]:
-    """Yield no prices at all, which has each job alone, then those of the volume algorithm."""
-    yield Prices((), ())
-    from ..schedule.prepare import ShiftedRun, prepare
-    from ..schedule.starts import prices
-
-    inner = Run(run.problem, time_limit=inf, seed=run.seed)
-    inner.callbacks = (lambda _: left() <= 0,)
-    p = prepare(run.problem)
-    if run.plan is not None:
-        inner.offer(run.plan, "plan")
-    inner.stop_reason = None
-    found = prices(ShiftedRun(inner, p), p)
-    if found is not None:
-        zero, step = Fraction(p.zero) + Fraction(found.grid.zero), Fraction(found.grid.step)
-        yield merged([zero + k * step for k in range(len(found.grid.pi) + 1)], rounded(found.grid.pi))
-
-
-def merged(times: list[Fraction], prices: tuple[Fraction, ...]) -> Prices:
-    """Return prices over time without intervals that cost the same as the one before, or nothing at the end."""
-    steps = [(a, b, price) for (a, b), price in zip(pairwise(times), prices, strict=True)]
-    while steps and not steps[-1][2]:
-        steps.pop()
-    kept = [x for k, x in enumerate(steps) if not k or x[2] != steps[k - 1][2]]
-    return Prices((*(a for a, _, _ in kept), *(b for _, b, _ in steps[-1:])), tuple(price for _, _, price in kept))
