@@ -64,7 +64,6 @@ ARGUMENTS = Lazy(
         "best": ".document:Best",
         "shares": ".loads:Shares",
         "path": ".paths:Path",
-        "prices": ".times:Prices",
         "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",

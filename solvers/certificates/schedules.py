@@ -7,46 +7,45 @@ from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
-from gangplan.instances.certificates.document import Certificate
 from gangplan.instances.certificates.grid import Grid
 from gangplan.instances.certificates.starts import Starts
-from gangplan.instances.certificates.times import Prices
 
 from ..run import Run
-from ..schedule.prepare import ShiftedRun, prepare
+from ..schedule.prepare import Prepared, ShiftedRun, prepare
 from ..schedule.starts import prices
 from .bounds import rounded
 
 _BELOW = Fraction(1, 2 * 10**6)
-"""How far the threshold of a search is below the plan, as a share of what can be gained."""
-_PACE = 100_000
+"""How far the threshold is below the plan, as a share of what is above zero: half of what `OPTIMAL_GAP` allows."""
+_PACE = 20_000
 """Steps that a search over starts takes in a second."""
 _LONGEST = 60.0
 """Seconds that it may take at most, and so whoever checks the certificate."""
-_WIDEST = 64
-"""GPUs beyond which no search is begun: each beginning has a time for each."""
+
+Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+"""Times, and the price of a GPU-second between each two."""
 
 
-def candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
-    """Yield certificates of a schedule problem; what costs little comes first."""
-    known = Prices((), ())
-    if run.problem.goal != "makespan":
-        for known in _priced(run, left):
-            yield known
-    if not run.objective:
-        return
-    zero, value = Fraction(run.zero), Fraction(run.objective)
-    threshold = zero + (value - zero) * (1 - _BELOW)
-    grid = Grid(run.problem, threshold)
-    times = tuple(x - grid.zero for x in known.times), known.prices
-    options = [times] if run.problem.goal != "makespan" else [((), ()), *_areas(grid)]
-    roots = [(Starts(threshold, *x, 0).bound(run.problem), x) for x in options]
-    _, best = max(roots)
+def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
+    """Yield certificates of a schedule problem: prices that cost little to find, the best ones, then a search."""
+    p = prepare(run.problem)
+    zero, value = Fraction(run.zero), run.objective
+    above = Fraction(_ceiling(p)) if value is None else Fraction(value) - zero
+    threshold = zero + above * (1 - _BELOW)
+    yield Starts(threshold, (), (), 0)
+    options = _areas(Grid(run.problem, threshold)) if p.makespan else _priced(run, p, left)
+    _, best = max((Starts(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
     yield Starts(threshold, *best, 0)
-    yield Starts(threshold, *best, int(_PACE * min(left(), _LONGEST)))
+    if value:
+        yield Starts(threshold, *best, int(_PACE * min(left(), _LONGEST)))
 
 
-def _areas(grid: Grid) -> Iterator[tuple[tuple[Fraction, ...], tuple[Fraction, ...]]]:
+def _ceiling(p: Prepared) -> float:
+    """Return more than any plan costs from zero on whose jobs wait for nothing."""
+    return float(p.horizon * (1 + p.slope.sum()) + p.price[p.price < inf].sum()) + 1.0
+
+
+def _areas(grid: Grid) -> Iterator[Priced]:
     """Yield prices of a makespan: all work after a release takes all GPUs so long."""
     end = grid.threshold - grid.zero
     for first in sorted({run.first for task in grid.tasks for run in task.options}):
@@ -54,25 +53,23 @@ def _areas(grid: Grid) -> Iterator[tuple[tuple[Fraction, ...], tuple[Fraction, .
             yield (first * grid.tick, end), (Fraction(1, grid.gpus),)
 
 
-def _priced(run: Run, left: Callable[[], float]) -> Iterator[Prices]:
-    """Yield no prices at all, which has each job alone, then those of the volume algorithm."""
-    yield Prices((), ())
+def _priced(run: Run, p: Prepared, left: Callable[[], float]) -> Iterator[Priced]:
+    """Yield the prices of the volume algorithm."""
     inner = Run(run.problem, time_limit=inf, seed=run.seed)
     inner.callbacks = (lambda _: left() <= 0,)
-    p = prepare(run.problem)
     if run.plan is not None:
         inner.offer(run.plan, "plan")
     inner.stop_reason = None
     found = prices(ShiftedRun(inner, p), p)
     if found is not None:
-        zero, step = Fraction(p.zero) + Fraction(found.grid.zero), Fraction(found.grid.step)
+        zero, step = Fraction(found.grid.zero), Fraction(found.grid.step)
         yield merged([zero + k * step for k in range(len(found.grid.pi) + 1)], rounded(found.grid.pi))
 
 
-def merged(times: list[Fraction], prices: tuple[Fraction, ...]) -> Prices:
+def merged(times: list[Fraction], prices: tuple[Fraction, ...]) -> Priced:
     """Return prices over time without intervals that cost the same as the one before, or nothing at the end."""
     steps = [(a, b, price) for (a, b), price in zip(pairwise(times), prices, strict=True)]
     while steps and not steps[-1][2]:
         steps.pop()
     kept = [x for k, x in enumerate(steps) if not k or x[2] != steps[k - 1][2]]
-    return Prices((*(a for a, _, _ in kept), *(b for _, b, _ in steps[-1:])), tuple(price for _, _, price in kept))
+    return (*(a for a, _, _ in kept), *(b for _, b, _ in steps[-1:])), tuple(price for _, _, price in kept)
