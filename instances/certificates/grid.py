@@ -13,7 +13,7 @@ slack, of which the sum over jobs of w (completion - zero) is at most (that of t
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, gcd, inf, lcm
 from typing import Any, NamedTuple
 
 from ..errors import InstanceError
@@ -72,9 +72,8 @@ class Grid:
         self._all = Fraction(self.makespan) or sum(weights, Fraction(0))
         # what comes on top of the costs from zero on
         self._constant = self._all * self.zero - (sum(release) if mean else 0)
-        budget = max(Fraction(0), threshold * self._share - self._constant) + self._all * PLACES * self.zero
         menus: list[_Menu] = []
-        for job, r, w, price in zip(jobs, release, weights, prices, strict=True):
+        for job, r, w, asked in zip(jobs, release, weights, prices, strict=True):
             dues = [Fraction(x) for x in (job.deadline, problem.horizon) if x is not None]
             runs = [
                 (d, p)
@@ -82,16 +81,18 @@ class Grid:
                 if d <= self.gpus and holds(problem.capacity, d)
                 if all(r + p <= due + 2 * (SLACK * p + PLACES * due) for due in dues)
             ]
-            if price is not None:
-                price += (r if mean else 0) - w * self.zero
-                if price <= 0 or not runs:
-                    self._constant += price
-                    continue
-            ends = [*dues, *([self.zero + budget / w] if w else []), *([threshold] if self.makespan else [])]
-            if ends or not runs:
-                menus.append(_Menu(w, price, min(ends, default=Fraction(0)), r, runs))
+            price = None if asked is None else asked + (r if mean else 0) - w * self.zero
+            if price is not None and (price <= 0 or not runs):
+                self._constant += price
+                continue
+            menus.append(_Menu(w, price, min([*dues, *([threshold] if self.makespan else [])], default=inf), r, runs))
+        # what may be spent on one job: each other costs no less than nothing, but for places of the clock
+        budget = max(Fraction(0), threshold * self._share - self._constant) + self._all * PLACES * self.zero
+        menus = [m._replace(end=min(m.end, self.zero + budget / m.weight)) if m.weight else m for m in menus]
+        menus = [m for m in menus if m.end < inf or not m.runs]  # others come after all at no cost
         self.impossible = any(menu.price is None and not menu.runs for menu in menus)
-        last, times = max((menu.end for menu in menus), default=Fraction(0)), {p for m in menus for _, p in m.runs if p}
+        last = max([self.zero, *(Fraction(m.end) for m in menus if m.runs)])
+        times = {p for m in menus for _, p in m.runs if p}
         self._early = SLACK * max(times, default=Fraction(0)) + PLACES * last
         self._short = SLACK + PLACES * last / min(times, default=Fraction(1))
         if self._short >= 1:
@@ -109,7 +110,7 @@ class Grid:
         options, cost = [], None if menu.price is None else int(menu.price / self.unit)
         weight, first = int(menu.weight * self.tick / self.unit), int((menu.release - self.zero) / self.tick)
         for d, p in menu.runs:
-            latest = menu.end - self.zero + SLACK * p + PLACES * last - p + self._early
+            latest = Fraction(menu.end) - self.zero + SLACK * p + PLACES * last - p + self._early
             at, ticks = floor(latest / (1 - self._short) / self.tick), int(p / self.tick)
             if self.makespan:  # the last completion is below the goal
                 at = min(at, -(-self.goal // self.length) - 1 - ticks)
@@ -131,7 +132,7 @@ class _Menu(NamedTuple):
 
     weight: Fraction
     price: Fraction | None
-    end: Fraction
+    end: Fraction | float
     release: Fraction
     runs: list[tuple[int, Fraction]]
 

@@ -1,4 +1,4 @@
-"""Refute a threshold by looking at all schedules below it: a certified search over jobs in the order of their starts."""
+"""Refute a threshold by looking at all schedules below it: a certified search over jobs in order of start."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _NEVER = 10**60
 class Starts(Certificate):
     """Start jobs one after the other, each as early as it can, as long as that may cost less than the threshold.
 
-    Take a schedule that costs less. Move each job, in the order of starts, to the first time from the start before it on
-    at which its GPUs are free and it is released: no start gets later, and times are whole. So it is enough to look at
-    beginnings, sets of jobs with the times from which each GPU is free, that grow by a job at a time. One is dropped
+    Take a schedule that costs less. Move each job, in the order of starts, to the first time from the start before it
+    on at which its GPUs are free and it is released: no start gets later, and times are whole. So it is enough to look
+    at beginnings, sets of jobs with the times from which each GPU is free, that grow by a job at a time. One is dropped
 
     - if Lagrange says that the rest costs too much: with prices pi(t) >= 0 of a GPU from t on,
 

@@ -16,7 +16,6 @@ import gangplan
 from gangplan.instances import InstanceError, LatencyProblem, OpGraph, PartitionProblem, StepProblem
 from gangplan.instances.certificates import GAP, certifies, verify_bound
 from gangplan.instances.certificates.exact import PLACES, SLACK, number
-from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.instances.verify import TOLERANCE
 
 GPU = gangplan.DeviceType("gpu", memory=4.0)
@@ -126,27 +125,6 @@ def test_all_pipelines_of_a_diamond() -> None:
     assert close(verify_bound(tight, ideals | {"threshold": 1000}), 1000)
 
 
-def jobs(release: float = 0.0) -> ScheduleProblem:
-    """Return two jobs of 2 s that both need the one GPU: they end at 2 and 4, in the mean after 3 s."""
-    own = tuple(MoldableJob(name, (1,), (2.0,), release=release) for name in "ab")
-    return ScheduleProblem(own, Pool(1), "mean_jct")
-
-
-@pytest.mark.parametrize("clock", [0.0, 1.7e9])
-def test_prices_of_two_jobs(clock: float) -> None:
-    """Alone each ends after 2 s; at 1/2 a GPU-second, going down to 0 at 4 s, both cost as much whenever they run."""
-    problem, loss = jobs(clock), 1e-4 if clock else 1e-7  # Unix times have seven digits behind the point
-    assert 2 - loss < verify_bound(problem, {"argument": "prices", "times": [], "prices": []}) < 2
-    # cost of a run from s on: (s + 2) / 2 + int pi; with pi falling from 1/2 by 1/4 every second in steps
-    start = int(clock)
-    steps = {"argument": "prices", "times": [start, start + 2, start + 4], "prices": ["1/2", "0"]}
-    # at 0: 2/2 + 1 = 2, at 2: 4/2 = 2; two jobs: 4, less the 1 that the GPU is worth
-    assert 3 - loss < verify_bound(problem, steps) < 3
-    for wrong in ({"times": [start, start, start + 4]}, {"prices": ["-1/2", "0"]}, {"prices": ["1/2"]}):
-        with pytest.raises(InstanceError, match=r"times|prices"):
-            verify_bound(problem, steps | wrong)
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -161,7 +139,7 @@ def test_prices_of_two_jobs(clock: float) -> None:
         ({"argument": "shares", "seconds": ["1/0"], "bytes": [0]}, r"seconds\[0\]: '1/0'"),
         ({"argument": "shares", "seconds": ["1e9"], "bytes": [0]}, r"seconds\[0\]: '1e9'"),
         ({"argument": "shares", "seconds": ["9" * 900], "bytes": [0]}, r"seconds\[0\]"),
-        ({"argument": "prices", "times": [], "prices": []}, "is about schedule"),
+        ({"argument": "starts", "threshold": 1, "times": [], "prices": [], "steps": 0}, "is about schedule"),
         ({"argument": "best", "parts": [{"argument": "path", "ops": [9]}]}, r"ops\[0\]"),
         ({"argument": "tree", "threshold": 1, "splits": [[1, 2, 3]], "leaves": []}, r"splits\[0\]"),
     ],
