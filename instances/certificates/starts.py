@@ -156,14 +156,21 @@ class _Search:
             self.columns[at] = list(map(min, least, self.prices))
         return self.columns[at]
 
+    def _value(self) -> int:
+        return sum(self._column(0)) + self._tail(0) + self.grid.gpus * self.paid.until(0)
+
     def least(self) -> int:
         """Return what all schedules cost at least."""
-        value = sum(self._column(0)) + self._tail(0) + self.grid.gpus * self.paid.until(0)
-        return max(0, -(-value // FINE))
+        return max(0, -(-self._value() // FINE))
 
     def run(self, steps: int) -> int:
         """Return the goal once nothing is left below it."""
-        layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if self.least() < self.grid.goal else {}
+        value, column = self._value(), self._column(0)
+        layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
+        # some options alone cost too much
+        slack = [self.most - value + least for least in column]
+        self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
+        self.columns.clear()
         while layer:
             new: dict[int, list[_Begun]] = {}
             for started, group in layer.items():

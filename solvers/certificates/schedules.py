@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
@@ -17,8 +18,8 @@ from .bounds import rounded
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold is below the plan, as a share of what is above zero: half of what `OPTIMAL_GAP` allows."""
-_PACE = 20_000
-"""Steps that a search over starts takes in a second."""
+_FIRST = 20_000
+"""Steps of a search that tells how many it takes in a second."""
 _LONGEST = 60.0
 """Seconds that it may take at most, and so whoever checks the certificate."""
 
@@ -37,7 +38,10 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
     _, best = max((Starts(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
     yield Starts(threshold, *best, 0)
     if value:
-        yield Starts(threshold, *best, int(_PACE * min(left(), _LONGEST)))
+        begun = time.perf_counter()
+        yield Starts(threshold, *best, _FIRST)
+        pace = _FIRST / (time.perf_counter() - begun)  # whoever asks for the next has checked that one
+        yield Starts(threshold, *best, int(pace * min(left(), _LONGEST)))
 
 
 def _ceiling(p: Prepared) -> float:
