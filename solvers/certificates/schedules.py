@@ -18,8 +18,8 @@ from .bounds import rounded
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold is below the plan, as a share of what is above zero: half of what `OPTIMAL_GAP` allows."""
-_FIRST = 20_000
-"""Steps of a search that tells how many it takes in a second."""
+_FIRST, _MORE, _MOST = 20_000, 8, 20_000_000
+"""Steps of the first search, how many times as many the next one has, and what the checker allows."""
 _LONGEST = 60.0
 """Seconds that it may take at most, and so whoever checks the certificate."""
 
@@ -37,11 +37,13 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
     options = _areas(Grid(run.problem, threshold)) if p.makespan else _priced(run, p, left)
     _, best = max((Starts(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
     yield Starts(threshold, *best, 0)
-    if value:
+    steps, used, room = _FIRST, 0.0, min(left(), _LONGEST)
+    while value and used < room:
         begun = time.perf_counter()
-        yield Starts(threshold, *best, _FIRST)
-        pace = _FIRST / (time.perf_counter() - begun)  # whoever asks for the next has checked that one
-        yield Starts(threshold, *best, int(pace * min(left(), _LONGEST)))
+        yield Starts(threshold, *best, steps)  # whoever asks for the next has checked it
+        used, room = max(time.perf_counter() - begun, 1e-3), min(left(), _LONGEST)
+        steps = min(int(steps * min(_MORE, room / used)), _MOST)
+        used *= 2 if steps < _MOST else inf
 
 
 def _ceiling(p: Prepared) -> float:
