@@ -67,6 +67,7 @@ ARGUMENTS = Lazy(
         "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
+        "recurrence": ".stages:Recurrence",
     },
 )
 """The arguments by name, one a class."""
