@@ -67,6 +67,7 @@ ARGUMENTS = Lazy(
         "prices": ".times:Prices",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
+        "under_way": ".under_way:UnderWay",
     },
 )
 """The arguments by name, one a class."""

@@ -9,8 +9,8 @@ a set alone are a plan too, with the calls cut down to them, whose chains take n
   the two waists beside a block are in two calls, these take a seconds of the block, m calls take the others between
   them, one chain of which takes (w - a) / m at least (m >= 1); all together are m + 2 calls on the block. So it costs
   max(w / m, F(m + 2)) and 1 + m calls more, or w and one more. Before the first waist or after the last one there is
-  one such call less. F(k) is the least sum over all ways to spend k calls, a shortest path over waists, in which no call
-  holds more than the memory of a device.
+  one such call less. F(k) is the least sum over all ways to spend k calls, a shortest path over waists, in which no
+  call holds more than the memory of a device.
 - *Parts without waists.* Of several components each has F(k); together k calls take w / k. The calls on a component
   are connected: if there are two or more some two of them are one after the other, so k - 1 chains have all of them
   (Dilworth 1950) and one chain takes w / (k - 1).
