@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 from ...run import never
 from .chain import Index
@@ -28,7 +26,7 @@ from .reduced import Reduced, merged
 def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
     """Return `r` with tied items merged; its plans are the same."""
     hosts = [s for s, slot in enumerate(r.slots) if slot.host]
-    tied = ~r.fits[:, hosts].any(axis=1)
+    tied: BoolArray = r.fits[:, hosts].sum(axis=1) == 0
     if len(r.groups) == r.n_items or not tied.any():
         return r
     label = _numbered(np.where(tied[r.group_of], r.group_of, len(r.groups) + np.arange(r.n_items)))
@@ -48,7 +46,7 @@ def _closed(r: Reduced, label: Index) -> Index:
     drawn[r.group_of[np.bincount(cycle)[cycle] > 1]] = True
     inside = np.flatnonzero(drawn[r.group_of])
     count = int(cycle.max()) + 1
-    joined = _components(cycle[inside], count + r.group_of[inside], count + len(r.groups), "weak")
+    joined = _components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups), "weak")
     return _numbered(joined[cycle])
 
 
@@ -57,6 +55,9 @@ def _numbered(label: Index) -> Index:
 
 
 def _components(a: Index, b: Index, size: int, connection: str) -> Index:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(size, size))
     return np.asarray(connected_components(graph, directed=True, connection=connection)[1], dtype=np.int64)
 

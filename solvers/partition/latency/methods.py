@@ -81,7 +81,7 @@ def _referee() -> Referee:
 
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "series": Method(_series, library=CPSAT, start=_start),
+    "series": Method(_series, start=_start),
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),

@@ -27,7 +27,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
@@ -198,6 +197,8 @@ class SeriesBound:
         total = sum(self.r.nets[e][2] for e in nets)
         if not total:
             return 0.0
+        from ortools.graph.python import max_flow
+
         flow, scale, count = max_flow.SimpleMaxFlow(), _UNITS / total, len(node)
         for e in nets:
             a, consumers, cost = self.r.nets[e]
