@@ -109,7 +109,7 @@ ENTRIES = (
     Entry("throughput", "local_search", fewest=501),
     Entry("latency", "greedy", quick=True),
     # their bounds are often the best there are after milliseconds
-    Entry("latency", "series", share=0.2, least=0.3, quick=True),
+    Entry("latency", "series", share=0.5, least=0.3, quick=True),
     Entry("latency", "chain", share=0.5, short=0.2),
     Entry("latency", "local_search", share=0.3),
     Entry("latency", "cpsat", share=0.8),

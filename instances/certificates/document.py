@@ -65,9 +65,11 @@ ARGUMENTS = Lazy(
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
+        "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
+        "recurrence": ".stages:Recurrence",
     },
 )
 """The arguments by name, one a class."""
