@@ -67,6 +67,7 @@ ARGUMENTS = Lazy(
         "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
+        "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",
     },
 )
