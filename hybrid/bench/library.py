@@ -24,7 +24,7 @@ LIBRARY = Path(__file__).parent / "library"
 JOURNAL = "records.jsonl"
 """The records of a pass and of submissions, in its folder."""
 BEST_KNOWN = "best_known.json"
-LARGEST = 400_000
+LARGEST = 1_000_000
 """Bytes of a certificate as JSON; longer ones are left out of the library, which names them."""
 _CLOSE = 1e-9
 """Sums of another platform differ by less, as a share."""
@@ -169,7 +169,7 @@ def check(instance: Instance, record: Record | None) -> Check:
     except InstanceError as error:
         return replace(found, plan=str(error))
     if record.plan:
-        found = replace(found, plan=_plan(problem, record), best=_reached(record.value, instance.value))
+        found = replace(found, plan=_plan(problem, record), best=reached(record.value, instance.value))
     if record.certificate:
         said = _certificate(problem, record, instance)
         certified = said == "ok" and found.plan in ("ok", "none") and record.certified(instance.zero)
@@ -179,7 +179,8 @@ def check(instance: Instance, record: Record | None) -> Check:
     return replace(found, seconds=time.perf_counter() - began)
 
 
-def _reached(value: float | None, best: float | None) -> bool:
+def reached(value: float | None, best: float | None) -> bool:
+    """Return whether a value is as good as the best known one, up to rounding."""
     return value is not None and (best is None or value <= best or isclose(value, best, rel_tol=_CLOSE))
 
 

@@ -19,7 +19,7 @@ from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
 from .best_known import best_known, text_of
-from .library import BEST_KNOWN, JOURNAL, Record, noted, read_library, write_library
+from .library import BEST_KNOWN, JOURNAL, Record, noted, reached, read_library, write_library
 from .rows import Row, append, read_lines, read_rows
 from .run import note, results
 from .suite import SIZES, Instance, make, read_manifest, suite, write_manifest
@@ -104,7 +104,7 @@ def _known(folder: Path, library: Path | None) -> dict[str, Record]:
 def _settled(step: Step, *, certified: bool) -> bool:
     """Return whether the plan is the best known and optimal, as a method claims or as its certificate proves."""
     instance, record = step.task.instance, step.record
-    if record.value is not None and instance.value is not None and record.value > instance.value:
+    if record.value is not None and not reached(record.value, instance.value):
         return False
     if certified:
         return record.certified(instance.zero)
