@@ -58,7 +58,7 @@ def pass_(
     may be improved from the best plan on file; then looks for a certificate. FOLDER keeps records; ledger and library
     take what is better.
     """
-    from gangplan.hybrid.bench.passes import run_pass
+    from gangplan.hybrid.bench.passes import FELL, run_pass
     from gangplan.hybrid.bench.task import BenchSettings
 
     limit, certify, memory, sample = (given.pop(x) for x in ("time_limit", "certify", "memory", "sample"))
@@ -73,8 +73,11 @@ def pass_(
     found = suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
     found = [x for x in found if x.objective != ONLINE]
     with Bar(f"{len(found)} instances", hidden=False) as bar:
-        steps = run_pass(found, settings, certify, None if library is None else Path(library), bar)
-    emit_blocks(f"{folder}: {steps} steps of {len(found)} instances; check them by gangplan bench verify")
+        done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
+    emit_blocks(
+        f"{folder}: {done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}",
+        *(["\n".join(f"no certificate: {words}" for words in done.failed)] if done.failed else []),
+    )
 
 
 @bench.command()

@@ -46,6 +46,7 @@ class Record:
             ``check`` (s) of the checker, ``bytes``, ``date``, ``on``.
         status: INFEASIBLE if a solve claims that there is no plan.
         key: the step of a pass that wrote it, empty in the library.
+        notes: why that step has no certificate, if its search failed; empty in the library.
     """
 
     instance: str
@@ -58,6 +59,7 @@ class Record:
     proved: Mapping[str, Any] = field(default_factory=dict)
     status: str = ""
     key: str = ""
+    notes: str = ""
 
     @property
     def proves(self) -> Fraction | float:
@@ -78,9 +80,9 @@ class Record:
         return bool(self.certificate) and certifies(self.proves, self.value, zero)
 
     def slim(self) -> Record:
-        """Return it as the library has it: no key, no certificate that is too long."""
+        """Return it as the library has it: no key, no notes, no certificate that is too long."""
         long = self.proved.get("bytes", 0) > LARGEST
-        return replace(self, key="", certificate={} if long else self.certificate)
+        return replace(self, key="", notes="", certificate={} if long else self.certificate)
 
 
 def number(bound: str) -> Fraction | float:
