@@ -7,6 +7,7 @@ from the first on. Rows of ``LABEL, certify`` are solves with `certify=True`, of
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -77,9 +78,10 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
     problem = _problem(", ".join(name), task.seed, options.data)
     seconds, certify = float(limit), task.policy.endswith(CERTIFY)
     _ready(problem.objective)
+    load = os.getloadavg()[0]
     until = time.perf_counter() + seconds * (2 if certify else 1) + _LATE
     found = forked(lambda: _solved(problem, seconds, certify), lambda: time.perf_counter() > until)
-    return {"seconds": seconds, "failed": 1.0} if found is None else found
+    return {**(found or {"seconds": seconds, "failed": 1.0}), "load": load}
 
 
 def _problem(name: str, number: int, data: Path) -> Any:
@@ -121,7 +123,10 @@ def _solved(problem: Any, seconds: float, certify: bool) -> Mapping[str, float |
 
 STUDY = Study(
     "proofs",
-    ("seconds", "value", "bound", "zero", "infeasible", "failed", "certify", "certified", "check", "bytes", "proves"),
+    (
+        "seconds", "value", "bound", "zero", "infeasible", "failed", "certify", "certified", "check", "bytes", "proves",
+        "load",
+    ),
     tasks,
     measure,
     {
@@ -134,4 +139,4 @@ STUDY = Study(
     },
 )  # fmt: skip
 """Seconds of the solve alone; value, bound and zero; 1 if infeasible, if it had to be killed, if certified; seconds
-to certify and to check, bytes of the certificate as JSON, the bound that it proves."""
+to certify and to check, bytes of the certificate as JSON, the bound that it proves; load of the machine."""

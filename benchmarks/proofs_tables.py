@@ -67,11 +67,16 @@ def gaps(found: Found) -> str:
 
 
 def gaps_in_short(found: Found) -> str:
-    """Return mean gaps by size and by objective."""
+    """Return mean gaps by size and by objective, and how busy the machine was."""
     groups = list(_gaps(found)[0])
     parts = {size: [g for g in groups if g.endswith(f", {size}")] for size in SIZES}
     parts |= {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
-    return _gap_table("", {**parts, "all": groups}, found)
+    loads: dict[tuple[float, str], list[float]] = {c: [] for c in _gaps(found)[1]}
+    for (case, label), rows in found.runs.items():
+        if (column := (float(case.removesuffix(" s").rpartition(", ")[2]), label)) in loads:
+            loads[column] += [row.figures["load"] for row in rows.values() if "load" in row.figures]
+    words = " | ".join(f"{np.median(x):.1f}" if x else "" for x in loads.values())
+    return f"{_gap_table('', {**parts, 'all': groups}, found)}\n| load of the machine, median | {words} |"
 
 
 def _middle(values: Sequence[float], digits: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,6 +89,9 @@ def verify(
     library: Library = None,
     ledger: Annotated[str | None, typer.Option(help="best known values of your own", metavar="FILE")] = None,
     jobs: Annotated[int, typer.Option(help="instances at a time", **options.whole_from(1, 1000))] = 2,
+    longest: Annotated[
+        float | None, typer.Option(help="leave out certificates that took more seconds to check", **options.X)
+    ] = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Check every plan of the library by the verifier and every certificate by the checker.
@@ -99,10 +102,10 @@ def verify(
     found = [x for x in found if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with Bar(f"checking {len(found)} instances", hidden=as_json) as bar:
-        checks = check_all(found, records, jobs, bar)
+        checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
     failed = [x for x in checks if x.failed]
     lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]
-    left = [f"left out, too long: {x.instance}" for x in checks if x.certificate == "left out"]
+    left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
     seconds = sum(x.seconds for x in checks)
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
     emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))

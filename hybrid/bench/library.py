@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import repeat
 from math import inf, isclose, nextafter
 from pathlib import Path
 from typing import Any
@@ -159,8 +160,11 @@ class Check:
         return not {self.plan, self.certificate} <= {"ok", "none", "left out"}
 
 
-def check(instance: Instance, record: Record | None) -> Check:
-    """Check a plan by the verifier and a certificate by the checker, from the manifest's problem and nothing else."""
+def check(instance: Instance, record: Record | None, longest: float = inf) -> Check:
+    """Check a plan by the verifier and a certificate by the checker, from the manifest's problem and nothing else.
+
+    A certificate whose check took more than `longest` seconds when it was made is left out.
+    """
     began = time.perf_counter()
     optimal = instance.proved or (record is not None and record.status == "INFEASIBLE")
     found = Check(instance.id, instance.objective, instance.size, optimal=optimal)
@@ -172,7 +176,7 @@ def check(instance: Instance, record: Record | None) -> Check:
         return replace(found, plan=str(error))
     if record.plan:
         found = replace(found, plan=_plan(problem, record), best=reached(record.value, instance.value))
-    if record.certificate:
+    if record.certificate and record.proved.get("check", 0.0) <= longest:
         said = _certificate(problem, record, instance)
         certified = said == "ok" and found.plan in ("ok", "none") and record.certified(instance.zero)
         found = replace(found, certificate=said, certified=certified)
@@ -208,17 +212,19 @@ def _certificate(problem: Any, record: Record, instance: Instance) -> str:
     return f"proves {float(bound)!r}, above a plan of {above[0]!r}" if above else "ok"
 
 
-def check_all(instances: Sequence[Instance], records: Mapping[str, Record], jobs: int, tell: Any) -> list[Check]:
+def check_all(
+    instances: Sequence[Instance], records: Mapping[str, Record], jobs: int, tell: Any, longest: float = inf
+) -> list[Check]:
     """Check instances in some processes, in their order."""
     found = []
     wanted = [records.get(x.id) for x in instances]
     if jobs == 1:
         for i, pair in enumerate(zip(instances, wanted, strict=True), 1):
-            found.append(check(*pair))
+            found.append(check(*pair, longest))
             tell(i / len(instances))
         return found
     with ProcessPoolExecutor(jobs) as pool:
-        for one in pool.map(check, instances, wanted):
+        for one in pool.map(check, instances, wanted, repeat(longest)):
             found.append(one)
             tell(len(found) / len(instances))
     return found

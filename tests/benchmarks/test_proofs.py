@@ -53,7 +53,7 @@ def row(case: str, policy: str, seed: int, **figures: float) -> Row:
 def test_tables() -> None:
     """Labels stand side by side, deadline by deadline; means are over instances, and an infeasible one is left out."""
     rows = [
-        row("step, ramp, toy, 1 s", "before", 0, value=2.0, bound=1.0),
+        row("step, ramp, toy, 1 s", "before", 0, value=2.0, bound=1.0, load=3.0),
         row("step, ramp, toy, 1 s", "before", 1, infeasible=1.0),
         row("step, ramp, toy, 10 s", "before", 0, value=2.0, bound=2.0),
         row("step, ramp, toy, 1 s", "after", 0, value=2.0, bound=1.5),
@@ -65,7 +65,8 @@ def test_tables() -> None:
     head, _, *lines = proofs_tables.gaps(found).splitlines()
     assert head == "| objective, family, size | 1 s, before | 1 s, after | 10 s, before |"
     assert lines == ["| latency, ramp, huge | 100.00% |  |  |", "| step, ramp, toy | 50.00% | 25.00% | 0.00% |"]
-    assert proofs_tables.gaps_in_short(found).splitlines()[-1] == "| all | 75.00% | 25.00% | 0.00% |"
+    *_, every, load = proofs_tables.gaps_in_short(found).splitlines()
+    assert every == "| all | 75.00% | 25.00% | 0.00% |" and load == "| load of the machine, median | 3.0 |  |  |"
     assert proofs_tables.cost(found).splitlines()[2:] == [
         "| before, step | 1 | 1 | 1.0 | 1.0 | 1 | 3.00, 3.00 | 1.00, 1.00 | 99, 99 |"
     ]

@@ -30,6 +30,8 @@ def test_verify_fits_and_agrees(cli: Cli) -> None:
     assert shown.code == found.code == 0 and max(map(len, shown.out.splitlines())) <= 80
     line = next(x for x in shown.out.splitlines() if x.startswith("all")).split()[1:]
     keys = ("plan", "best", "certificate", "optimal", "certified")
+    few = cli("bench", "verify", *CHOSEN, "--longest", "-1")
+    assert few.code == 0 and few.out.count("certificate left out: throughput-random-toy") == len(data)
     assert line == [str(len(data)), *(str(sum(x[key] in ("ok", True) for x in data)) for key in keys), "0"]
 
 
