@@ -76,7 +76,9 @@ def gaps_in_short(found: Found) -> str:
         if (column := (float(case.removesuffix(" s").rpartition(", ")[2]), label)) in loads:
             loads[column] += [row.figures["load"] for row in rows.values() if "load" in row.figures]
     words = " | ".join(f"{np.median(x):.1f}" if x else "" for x in loads.values())
-    return f"{_gap_table('', {**parts, 'all': groups}, found)}\n| load of the machine, median | {words} |"
+    counts = " | ".join(str(sum(len(own.get(c, ())) for own in _gaps(found)[0].values())) for c in loads)
+    means = _gap_table("", {**parts, "all": groups}, found)
+    return f"{means}\n| solves | {counts} |\n| load of the machine, median | {words} |"
 
 
 def _middle(values: Sequence[float], digits: int) -> str:

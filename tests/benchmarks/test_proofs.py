@@ -65,8 +65,9 @@ def test_tables() -> None:
     head, _, *lines = proofs_tables.gaps(found).splitlines()
     assert head == "| objective, family, size | 1 s, before | 1 s, after | 10 s, before |"
     assert lines == ["| latency, ramp, huge | 100.00% |  |  |", "| step, ramp, toy | 50.00% | 25.00% | 0.00% |"]
-    *_, every, load = proofs_tables.gaps_in_short(found).splitlines()
-    assert every == "| all | 75.00% | 25.00% | 0.00% |" and load == "| load of the machine, median | 3.0 |  |  |"
+    *_, every, solves, load = proofs_tables.gaps_in_short(found).splitlines()
+    assert every == "| all | 75.00% | 25.00% | 0.00% |" and solves == "| solves | 2 | 1 | 1 |"
+    assert load == "| load of the machine, median | 3.0 |  |  |"
     assert proofs_tables.cost(found).splitlines()[2:] == [
         "| before, step | 1 | 1 | 1.0 | 1.0 | 1 | 3.00, 3.00 | 1.00, 1.00 | 99, 99 |"
     ]
