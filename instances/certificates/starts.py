@@ -20,8 +20,8 @@ _STEPS = 20_000_000
 """Steps that any certificate may ask for: minutes."""
 _LOOKS = 50
 """Beginnings of the same jobs that a new one is compared with."""
-_NEVER = 10**60
-"""Cost of what cannot be."""
+_NEVER = 2**20_000
+"""Cost and time of what cannot be: no float is near it in any unit that floats have."""
 
 
 @dataclass(frozen=True, slots=True)
