@@ -66,6 +66,7 @@ ARGUMENTS = Lazy(
         "path": ".paths:Path",
         "prices": ".times:Prices",
         "tree": ".linear:Tree",
+        "calls": ".calls:Calls",
         "ideals": ".ideals:Ideals",
         "recurrence": ".stages:Recurrence",
     },

@@ -13,6 +13,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
@@ -20,7 +21,7 @@ from gangplan.instances.certificates.stages import Recurrence
 from gangplan.instances.certificates.times import Prices
 
 from ..run import Run
-from .bounds import rounded, simple
+from .bounds import longest, rounded, simple
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
@@ -30,6 +31,8 @@ _PACE = 120_000
 """Steps that a search over ideals takes in a second."""
 _NUMBERS = 10**8
 """Numbers that the recurrence of stages looks at in a second."""
+_ARCS = 10**6
+"""Arcs of minimum cuts that are looked at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -81,6 +84,10 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     yield from simple(problem)
     if problem.objective == "schedule" and problem.goal != "makespan":
         yield from _prices(run, left)
+    if problem.objective == "latency":
+        seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
+        for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
+            yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - _BELOW)

@@ -154,6 +154,26 @@ def test_all_pipelines_of_replicated_stages() -> None:
     assert close(verify_bound(replace(tight, cluster=cluster(1)), seen | {"threshold": 9}), 9)
 
 
+def test_calls_on_a_path() -> None:
+    """In the diamond a, c, d take 7 s; b shares a's call or another, and outputs of 2 bytes take 2 s each way."""
+    sends = LatencyProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 2.0)), cluster(2))
+    calls = {"argument": "calls", "ops": [0, 2, 3], "steps": 1000}
+    # the path in one call: b goes with it, 10 s; a, or d, or c alone sends and so do others: 7 + 2 + 2 s and more
+    assert close(verify_bound(sends, calls), 10)
+    # without steps only computing counts
+    assert 0 < verify_bound(sends, calls | {"steps": 0}) <= 10
+    # 2 of 4 bytes each: two calls of two ops, at the best a, b, then c, d: 5 s, 5 s, and the 2 s of a and b, out and in
+    tight = LatencyProblem(graph(memory=np.full(4, 2.0), edge_bytes=np.full(4, 2.0)), cluster(2))
+    optimum = gangplan.solve(tight, 10.0, workers=1).objective
+    assert optimum == 18
+    assert 10 < verify_bound(tight, calls) <= 18
+    # 5 bytes go nowhere
+    assert verify_bound(LatencyProblem(graph(memory=np.full(4, 5.0)), cluster(2)), calls) == inf
+    for ops in ([0, 3], [2, 0], [9], [-1]):
+        with pytest.raises(InstanceError, match="ops"):
+            verify_bound(sends, calls | {"ops": ops})
+
+
 def jobs(release: float = 0.0) -> ScheduleProblem:
     """Return two jobs of 2 s that both need the one GPU: they end at 2 and 4, in the mean after 3 s."""
     own = tuple(MoldableJob(name, (1,), (2.0,), release=release) for name in "ab")
