@@ -65,6 +65,7 @@ ARGUMENTS = Lazy(
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
+        "together": ".steps:Together",
         "tree": ".linear:Tree",
         "calls": ".calls:Calls",
         "ideals": ".ideals:Ideals",

@@ -174,6 +174,30 @@ def test_calls_on_a_path() -> None:
             verify_bound(sends, calls | {"ops": ops})
 
 
+def test_together_or_apart() -> None:
+    """In the diamond with outputs of 3 s all ops on one device take 10 s; b alone apart 2 + 3 + 3 + 3 + 1 s."""
+    sends = StepProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 3.0)), cluster(2))
+    assert gangplan.solve(sends, 10.0, workers=1).objective == 10
+    # amounts are rounded down: the threshold is a little below
+    seen = {"argument": "together", "threshold": "9999/1000", "steps": 10**4}
+    assert close(verify_bound(sends, seen), 9.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(sends, seen | {"threshold": "101/10"})
+    # without outputs b runs beside c, 2 + 4 + 1 s; on one device all are 10 s
+    free = StepProblem(graph(memory=np.zeros(4)), cluster(2))
+    assert close(verify_bound(free, seen | {"threshold": "6999/1000"}), 6.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(free, seen | {"threshold": "71/10"})
+    assert close(verify_bound(StepProblem(graph(memory=np.zeros(4)), cluster(1)), seen), 9.999)
+    # three bytes of four each: a device for each op, which three devices are not; on four a, c, d takes 7 + 6 s
+    tight = StepProblem(graph(memory=np.full(4, 3.0), edge_bytes=np.full(4, 3.0)), cluster(4))
+    assert close(verify_bound(tight, seen | {"threshold": "12999/1000"}), 12.999)
+    assert close(verify_bound(replace(tight, cluster=cluster(3)), seen | {"threshold": 1000}), 1000)
+    for wrong, words in (({"threshold": -1}, "threshold"), ({"steps": 0}, "steps")):
+        with pytest.raises(InstanceError, match=words):
+            verify_bound(sends, seen | wrong)
+
+
 def jobs(release: float = 0.0) -> ScheduleProblem:
     """Return two jobs of 2 s that both need the one GPU: they end at 2 and 4, in the mean after 3 s."""
     own = tuple(MoldableJob(name, (1,), (2.0,), release=release) for name in "ab")
