@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .document import Certificate
 
+
 @dataclass(slots=True)
 class Model:
     """A mixed-integer linear programme that every plan up to a threshold gives a solution of, no dearer than the plan.

@@ -86,13 +86,17 @@ def _shares(problem: Any) -> Shares | None:
 
 
 def _path(problem: Any) -> Path:
-    """Follow the longest path of fastest times back from its end."""
+    """Return the longest path of fastest times."""
+    return Path(longest(problem, problem.time()[problem.cluster.counts() > 0].min(axis=0)))
+
+
+def longest(problem: Any, weight: Any) -> tuple[int, ...]:
+    """Follow the path of the greatest total weight back from its end."""
     graph = problem.graph
-    seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
-    before: list[list[int]] = [[] for _ in seconds]
+    before: list[list[int]] = [[] for _ in weight]
     for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         before[v].append(u)
-    end, last = seconds.copy(), [-1] * len(seconds)
+    end, last = weight.copy(), [-1] * len(weight)
     for v in graph.topological_order().tolist():
         if before[v]:
             last[v] = max(before[v], key=lambda u: end[u])
@@ -100,7 +104,7 @@ def _path(problem: Any) -> Path:
     ops = [int(np.argmax(end))]
     while last[ops[-1]] >= 0:
         ops.append(last[ops[-1]])
-    return Path(tuple(reversed(ops)))
+    return tuple(reversed(ops))
 
 
 def _under_way(problem: Any) -> UnderWay | None:

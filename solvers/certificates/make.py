@@ -11,13 +11,15 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
+from gangplan.instances.certificates.steps import Together
 
 from ..run import Run
-from .bounds import simple
+from .bounds import longest, simple
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
@@ -27,6 +29,10 @@ _PACE = 120_000
 """Steps that a search over ideals takes in a second."""
 _NUMBERS = 10**8
 """Numbers that the recurrence of stages looks at in a second."""
+_ARCS = 10**6
+"""Arcs of minimum cuts that are looked at in a second."""
+_PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
+"""Arcs of paths that are looked at in a second; how far the threshold of step time is below the plan, as a share."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -80,6 +86,12 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         from .schedules import candidates
 
         yield from candidates(run, left)
+    if problem.objective == "latency":
+        seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
+        for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
+            yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+    if problem.objective == "step" and run.objective:
+        yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), _LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - _BELOW)
