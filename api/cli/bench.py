@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gangplan.hybrid.bench.best_known import certified
+from gangplan.hybrid.bench.library import read_library
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
@@ -79,16 +81,17 @@ def _number(value: float | None) -> str:
 
 def _counts(found: Sequence[Instance]) -> Any:
     """Return a table: of each objective and family how many instances of each size, and how many are proved."""
+    records = read_library()
     groups: dict[tuple[str, str], list[Instance]] = {}
     for x in found:
         groups.setdefault((x.objective, x.family), []).append(x)
     lines = []
     for (objective, family), own in groups.items():
         sizes = [str(sum(x.size == size for x in own) or "") for size in SIZES]
-        lines.append(
-            (objective, family, *sizes, str(sum(x.value is not None for x in own)), str(sum(x.proved for x in own)))
-        )
-    return table(("objective", "family", *SIZES, "with plan", "proved"), lines, left=2)
+        plans, proved = sum(x.value is not None for x in own), sum(x.proved for x in own)
+        sure = sum(x.proved and certified(x, records.get(x.id)) for x in own)
+        lines.append((objective, family, *sizes, str(plans), str(proved), str(sure)))
+    return table(("objective", "family", *SIZES, "with plan", "proved", "checked"), lines, left=2)
 
 
 @bench.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,7 +58,7 @@ def pass_(
     may be improved from the best plan on file; then looks for a certificate. FOLDER keeps records; ledger and library
     take what is better.
     """
-    from gangplan.hybrid.bench.passes import run_pass
+    from gangplan.hybrid.bench.passes import FELL, run_pass
     from gangplan.hybrid.bench.task import BenchSettings
 
     limit, certify, memory, sample = (given.pop(x) for x in ("time_limit", "certify", "memory", "sample"))
@@ -73,8 +73,11 @@ def pass_(
     found = suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
     found = [x for x in found if x.objective != ONLINE]
     with Bar(f"{len(found)} instances", hidden=False) as bar:
-        steps = run_pass(found, settings, certify, None if library is None else Path(library), bar)
-    emit_blocks(f"{folder}: {steps} steps of {len(found)} instances; check them by gangplan bench verify")
+        done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
+    emit_blocks(
+        f"{folder}: {done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}",
+        *(["\n".join(f"no certificate: {words}" for words in done.failed)] if done.failed else []),
+    )
 
 
 @bench.command()
@@ -86,6 +89,9 @@ def verify(
     library: Library = None,
     ledger: Annotated[str | None, typer.Option(help="best known values of your own", metavar="FILE")] = None,
     jobs: Annotated[int, typer.Option(help="instances at a time", **options.whole_from(1, 1000))] = 2,
+    longest: Annotated[
+        float | None, typer.Option(help="leave out certificates that took more seconds to check", **options.X)
+    ] = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Check every plan of the library by the verifier and every certificate by the checker.
@@ -96,10 +102,10 @@ def verify(
     found = [x for x in found if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with Bar(f"checking {len(found)} instances", hidden=as_json) as bar:
-        checks = check_all(found, records, jobs, bar)
+        checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
     failed = [x for x in checks if x.failed]
     lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]
-    left = [f"left out, too long: {x.instance}" for x in checks if x.certificate == "left out"]
+    left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
     seconds = sum(x.seconds for x in checks)
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
     emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))

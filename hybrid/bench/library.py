@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import repeat
 from math import inf, isclose, nextafter
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ LIBRARY = Path(__file__).parent / "library"
 JOURNAL = "records.jsonl"
 """The records of a pass and of submissions, in its folder."""
 BEST_KNOWN = "best_known.json"
-LARGEST = 400_000
+LARGEST = 1_000_000
 """Bytes of a certificate as JSON; longer ones are left out of the library, which names them."""
 _CLOSE = 1e-9
 """Sums of another platform differ by less, as a share."""
@@ -46,6 +47,7 @@ class Record:
             ``check`` (s) of the checker, ``bytes``, ``date``, ``on``.
         status: INFEASIBLE if a solve claims that there is no plan.
         key: the step of a pass that wrote it, empty in the library.
+        notes: why that step has no certificate, if its search failed; empty in the library.
     """
 
     instance: str
@@ -58,6 +60,7 @@ class Record:
     proved: Mapping[str, Any] = field(default_factory=dict)
     status: str = ""
     key: str = ""
+    notes: str = ""
 
     @property
     def proves(self) -> Fraction | float:
@@ -78,9 +81,9 @@ class Record:
         return bool(self.certificate) and certifies(self.proves, self.value, zero)
 
     def slim(self) -> Record:
-        """Return it as the library has it: no key, no certificate that is too long."""
+        """Return it as the library has it: no key, no notes, no certificate that is too long."""
         long = self.proved.get("bytes", 0) > LARGEST
-        return replace(self, key="", certificate={} if long else self.certificate)
+        return replace(self, key="", notes="", certificate={} if long else self.certificate)
 
 
 def number(bound: str) -> Fraction | float:
@@ -157,8 +160,11 @@ class Check:
         return not {self.plan, self.certificate} <= {"ok", "none", "left out"}
 
 
-def check(instance: Instance, record: Record | None) -> Check:
-    """Check a plan by the verifier and a certificate by the checker, from the manifest's problem and nothing else."""
+def check(instance: Instance, record: Record | None, longest: float = inf) -> Check:
+    """Check a plan by the verifier and a certificate by the checker, from the manifest's problem and nothing else.
+
+    A certificate whose check took more than `longest` seconds when it was made is left out.
+    """
     began = time.perf_counter()
     optimal = instance.proved or (record is not None and record.status == "INFEASIBLE")
     found = Check(instance.id, instance.objective, instance.size, optimal=optimal)
@@ -169,8 +175,8 @@ def check(instance: Instance, record: Record | None) -> Check:
     except InstanceError as error:
         return replace(found, plan=str(error))
     if record.plan:
-        found = replace(found, plan=_plan(problem, record), best=_reached(record.value, instance.value))
-    if record.certificate:
+        found = replace(found, plan=_plan(problem, record), best=reached(record.value, instance.value))
+    if record.certificate and record.proved.get("check", 0.0) <= longest:
         said = _certificate(problem, record, instance)
         certified = said == "ok" and found.plan in ("ok", "none") and record.certified(instance.zero)
         found = replace(found, certificate=said, certified=certified)
@@ -179,7 +185,8 @@ def check(instance: Instance, record: Record | None) -> Check:
     return replace(found, seconds=time.perf_counter() - began)
 
 
-def _reached(value: float | None, best: float | None) -> bool:
+def reached(value: float | None, best: float | None) -> bool:
+    """Return whether a value is as good as the best known one, up to rounding."""
     return value is not None and (best is None or value <= best or isclose(value, best, rel_tol=_CLOSE))
 
 
@@ -205,17 +212,19 @@ def _certificate(problem: Any, record: Record, instance: Instance) -> str:
     return f"proves {float(bound)!r}, above a plan of {above[0]!r}" if above else "ok"
 
 
-def check_all(instances: Sequence[Instance], records: Mapping[str, Record], jobs: int, tell: Any) -> list[Check]:
+def check_all(
+    instances: Sequence[Instance], records: Mapping[str, Record], jobs: int, tell: Any, longest: float = inf
+) -> list[Check]:
     """Check instances in some processes, in their order."""
     found = []
     wanted = [records.get(x.id) for x in instances]
     if jobs == 1:
         for i, pair in enumerate(zip(instances, wanted, strict=True), 1):
-            found.append(check(*pair))
+            found.append(check(*pair, longest))
             tell(i / len(instances))
         return found
     with ProcessPoolExecutor(jobs) as pool:
-        for one in pool.map(check, instances, wanted):
+        for one in pool.map(check, instances, wanted, repeat(longest)):
             found.append(one)
             tell(len(found) / len(instances))
     return found

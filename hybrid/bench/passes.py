@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json
@@ -19,12 +19,14 @@ from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
 from .best_known import best_known, text_of
-from .library import BEST_KNOWN, JOURNAL, Record, noted, read_library, write_library
+from .library import BEST_KNOWN, JOURNAL, Record, noted, reached, read_library, write_library
 from .rows import Row, append, read_lines, read_rows
 from .run import note, results
 from .suite import SIZES, Instance, make, read_manifest, suite, write_manifest
 from .task import BenchSettings, Task, environment, execute
 
+FELL = 1e-3
+"""A share: the full pass is over when no value falls by more."""
 _LATE = 60.0
 """Seconds that the last argument may take after the time for a certificate is up, before it is killed."""
 
@@ -49,32 +51,44 @@ class Step:
         return f"seed {self.task.seed}, {self.task.deadline:g} s, {self.certify:g} s"
 
 
+class Passed(NamedTuple):
+    """What a pass did: its steps, values that fell by more than `FELL`, searches for certificates that failed."""
+
+    steps: int
+    fell: int
+    failed: list[str]
+
+
 def run_pass(
     instances: Sequence[Instance],
     settings: BenchSettings,
     certify: float,
     library: Path | None,
     tell: Callable[[float], None],
-) -> int:
-    """Take each step that the folder has no record of, the small instances first; return how many were taken.
+) -> Passed:
+    """Take each step that the folder has no record of, the small instances first.
 
     What is certified optimal is left alone. Whatever ends it, the records in the folder stay, and the next call takes
     them into the ledger and the library before it goes on.
     """
-    count = 0
+    count, fell, failed = 0, 0, list[str]()
     gather(instances, settings, library)
     try:
         for seed in settings.seeds:
             steps = list(_steps(instances, settings, seed, certify, library))
+            best = {x.task.instance.id: x.task.instance.value for x in steps}
             for i, (row, record) in enumerate(results(steps, settings, improve), 1):
                 if row is not None:
                     append([row], settings.folder)
                 append([record], settings.folder, JOURNAL)
                 tell(i / len(steps))
                 count += 1
+                known = best[record.instance]
+                fell += record.value is not None and (known is None or record.value < known * (1 - FELL))
+                failed += [f"{record.instance}: {record.notes}"] * bool(record.notes)
     finally:
         gather(instances, settings, library)
-    return count
+    return Passed(count, fell, failed)
 
 
 def _steps(
@@ -104,7 +118,7 @@ def _known(folder: Path, library: Path | None) -> dict[str, Record]:
 def _settled(step: Step, *, certified: bool) -> bool:
     """Return whether the plan is the best known and optimal, as a method claims or as its certificate proves."""
     instance, record = step.task.instance, step.record
-    if record.value is not None and instance.value is not None and record.value > instance.value:
+    if record.value is not None and not reached(record.value, instance.value):
         return False
     if certified:
         return record.certified(instance.zero)
@@ -113,7 +127,7 @@ def _settled(step: Step, *, certified: bool) -> bool:
 
 def improve(step: Step) -> tuple[Row | None, Record]:
     """Solve unless an optimum is known, then look for a certificate unless there is one that proves it."""
-    instance, record, row = step.task.instance, replace(step.record, key=step.key), None
+    instance, record, row = step.task.instance, replace(step.record, key=step.key, notes=""), None
     if not _settled(step, certified=False):
         initial = from_document(dict(record.plan)) if record.plan else None
         # any plan that is better than the record's is wanted
@@ -124,7 +138,8 @@ def improve(step: Step) -> tuple[Row | None, Record]:
         if row.status == "INFEASIBLE":
             record = replace(record, status=row.status)
     if not record.certified(instance.zero):
-        record = record.better(replace(record, **_certificate(step, record)))
+        found = _certificate(step, record)
+        record = replace(record.better(replace(record, **found)), notes=found.get("notes", ""))
     return None if row is None else row.against(instance.value), record
 
 
@@ -137,14 +152,13 @@ def _certificate(step: Step, record: Record) -> dict[str, Any]:
     until = time.perf_counter() + step.certify + _LATE
     try:
         found = forked(lambda: _search(step, record), lambda: time.perf_counter() > until)
-    except Exception as error:
-        found = None
-        if isinstance(error, AssertionError):  # a bound above a plan: nothing may hide that
-            raise
-    return {} if found is None else found
+    except Exception as error:  # a bound above a plan is one: it is told when the pass ends
+        return {"notes": f"{type(error).__name__}: {error}"[:300]}
+    return {"notes": "the search crashed, or did not stop in time"} if found is None else found
 
 
-def _search(step: Step, record: Record) -> dict[str, Any] | None:
+def _search(step: Step, record: Record) -> dict[str, Any]:
+    """Return the best certificate found, nothing if there is none."""
     from gangplan.instances.certificates import verify_bound
     from gangplan.instances.certificates.document import write
     from gangplan.solvers.certificates.make import certify
@@ -156,7 +170,7 @@ def _search(step: Step, record: Record) -> dict[str, Any] | None:
         run.offer(from_document(dict(record.plan)), "library")
     proved = certify(run, step.certify)
     if proved is None:
-        return None
+        return {}
     text = json.dumps(write(proved.certificate), separators=(",", ":"))
     middle = time.perf_counter()
     bound = verify_bound(problem, parse_json(text))

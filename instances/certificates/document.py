@@ -76,10 +76,12 @@ ARGUMENTS = Lazy(
         "best": ".document:Best",
         "shares": ".loads:Shares",
         "path": ".paths:Path",
-        "prices": ".times:Prices",
         "starts": ".starts:Starts",
+        "together": ".steps:Together",
         "tree": ".linear:Tree",
+        "calls": ".calls:Calls",
         "ideals": ".ideals:Ideals",
+        "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",
     },
 )

@@ -13,7 +13,7 @@ slack, of which the sum over jobs of w (completion - zero) is at most (that of t
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, gcd, inf, lcm
 from typing import Any, NamedTuple
 
 from ..errors import InstanceError
@@ -25,12 +25,7 @@ FINE = 2**40
 
 
 class Option(NamedTuple):
-    """A job at one of its degrees; times in units.
-
-    Attributes:
-        gpus, ticks: that it holds, and for how long, above 0.
-        first, last: between which times it starts.
-    """
+    """A job at one of its degrees: GPUs, how long it holds them, above 0, and between which times it starts."""
 
     gpus: int
     ticks: int
@@ -56,96 +51,90 @@ class Grid:
     """The plans of a problem whose goal is below a threshold, as schedules of whole numbers.
 
     Attributes:
-        tasks: the jobs; one of no cost, or whose price is below anything else that it may cost, is none.
+        tasks: the jobs; one that is sure to be left out, or costs nothing after all others, is none.
         gpus: of the cluster, counted.
         zero, tick: seconds on the clock of the problem, of 0 and of a unit of time.
+        unit: of costs, a part of the goal's unit.
         goal: costs from which on a schedule is no concern.
         length: cost of a unit of the makespan, 0 of other goals.
+        alone: no makespan is below it, units of time.
         impossible: whether a job must run and cannot.
     """
 
     def __init__(self, problem: Any, threshold: Fraction) -> None:
-        jobs, kind = problem.jobs, problem.goal
-        self.gpus, count, mean = total(problem.capacity), len(jobs), kind == "mean_jct"
-        self.threshold, self.makespan, self.impossible = threshold, kind == "makespan", False
-        self._share = count if mean else 1
-        prices = [None if (x := problem.price(j)) is None else Fraction(x) for j in range(count)]
-        release = [Fraction(job.release) for job in jobs]
-        sums = mean or kind == "weighted_completion"
+        jobs, mean, self.makespan = problem.jobs, problem.goal == "mean_jct", problem.goal == "makespan"
+        self.gpus, self.threshold, self._share = total(problem.capacity), threshold, len(jobs) if mean else 1
+        release, sums = [Fraction(job.release) for job in jobs], mean or problem.goal == "weighted_completion"
         weights = [Fraction(1 if mean else job.weight) if sums else Fraction(0) for job in jobs]
+        prices = [None if (x := problem.price(j)) is None else Fraction(x) for j in range(len(jobs))]
         # without any job the makespan is 0 on every clock
         self.zero = min(release) if not self.makespan or None in prices else Fraction(0)
-        self._all = Fraction(1) if self.makespan else sum(weights, Fraction(0))
+        self._all = Fraction(self.makespan) or sum(weights, Fraction(0))
         # what comes on top of the costs from zero on
-        self._constant = self.zero if self.makespan else Fraction(0)
-        if mean:
-            self._constant = -sum(release, Fraction(0)) + count * self.zero
-        elif sums:
-            self._constant = self.zero * self._all
-        budget = max(Fraction(0), threshold * self._share - self._constant)
-        menus: list[tuple[Fraction, Fraction | None, Fraction, list[tuple[int, Fraction, Fraction]]]] = []
-        for j, (job, w, price) in enumerate(zip(jobs, weights, prices, strict=True)):
-            if price is not None:
-                price += (release[j] if mean else Fraction(0)) - w * self.zero
-            pairs = [
+        self._constant = self._all * self.zero - (sum(release) if mean else 0)
+        menus: list[_Menu] = []
+        for job, r, w, asked in zip(jobs, release, weights, prices, strict=True):
+            dues = [Fraction(x) for x in (job.deadline, problem.horizon) if x is not None]
+            runs = [
                 (d, p)
                 for d, p in zip(job.degrees, map(Fraction, job.durations), strict=True)
                 if d <= self.gpus and holds(problem.capacity, d)
+                if all(r + p <= due + 2 * (SLACK * p + PLACES * due) for due in dues)
             ]
-            dues = [Fraction(x) for x in (job.deadline, problem.horizon) if x is not None]
-            due = min(dues, default=None)
-            if due is not None:
-                pairs = [x for x in pairs if release[j] + x[1] <= due + 2 * (SLACK * x[1] + PLACES * due)]
-            if price is None and not pairs:
-                self.impossible = True
-            ends = [] if due is None else [due]
-            if w:
-                ends.append(self.zero + (budget + self._all * PLACES * self.zero) / w)
-            if self.makespan:
-                ends.append(threshold)
-            if price is not None and price <= 0:
+            price = None if asked is None else asked + (r if mean else 0) - w * self.zero
+            if price is not None and (price <= 0 or not runs):
                 self._constant += price
-            elif ends:  # another may come after all others at no cost
-                menus.append((w, price, min(ends), [(d, p, release[j]) for d, p in pairs]))
-        self._scale(menus)
-
-    def _scale(self, menus: list[Any]) -> None:
-        last = max((end for _, _, end, _ in menus), default=Fraction(0))
-        times = [p for _, _, _, menu in menus for _, p, _ in menu if p]
+                continue
+            menus.append(_Menu(w, price, min([*dues, *([threshold] if self.makespan else [])], default=inf), r, runs))
+        # what may be spent on one job: each other costs no less than nothing, but for places of the clock
+        budget = max(Fraction(0), threshold * self._share - self._constant) + self._all * PLACES * self.zero
+        menus = [m._replace(end=min(m.end, self.zero + budget / m.weight)) if m.weight else m for m in menus]
+        menus = [m for m in menus if m.end < inf or not m.runs]  # others come after all at no cost
+        self.impossible = any(menu.price is None and not menu.runs for menu in menus)
+        last = max([self.zero, *(Fraction(m.end) for m in menus if m.runs)])
+        times = {p for m in menus for _, p in m.runs if p}
         self._early = SLACK * max(times, default=Fraction(0)) + PLACES * last
         self._short = SLACK + PLACES * last / min(times, default=Fraction(1))
         if self._short >= 1:
-            raise InstanceError("threshold", f"{self.threshold} is beyond what clocks tell apart")
-        self.tick = _common([*times, *(r - self.zero for _, _, _, menu in menus for _, _, r in menu)])
-        prices = [price for _, price, _, _ in menus if price is not None]
-        length = self.tick if self.makespan else Fraction(0)
-        self.unit = _common([length, *(w * self.tick for w, _, _, _ in menus), *prices])
-        self.length, self.goal = int(length / self.unit), max(0, self._up(self.threshold))
-        self.tasks = []
-        for w, price, end, menu in menus:
-            options, cost = [], None if price is None else int(price / self.unit)
-            weight = int(w * self.tick / self.unit)
-            for d, p, r in menu:
-                first, ticks = int((r - self.zero) / self.tick), int(p / self.tick)
-                most = end + SLACK * p + PLACES * last - p - self.zero + self._early
-                latest = floor(most / (1 - self._short) / self.tick)
-                if self.makespan:  # the last completion is below the goal
-                    latest = min(latest, -(-self.goal // self.length) - 1 - ticks)
-                if not ticks:  # holds nothing, and costs least at once
-                    cost = weight * first if cost is None else min(cost, weight * first)
-                elif first <= latest:
-                    options.append(Option(d, ticks, first, latest))
-            self.tasks.append(Task(weight, cost, options))
+            raise InstanceError("threshold", f"{threshold} is beyond what clocks tell apart")
+        self.tick = _common([*times, *(menu.release - self.zero for menu in menus)])
+        length = self.tick * self.makespan
+        self.unit = _common([length, *(m.weight * self.tick for m in menus), *(m.price or length for m in menus)])
+        self.length = int(length / self.unit)
+        self.goal = max(0, ceil((threshold * self._share - self._constant) / self.unit))
+        self.tasks = [self._task(menu, last) for menu in menus]
+        must = [m.release - self.zero + min(p for _, p in m.runs) for m in menus if m.price is None and m.runs]
+        self.alone = int(max(must, default=Fraction(0)) / self.tick)
 
-    def _up(self, value: Fraction) -> int:
-        """Return the least cost of schedules that is no less than a value of the goal."""
-        return ceil((value * self._share - self._constant) / self.unit)
+    def _task(self, menu: _Menu, last: Fraction) -> Task:
+        options, cost = [], None if menu.price is None else int(menu.price / self.unit)
+        weight, first = int(menu.weight * self.tick / self.unit), int((menu.release - self.zero) / self.tick)
+        for d, p in menu.runs:
+            latest = Fraction(menu.end) - self.zero + SLACK * p + PLACES * last - p + self._early
+            at, ticks = floor(latest / (1 - self._short) / self.tick), int(p / self.tick)
+            if self.makespan:  # the last completion is below the goal
+                at = min(at, -(-self.goal // self.length) - 1 - ticks)
+            if not ticks:  # it holds nothing, and costs least at once
+                cost = weight * first if cost is None else min(cost, weight * first)
+            elif first <= at:
+                options.append(Option(d, ticks, first, at))
+        return Task(weight, cost, options)
 
     def bound(self, cost: int) -> Fraction:
         """Return what a plan has at least, if no schedule costs less than `cost`."""
-        value = (self._constant + (1 - self._short) * min(cost, self.goal) * self.unit) / self._share
-        value -= self._early * self._all / self._share
+        costs = (1 - self._short) * min(cost, self.goal) * self.unit - self._early * self._all
+        value = (self._constant + costs) / self._share
         return min(self.threshold, value - PLACES * abs(value))
+
+
+class _Menu(NamedTuple):
+    """A job by exact numbers: its latest end that is of concern, and the degrees and seconds of its options."""
+
+    weight: Fraction
+    price: Fraction | None
+    end: Fraction | float
+    release: Fraction
+    runs: list[tuple[int, Fraction]]
 
 
 def _common(values: list[Fraction]) -> Fraction:

@@ -192,12 +192,12 @@ class _Level:
                 each = range(1, self.members // degree + 1)
                 self.options += [(r * degree, r, row, r if self.tracked else 0) for r in each]
         else:
-            inside = sorted({workers for _, workers in self.inner.states})
+            inside: list[int] = sorted({workers for _, workers in self.inner.states})
             self.options = [(r, r, x, r * x) for x in inside for r in range(1, self.members + 1)]
         found: set[State] = {(0, 0)}
         for _ in range(self.members):
             found |= {(m + used, s + x) for m, s in found for used, _, _, x in self.options if m + used <= self.members}
-        self.states = sorted(found - {(0, 0)})
+        self.states: list[State] = sorted(found - {(0, 0)})
 
     def least(self) -> int:
         """Return the least time of a pipeline of everything."""

@@ -1,18 +1,20 @@
-"""Refute a threshold by looking at all schedules below it: a certified search over jobs in the order of their starts."""
+"""Refute a threshold by looking at all schedules below it: a certified search over jobs in order of start."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import floor, inf
+from operator import le
 from typing import Any, ClassVar, NamedTuple
 
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import weights
-from .grid import FINE, Grid, Option, Task
+from .grid import FINE, Grid, Option
 
 _STEPS = 20_000_000
 """Steps that any certificate may ask for: minutes."""
@@ -26,9 +28,9 @@ _NEVER = 2**20_000
 class Starts(Certificate):
     """Start jobs one after the other, each as early as it can, as long as that may cost less than the threshold.
 
-    Take a schedule that costs less. Move each job, in the order of starts, to the first time from the start before it on
-    at which its GPUs are free and it is released: no start gets later, and times are whole. So it is enough to look at
-    beginnings, sets of jobs with the times from which each GPU is free, that grow by a job at a time. One is dropped
+    Take a schedule that costs less. Move each job, in the order of starts, to the first time from the start before it
+    on at which its GPUs are free and it is released: no start gets later, and times are whole. So it is enough to look
+    at beginnings, sets of jobs with the times from which each GPU is free, that grow by a job at a time. One is dropped
 
     - if Lagrange says that the rest costs too much: with prices pi(t) >= 0 of a GPU from t on,
 
@@ -143,6 +145,7 @@ class _Search:
         """Return what the end of a schedule costs, from a completion on, less what all GPUs are worth until then."""
         if not self.grid.makespan:
             return -self.grid.gpus * self.paid.sums[-1]
+        last = max(last, self.grid.alone)
         k = bisect_left(self.ends, last)
         return min(self._end(last), self.tails[k]) if k < len(self.ends) else self._end(last)
 
@@ -153,58 +156,66 @@ class _Search:
             self.columns[at] = list(map(min, least, self.prices))
         return self.columns[at]
 
+    def _value(self) -> int:
+        return sum(self._column(0)) + self._tail(0) + self.grid.gpus * self.paid.until(0)
+
     def least(self) -> int:
         """Return what all schedules cost at least."""
-        value = sum(self._column(0)) + self._tail(0) + self.grid.gpus * self.paid.until(0)
-        return max(0, -(-value // FINE))
+        return max(0, -(-self._value() // FINE))
 
     def run(self, steps: int) -> int:
         """Return the goal once nothing is left below it."""
-        layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if self.least() < self.grid.goal else {}
+        value, column = self._value(), self._column(0)
+        layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
+        # some options alone cost too much
+        slack = [self.most - value + least for least in column]
+        self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
+        self.columns.clear()
         while layer:
             new: dict[int, list[_Begun]] = {}
             for started, group in layer.items():
                 rest = [j for j in range(len(self.prices)) if not started >> j & 1]
                 alone = sum(self.prices[j] for j in rest)
                 for begun in group:
-                    if begun.cost + alone + self.grid.length * FINE * begun.free[-1] <= self.most:
+                    last = max(begun.free[-1], self.grid.alone)
+                    if begun.cost + alone + self.grid.length * FINE * last <= self.most:
                         raise InstanceError("threshold", f"a schedule costs less than {self.grid.threshold}")
-                    found = self._next(begun, rest)
                     steps -= len(rest)
-                    for j, child in found:
+                    for j, child in self._next(begun, rest):
                         _keep(new.setdefault(started | 1 << j, []), child)
                 if steps < 0:
                     raise InstanceError("steps", "are over before the search is")
             layer = new
         return self.grid.goal
 
-    def _next(self, begun: _Begun, rest: list[int]) -> list[tuple[int, _Begun]]:
-        """Return the beginnings that are longer by a job."""
+    def _next(self, begun: _Begun, rest: list[int]) -> Iterator[tuple[int, _Begun]]:
+        """Yield the beginnings that are longer by a job."""
         at, cost, free = begun
         able, soonest = [], _NEVER
         for j in rest:
-            task: Task = self.grid.tasks[j]
+            price, weight = self.grid.tasks[j].price, self.grid.tasks[j].weight
             for run in self.runs[j]:
                 gpus, ticks, first, last = run.option
                 s = max(at, first, free[gpus - 1])
                 if s <= last:
                     able.append((s, j, run))
-                    if task.price is None or task.weight * (s + ticks) <= task.price:
+                    if price is None or weight * (s + ticks) <= price:
                         soonest = min(soonest, s + ticks)
-        found, waiting = [], dict[int, int]()
+        known = dict[int, tuple[list[int], int, list[int]]]()
         for s, j, run in able:
             if s >= soonest:
                 continue
-            column = self._column(s)
-            if s not in waiting:
-                waiting[s] = sum(column[i] for i in rest)
+            if s not in known:
+                column = self._column(s)
+                held = [self.paid.until(max(x, s)) for x in free]  # of the GPUs from each on, the prices until then
+                sums = list(accumulate(reversed(held), initial=0))[::-1]
+                known[s] = column, sum(column[i] for i in rest), sums
+            column, waiting, sums = known[s]
             gpus, end = run.option.gpus, s + run.option.ticks
             spent = cost + run.weight * end
-            rough = spent + waiting[s] - column[j]
-            left = sorted([*(x if x > s else s for x in free[gpus:]), *(end,) * gpus])
-            if rough + sum(map(self.paid.until, left)) + self._tail(left[-1]) <= self.most:
-                found.append((j, _Begun(s, spent, tuple(left))))
-        return found
+            paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
+            if spent + waiting - column[j] + paid <= self.most:
+                yield j, _Begun(s, spent, tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus])))
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:
@@ -216,4 +227,4 @@ def _keep(group: list[_Begun], new: _Begun) -> None:
 
 
 def _as_good(one: _Begun, other: _Begun) -> bool:
-    return one.at <= other.at and one.cost <= other.cost and all(map(int.__le__, one.free, other.free))
+    return one.at <= other.at and one.cost <= other.cost and all(map(le, one.free, other.free))

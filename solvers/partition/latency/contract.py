@@ -15,23 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 from ...run import never
+from .chain import Index
 from .reduced import Reduced, merged
 
 
 def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
     """Return `r` with tied items merged; its plans are the same."""
     hosts = [s for s, slot in enumerate(r.slots) if slot.host]
-    tied = ~r.fits[:, hosts].any(axis=1)
+    tied: BoolArray = r.fits[:, hosts].sum(axis=1) == 0
     if len(r.groups) == r.n_items or not tied.any():
         return r
-    label = np.where(tied[r.group_of], r.group_of, len(r.groups) + np.arange(r.n_items))
-    label = np.unique(label, return_inverse=True)[1].ravel()
+    label = _numbered(np.where(tied[r.group_of], r.group_of, len(r.groups) + np.arange(r.n_items)))
     while not stopped():
         found = _closed(r, label)
         if len(np.unique(found)) == len(np.unique(label)):
@@ -40,7 +38,7 @@ def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
     return r
 
 
-def _closed(r: Reduced, label: IntArray) -> IntArray:
+def _closed(r: Reduced, label: Index) -> Index:
     """Return labels by which what is on a cycle of the labels is one, with the groups it touches."""
     ends = np.array(r.edges, dtype=np.int64).reshape(-1, 2)
     cycle = _components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1, "strong")[label]
@@ -48,23 +46,29 @@ def _closed(r: Reduced, label: IntArray) -> IntArray:
     drawn[r.group_of[np.bincount(cycle)[cycle] > 1]] = True
     inside = np.flatnonzero(drawn[r.group_of])
     count = int(cycle.max()) + 1
-    joined = _components(cycle[inside], count + r.group_of[inside], count + len(r.groups), "weak")
-    return np.unique(joined[cycle], return_inverse=True)[1].ravel()
+    joined = _components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups), "weak")
+    return _numbered(joined[cycle])
 
 
-def _components(a: IntArray, b: IntArray, size: int, connection: str) -> IntArray:
+def _numbered(label: Index) -> Index:
+    return np.asarray(np.unique(label, return_inverse=True)[1], dtype=np.int64).ravel()
+
+
+def _components(a: Index, b: Index, size: int, connection: str) -> Index:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(size, size))
-    label: IntArray = connected_components(graph, directed=True, connection=connection)[1]
-    return label
+    return np.asarray(connected_components(graph, directed=True, connection=connection)[1], dtype=np.int64)
 
 
-def _merged(r: Reduced, label: IntArray) -> Reduced:
-    first = np.unique(label, return_index=True)[1][np.unique(label, return_inverse=True)[1].ravel()]
+def _merged(r: Reduced, label: Index) -> Reduced:
+    first = np.unique(label, return_index=True)[1][_numbered(label)]
     total: FloatArray = r.time.copy()
     for t in range(len(total)):
         total[t, first] = 0.0
         np.add.at(total[t], first, r.time[t])
     several = first[first != np.arange(r.n_items)]
-    hosts = sorted({slot.kind for slot in r.slots if slot.host})
-    total[np.ix_(hosts, np.unique(several))] = np.inf
+    for t in {slot.kind for slot in r.slots if slot.host}:
+        total[t, several] = np.inf
     return merged(r, first.tolist(), total)

@@ -49,6 +49,12 @@ def _chain(run: Run, r: Reduced) -> None:
     chain_bound(run, r)
 
 
+def _series(run: Run, r: Reduced) -> None:
+    from .series_bound import series_bound
+
+    series_bound(run, r)
+
+
 def _local_search(run: Run, r: Reduced) -> None:
     from .annealing import local_search
 
@@ -75,6 +81,7 @@ def _referee() -> Referee:
 
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
+    "series": Method(_series, start=_start),
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),

@@ -22,15 +22,19 @@ Of order, transfers and synchronisation it knows nothing. Prices tried: the work
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import StagesProblem
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import never
 from .reduced import Units
+
+Index = NDArray[np.int64]
 
 _SLACK = 1e-9
 """Relative, for sums of many floats."""
@@ -44,22 +48,52 @@ _HALVINGS = 20
 """Steps of a bisection, a millionth of the range."""
 
 
+class Amounts(NamedTuple):
+    """What units, or classes of ops, take at each degree of the menu: see `Units`, float64 (K, G) each."""
+
+    problem: StagesProblem
+    seconds: FloatArray
+    once: FloatArray
+    kept: FloatArray
+
+
+class Refuted(NamedTuple):
+    """A bound and its argument: prices of units, weights w by degree, counts of samples under way."""
+
+    bound: float
+    price: FloatArray
+    weights: list[FloatArray]
+    counts: Index
+
+
 def under_way_bound(units: Units, least: float, stopped: Callable[[], bool] = never) -> float:
     """Return a bound on the seconds a sample, not below `least`; infinity if memory is too small for any plan."""
-    if not np.isfinite(float(units.problem.capacity()[0])):
-        return least
-    for price in _prices(units):
+    found = refuted(Amounts(units.problem, units.seconds, units.once, units.kept), least, stopped)
+    return least if found is None else found.bound
+
+
+def refuted(amounts: Amounts, least: float, stopped: Callable[[], bool] = never) -> Refuted | None:
+    """Return the best bound above `least` and why it holds, `None` if there is none."""
+    best = None
+    if not np.isfinite(float(amounts.problem.capacity()[0])):
+        return None
+    for price in _prices(amounts):
         if stopped():
             break
-        least = _Sequences(units, price).bound(least)
-        if least == np.inf:
+        sequences = _Sequences(amounts, price)
+        bound = sequences.bound(least)
+        if bound > least:
+            best, least = Refuted(bound, price, sequences.weights, sequences.counts), bound
+        if bound == np.inf:
             break
-    return least
+    return best
 
 
-def _prices(units: Units) -> Iterator[FloatArray]:
-    seconds = np.where(np.isfinite(units.seconds), units.seconds, np.inf).min(axis=0)
-    held = (units.once + units.kept).min(axis=0)
+def _prices(amounts: Amounts) -> Iterator[FloatArray]:
+    held = (amounts.once + amounts.kept).min(axis=0)
+    seconds = amounts.seconds.min(axis=0)
+    if not np.isfinite(seconds).all():
+        return  # a class that no degree runs
     work, memory = (x / max(float(x.sum()), 1e-300) for x in (seconds, held))
     for much in _MEMORY:
         yield memory if much == np.inf else work + much * memory
@@ -68,8 +102,8 @@ def _prices(units: Units) -> Iterator[FloatArray]:
 class _Sequences:
     """The longest path over devices, at one vector of prices, float64 (G,)."""
 
-    def __init__(self, units: Units, price: FloatArray) -> None:
-        problem = units.problem
+    def __init__(self, amounts: Amounts, price: FloatArray) -> None:
+        problem = amounts.problem
         self.price = price
         self.degree = problem.options().degree
         self.devices = problem.cluster.n_devices
@@ -77,7 +111,7 @@ class _Sequences:
         room = float(problem.capacity()[0]) * (1 + 1.25 * TOLERANCE)
         self.weights: list[FloatArray] = []
         self.packed: list[FloatArray] = []
-        for seconds, once, kept in zip(units.seconds, units.once, units.kept, strict=True):
+        for seconds, once, kept in zip(amounts.seconds, amounts.once, amounts.kept, strict=True):
             able = np.isfinite(seconds)
             rate = price[able & (seconds > 0)] / seconds[able & (seconds > 0)]
             some = np.quantile(rate, _QUANTILES) if len(rate) else np.zeros(0)
@@ -124,11 +158,11 @@ def _endless(weights: FloatArray) -> FloatArray:
     return np.where(weights > 0, np.inf, 0.0)
 
 
-def _counts(most: int) -> NDArray[np.int64]:
+def _counts(most: int) -> Index:
     """Return counts of samples under way up to `most`, from 0: each is near the next lower of these."""
     counts = list(range(min(most, _FINE) + 1))
     while counts[-1] < most:
-        counts.append(counts[-1] + counts[-1] // 10)
+        counts.append(min(most, counts[-1] + counts[-1] // 10))
     return np.array(counts, dtype=np.int64)
 
 

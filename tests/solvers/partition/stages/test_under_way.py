@@ -18,7 +18,7 @@ from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.under_way import under_way_bound
 
 
-def _tight(seed: int) -> StagesProblem:
+def tight(seed: int) -> StagesProblem:
     """Return a small problem whose devices have little more memory than what they must hold."""
     problem, rng = random_problem(seed), np.random.default_rng(seed)
     once, kept = (x.min(axis=0) for x in problem.need())
@@ -28,7 +28,7 @@ def _tight(seed: int) -> StagesProblem:
     return replace(problem, cluster=replace(problem.cluster, device_types=(kind,)))
 
 
-def _chain(units: int, memory: float, devices: int, seconds: float = 1.0) -> StagesProblem:
+def chain(units: int, memory: float, devices: int, seconds: float = 1.0) -> StagesProblem:
     """Return a chain of like forward and backward ops, a byte of weights each, nothing sent, on a flat cluster."""
     edges = (np.arange(units - 1), np.arange(1, units))
     ones, nothing = np.full((1, units), seconds), np.zeros(units)
@@ -44,7 +44,7 @@ def test_no_plan_is_below_it() -> None:
     """The bound is no more than the optimum by enumeration, on small problems in which memory is scarce."""
     raised = refuted = 0
     for seed in range(400):
-        problem = _tight(seed)
+        problem = tight(seed)
         if not problem.training:
             continue
         reduced = Reduced(problem)
@@ -64,7 +64,7 @@ def test_what_three_devices_hold(units: int, bound: float) -> None:
     # A unit is a byte, and one more for each sample under way: a device of 4 bytes has 4 units of the last stage, 2 of
     # the one before, 1 of the first. A unit takes 2 s. 8 units are more than 4 + 2 + 4/3. Shared evenly 6 and 7 take
     # 4 s and 14/3 s, but the last device must take what the others cannot: 6 - 2 - 4/3 units are 16/3 s, one more 22/3.
-    problem = _chain(units, 4.0, 3)
+    problem = chain(units, 4.0, 3)
     reduced = Reduced(problem)
     found = under_way_bound(reduced.units, reduced.work_bound())
     assert found == pytest.approx(bound, rel=1e-5)
