@@ -37,4 +37,9 @@ class Path(Certificate):
             raise InstanceError("ops[0]", f"{self.ops[0]} is none of the {graph.n_ops} ops")
         rows = [row for row, count in zip(exact(problem.time()), present, strict=True) if count]
         seconds = sum((min(row[v] for row in rows) for v in self.ops), Fraction(0))
-        return seconds if seconds == inf else seconds / (1 + (len(self.ops) + 1) * SLACK)
+        return seconds if seconds == inf else seconds / (1 + early(problem, len(self.ops)))
+
+
+def early(problem: Any, ops: int) -> Fraction:
+    """Return the share of a makespan by which ops in a row, and transfers with contention, may be early in all."""
+    return (ops + 1) * SLACK * (2 if getattr(problem, "contention", False) else 1)

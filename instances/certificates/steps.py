@@ -15,6 +15,7 @@ from ..errors import InstanceError
 from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, exact
+from .paths import early
 
 _STEPS = 10**8
 """Arcs and pairs that any certificate may have looked at: minutes."""
@@ -50,7 +51,7 @@ class Together(Certificate):
         todo: list[tuple[tuple[int, ...], Apart, Arcs]] = [(search.of, frozenset(), ())]
         while todo:
             todo += search.split(*todo.pop())
-        return self.threshold / (1 + SLACK) / (1 + (len(search.took) + 1) * SLACK)
+        return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
 
 
 class _Search:

@@ -31,11 +31,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.adversary", description=__doc__)
     parser.add_argument("--problems", type=int, default=5000, help="how many, over all objectives")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no problem is begun")
     parser.add_argument("--only", default="", help="an objective")
     args = parser.parse_args()
     cases = [case for case in CASES if args.only in ("", case[0])]
     began, total, bad = time.monotonic(), Counter[str](), 0
     for i in range(args.problems):
+        if time.monotonic() - began > args.seconds:
+            break
         objective, variant = cases[i % len(cases)]
         job, faults, counts = one((objective, variant, args.first + i // len(cases)))
         total, bad = total + counts, bad + len(faults)

@@ -1,4 +1,4 @@
-"""Tiny problems as an adversary likes them: badly scaled, degenerate, with memory and deadlines that just fit or do not."""
+"""Tiny problems as an adversary likes them: badly scaled, degenerate, memory and deadlines that just fit or do not."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ def placement(rng: np.random.Generator, goal: str) -> PlacementProblem:
     """Return up to three gangs on two nodes of two GPUs."""
     room = float(10.0 ** rng.integers(0, 13))
     fleet = Fleet.regular(
-        racks=int(rng.integers(1, 3)), nodes=1, gpus=int(rng.integers(1, 3)), gpu_type="a", cpu=room * float(rng.choice(EDGE)),
-        memory=room, link=float(10.0 ** rng.integers(-3, 13)), nic=float(10.0 ** rng.integers(-3, 13)),
+        racks=int(rng.integers(1, 3)), nodes=1, gpus=int(rng.integers(1, 3)), gpu_type="a",
+        cpu=room * float(rng.choice(EDGE)), memory=room, link=float(10.0 ** rng.integers(-3, 13)), nic=float(10.0 ** rng.integers(-3, 13)),
     )  # fmt: skip
-    grow = lambda *shape: amounts(rng, int(np.prod(shape)), -6, 6).reshape(shape)
+    compute, host, gpu = (amounts(rng, k, -6, 6).reshape(-1, 2) for k in (2, 4, 4))
     speeds = SpeedModel(
-        ("m", "n"), ("a",), grow(1, 2) + 1e-9, amounts(rng, 2, 0, 12), rng.choice([0.0, 0.5, 1.0], 2), grow(2, 2), grow(2, 2),
+        ("m", "n"), ("a",), compute + 1e-9, amounts(rng, 2, 0, 12), rng.choice([0.0, 0.5, 1.0], 2), host, gpu,
     )  # fmt: skip
     jobs = []
     for j in range(int(rng.integers(1, 4))):

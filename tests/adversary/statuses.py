@@ -10,7 +10,7 @@ import gangplan
 from gangplan.solvers.run import OPTIMAL_GAP
 
 CLOSE = 2e-8
-"""Share of an objective that a bound in floats may be above it: the verifier lets each of a few starts be 1e-9 early."""
+"""Share of an objective that a bound in floats may be above it: each of a few starts may be 1e-9 early."""
 
 
 def _clock(problem: Any) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gangplan
 from gangplan import Cluster, DeviceType
 from gangplan.instances import InstanceError, OpGraph, PartitionProblem, StepProblem
 from gangplan.instances.certificates import verify_bound
@@ -19,7 +20,7 @@ from gangplan.instances.verify import verify
 
 from . import attack as module
 from .attack import attack
-from .brute import optimum
+from .brute import EARLY, _timed, optimum
 from .draw import CASES, problem
 from .statuses import statuses
 
@@ -91,8 +92,8 @@ FORGED = {
         {"argument": "ideals", "threshold": HUGE, "steps": 5}, {"argument": "ideals", "threshold": 3, "steps": HUGE},
         {"argument": "shares", "seconds": [-HUGE], "bytes": [0]},
     ],
-    "no numbers": [tree(threshold=x) for x in (float("nan"), float("inf"), "1e999", "NaN", "1/0", "٣", "3\n", True, None)],
-    "lists in lists": [deep(100_000), tree(leaves=deep(100_000)), tree(threshold=deep(100_000)), {"argument": deep(9**6)}],
+    "no numbers": [tree(threshold=x) for x in (float("nan"), float("inf"), "1e999", "NaN", "1/0", "٣", "3\n", True)],
+    "lists in lists": [deep(100_000), tree(leaves=deep(9**6)), tree(threshold=deep(9**6)), {"argument": deep(9**6)}],
     "nodes of two parents": [tree(splits=[[1, 0, i + 1, i + 1] for i in range(40)])],
     "loops": [tree(splits=[[1, 0, 0, 1]]), tree(splits=[[1, 0, 2, 1], [2, 0, 1, 2]])],
     "keys that are no text": [{"argument": "tree", 1: 2, "x": 3}, {1: 2}],
@@ -138,6 +139,33 @@ def test_a_tiny_release_makes_units_small() -> None:
     document = {"argument": "starts", "threshold": 2 * 10**10, "times": [], "prices": [], "steps": 1000}
     with pytest.raises(InstanceError, match="costs less"):
         verify_bound(drawn, document)
+
+
+def test_transfers_may_be_early_too() -> None:
+    """With contention each of 20 ops and of 19 transfers between them begins a billionth of the makespan early."""
+    n, seconds = 20, np.full((2, 20), np.inf)
+    seconds[np.arange(n) % 2, np.arange(n)] = 1.0
+    zero, size = np.zeros(n), np.full(n - 1, 1e-12)
+    graph = OpGraph(tuple(map(str, range(n))), ("a", "b"), seconds, zero, zero, zero, range(n - 1), range(1, n), size)
+    two = Cluster.flat((DeviceType("a"), 1), (DeviceType("b"), 1), bandwidth=1.0)
+    drawn, device = StepProblem(graph, two, contention=True), [i % 2 for i in range(n)]
+    order = [x for i in range(n) for x in ((i, -1), (i, 1 - i % 2))][:-1]
+    best = verify(drawn, _timed(drawn, device, order, EARLY * 19.9999)[0]).objective
+    assert best and best < 20 * (1 - 3e-8)
+    threshold = str(20 * (1 - Fraction(1, 10**12)))
+    for document in (
+        {"argument": "path", "ops": list(range(n))},
+        {"argument": "together", "threshold": threshold, "steps": 10**6},
+    ):
+        assert best * (1 - 1e-8) < verify_bound(drawn, document) <= best
+
+
+def test_certify_passes_over_times_that_clocks_do_not_tell_apart() -> None:
+    """With runs of 1e12 s and of 1e-4 s no search over starts can be checked, and none is made."""
+    jobs = (MoldableJob("a", (1,), (1e12,), 1e-9), MoldableJob("b", (1,), (1e-4,), 1e-9))
+    for goal in ("weighted_completion", "makespan"):
+        problem = ScheduleProblem(jobs, Pool(1), goal)
+        assert gangplan.solve(problem, time_limit=1.0, workers=1, certify=True).certified is not None
 
 
 def test_no_job_is_done_before_it_is_there() -> None:
