@@ -139,10 +139,9 @@ def schedule(rng: np.random.Generator, goal: str) -> ScheduleProblem:
 def placement(rng: np.random.Generator, goal: str) -> PlacementProblem:
     """Return up to three gangs on two nodes of two GPUs."""
     room = float(10.0 ** rng.integers(0, 13))
-    fleet = Fleet.regular(
-        racks=int(rng.integers(1, 3)), nodes=1, gpus=int(rng.integers(1, 3)), gpu_type="a",
-        cpu=room * float(rng.choice(EDGE)), memory=room, link=float(10.0 ** rng.integers(-3, 13)), nic=float(10.0 ** rng.integers(-3, 13)),
-    )  # fmt: skip
+    nodes, gpus = (int(rng.integers(1, 3)) for _ in range(2))
+    cpu, link, nic = room * float(rng.choice(EDGE)), *(float(10.0 ** rng.integers(-3, 13)) for _ in range(2))
+    fleet = Fleet.regular(nodes, 1, gpus, gpu_type="a", cpu=cpu, memory=room, link=link, nic=nic)
     compute, host, gpu = (amounts(rng, k, -6, 6).reshape(-1, 2) for k in (2, 4, 4))
     speeds = SpeedModel(
         ("m", "n"), ("a",), compute + 1e-9, amounts(rng, 2, 0, 12), rng.choice([0.0, 0.5, 1.0], 2), host, gpu,
