@@ -267,7 +267,7 @@ class Starts:
         They do not fit, nobody may stop for them, and they hold nothing that is not held.
         """
         shape = alike.shape
-        if self.allowed or self._kept or shape.alone or len(shape.degrees) > 1:
+        if self.allowed or self._kept or shape.alone or len(shape.degrees) > 1 or not alike.lines:
             return False
         if self.clear is not None and (self.vain is None or not self.vain(shape)):
             return False
