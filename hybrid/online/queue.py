@@ -273,6 +273,8 @@ class Queue:
         self.open: Collection[Alike | Shape] | None = None
         self.stays: Callable[[Alike | Shape], bool] = lambda _: True
         self.fresh: set[Shape] = set()
+        self._gone: set[Shape] = set()  # lines that were there then, and may come back as jobs stop again
+        self._former: dict[Shape, Alike] = {}
         self.alike: dict[tuple[int, Amounts, int], dict[Shape, Alike]] = {}
         self._of: dict[Shape, Alike] = {}
         self._lines: dict[Shape, list[Place]] = {}
@@ -290,10 +292,13 @@ class Queue:
             kind = shape.anyone
             some = self.alike.setdefault(shape.stage, {})
             if kind not in some:
-                some[kind] = Alike(shape)
+                some[kind] = self._former.pop(kind, None) or Alike(shape)
             self._of[shape] = some[kind]
             self._of[shape].lines[shape] = None
-            self.fresh.add(shape)
+            if shape in self._gone:
+                self._gone.remove(shape)
+            else:
+                self.fresh.add(shape)
         insort(self._lines[shape], place)
         self._at[request.name] = shape, place
         if self._lines[shape][0] is place:
@@ -312,12 +317,22 @@ class Queue:
         del self._lines[shape]
         alike, some = self._of.pop(shape), self.alike[shape.stage]
         del alike.lines[shape]
+        if shape in self.fresh:
+            self.fresh.remove(shape)
+        else:
+            self._gone.add(shape)
         self._ripe.pop(shape, None)
         self._entries.pop(shape, None)
         if not alike.lines:
-            del some[shape.anyone]
+            self._former[shape.anyone] = some.pop(shape.anyone)
         if not some:
             del self.alike[shape.stage]
+
+    def settle(self) -> None:
+        """Have the lines be chosen from that are there now."""
+        self.fresh.clear()
+        self._gone.clear()
+        self._former.clear()
 
     def of(self, shape: Shape) -> Alike:
         """Return the lines that are like one."""

@@ -47,8 +47,8 @@ class Stages:
     def _once(self) -> Iterator[Stage]:
         state = self._state
         queues = state.queue, state.due
-        state.queue.fresh.clear()
-        state.due.fresh.clear()
+        for queue in queues:
+            queue.settle()
         borrows = bool(state.accounts.sharing.queues)
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
