@@ -64,9 +64,9 @@ def guarded(run: Run, entry: Entry, prepared: Any) -> None:
         failed(run, entry.name, reason(error))
 
 
-def failed(run: Run, name: str, why: str) -> None:
-    """Note that a method failed, and warn: once for each reason, if the caller's filters are as usual."""
-    run.leave_out(name, why)
+def failed(run: Run, name: str, why: str, *, late: bool = False) -> None:
+    """Note that a method failed, `late` if by its clock, and warn: once for each reason, if filters are as usual."""
+    run.leave_out(name, why, late=late)
     words = f"{name} left out: {why}; the answer is that of the other methods"
     warnings.warn(words, MethodFailed, stacklevel=2)
 
@@ -180,7 +180,7 @@ class Process:
         """Return whether the method at work has had its time; it is given up then."""
         if time.perf_counter() <= self._until:
             return False
-        self._give_up("it did not stop when its time was up, and was killed")
+        self._give_up("it did not stop when its time was up, and was killed", late=True)
         return True
 
     def last_words(self, seconds: float = POLL) -> None:
@@ -322,9 +322,9 @@ class Process:
         elif kind == "infeasible":
             run.prove_infeasible()
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, why: str, *, late: bool = False) -> None:
         if self._entry is not None:
-            failed(self.run, self._entry.name, why)
+            failed(self.run, self._entry.name, why, late=late)
         self._left.pop(self._at, None)
         self.done = not self._left
         self._book()

@@ -65,8 +65,10 @@ ARGUMENTS = Lazy(
         "shares": ".loads:Shares",
         "path": ".paths:Path",
         "prices": ".times:Prices",
+        "starts": ".starts:Starts",
         "tree": ".linear:Tree",
         "ideals": ".ideals:Ideals",
+        "recurrence": ".stages:Recurrence",
     },
 )
 """The arguments by name, one a class."""

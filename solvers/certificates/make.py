@@ -16,6 +16,7 @@ from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
+from gangplan.instances.certificates.stages import Recurrence
 from gangplan.instances.certificates.times import Prices
 
 from ..run import Run
@@ -27,6 +28,8 @@ _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""
 _PACE = 120_000
 """Steps that a search over ideals takes in a second."""
+_NUMBERS = 10**8
+"""Numbers that the recurrence of stages looks at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -78,9 +81,12 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     yield from simple(problem)
     if problem.objective == "schedule" and problem.goal != "makespan":
         yield from _prices(run, left)
-    if problem.objective != "throughput" or not run.objective:
+    if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - _BELOW)
+    if problem.objective == "stages":
+        yield Recurrence(threshold, int(_NUMBERS * min(left(), _LONGEST)))
+        return
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
         yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:

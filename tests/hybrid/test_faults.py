@@ -130,7 +130,7 @@ def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert watch.overrun()
     assert watch.done and run.phases["sleeps"] == pytest.approx(2.71)
     assert [turn.ran for turn in run.turns.values()] == pytest.approx([2.71])
-    assert run.left_out == {"sleeps": "it did not stop when its time was up, and was killed"}
+    assert run.left_out == {"sleeps": "it did not stop when its time was up, and was killed"} and run.hurried
 
 
 def own_clock(run: Run, prepared: Any) -> None:

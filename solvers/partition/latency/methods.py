@@ -12,6 +12,7 @@ from ...method import CPSAT, Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
+from .contract import contract
 from .dominate import dominate
 from .reduced import Reduced, reduce
 from .sequence import greedy
@@ -19,7 +20,8 @@ from .sequence import greedy
 
 def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
-    r = dominate(reduce(problem, lambda: run.stopped), lambda: run.stopped)
+    r = contract(reduce(problem, lambda: run.stopped), lambda: run.stopped)
+    r = dominate(r, lambda: run.stopped)
     reason = impossible(r)
     if reason is not None:
         run.note(reason)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gangplan
-from gangplan.instances import InstanceError, LatencyProblem, OpGraph, PartitionProblem, StepProblem
+from gangplan.instances import InstanceError, LatencyProblem, OpGraph, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.certificates import GAP, certifies, verify_bound
 from gangplan.instances.certificates.exact import PLACES, SLACK, number
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
@@ -124,6 +124,34 @@ def test_all_pipelines_of_a_diamond() -> None:
     # 3 of 4 bytes each: no two ops on a device, and a device too few
     tight = PartitionProblem(graph(memory=np.full(4, 3.0)), cluster(3))
     assert close(verify_bound(tight, ideals | {"threshold": 1000}), 1000)
+
+
+def test_all_pipelines_of_replicated_stages() -> None:
+    """A chain of 4 s and 2 s, without weights, on three devices: 4 s on two of them, 2 s on one, and nothing less."""
+    n = np.full(2, -1)
+    made = OpGraph(
+        ("a", "b"), ("gpu",), [[4.0, 2.0]], np.zeros(2), np.zeros(2), np.zeros(2), [0], [1], [6.0], n, n, [False] * 2
+    )
+    # the 6 bytes between them would take 6 s; without that move both on all three take 2 s as well
+    free = StagesProblem(made, cluster(3), activations=False)
+    seen = {"argument": "recurrence", "threshold": "5/2", "steps": 10**4}
+    assert close(verify_bound(free, seen), 2)
+    assert close(verify_bound(free, seen | {"threshold": 1}), 1)
+    # two devices: both ops on both take 3 s; one each 4 s
+    assert close(verify_bound(replace(free, cluster=cluster(2)), seen | {"threshold": 4}), 3)
+    # in training weights are synchronised: 4 (m - 1)/m of 3 bytes are 8 s for three replicas, 6 s for two. All on all
+    # takes (6 + 8) / 3 s; apart, a on one takes 4 s and b on two 1 s: nothing is better, for a on two takes (4 + 6) / 2
+    trains = replace(made, parameter_bytes=np.array([3.0, 0.0]), backward=np.array([False, True]))
+    problem = StagesProblem(trains, cluster(3), activations=False, memory_model="none")
+    assert close(verify_bound(problem, seen | {"threshold": 100}), 4)
+    with pytest.raises(InstanceError, match="steps"):
+        verify_bound(free, seen | {"steps": 1})
+    with pytest.raises(InstanceError, match="threshold: 0 is not above 0"):
+        verify_bound(free, seen | {"threshold": 0})
+    # 3 bytes of 4 each: not both on a device, so that 4 s are the least on two, and one device has no room
+    tight = replace(free, graph=replace(made, memory=np.full(2, 3.0)), cluster=cluster(2))
+    assert close(verify_bound(tight, seen | {"threshold": 9}), 4)
+    assert close(verify_bound(replace(tight, cluster=cluster(1)), seen | {"threshold": 9}), 9)
 
 
 def jobs(release: float = 0.0) -> ScheduleProblem:
