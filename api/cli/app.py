@@ -183,7 +183,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
     },
     "For other programs": {
-        "decide": Entry("answer events by decisions, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
+        "decide": Entry("answer events, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
         "serve": Entry("answer HTTP: solves, verdicts, schedulers", "gangplan serve --state gangplan-state"),
     },
     "Learning and measurement": {

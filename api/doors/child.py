@@ -14,7 +14,8 @@ import threading
 import time
 from typing import Any, BinaryIO
 
-from gangplan.instances import InstanceError, from_document, verify
+from gangplan.instances import InstanceError, verify
+from gangplan.instances.documents import from_document
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import decoded, parse_json
 
@@ -56,7 +57,7 @@ def main() -> None:
 
 def _watch() -> None:
     """Interrupt the solve when nobody wants it any more."""
-    while sys.stdin.buffer.raw.read(1):  # type: ignore[attr-defined]
+    while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(_LEAVE)

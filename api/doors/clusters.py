@@ -1,4 +1,4 @@
-"""Clusters and schedulers that a caller describes: ``20x8``, or the arguments of `Fleet`, `Fleet.regular`, `Scheduler`."""
+"""Clusters and schedulers that a caller describes: ``20x8``, or arguments of `Fleet`, `Fleet.regular`, `Scheduler`."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
                 raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
             return found
         _known(data, inspect.signature(Fleet.regular).parameters, field)
-        count = [data.get(name) for name in ("racks", "nodes")]
-        if all(isinstance(x, int) for x in count) and count[0] * count[1] > _NODES:
-            raise InstanceError("nodes", f"{count[0]} racks of {count[1]} nodes are more than {_NODES} nodes")
+        racks, nodes = data.get("racks"), data.get("nodes")
+        if isinstance(racks, int) and isinstance(nodes, int) and racks * nodes > _NODES:
+            raise InstanceError("nodes", f"{racks} racks of {nodes} are more than {_NODES} nodes")
         return Fleet.regular(**data)
     except InstanceError as error:
         raise error.within(field) from None

@@ -107,7 +107,7 @@ class Core:
             raise InstanceError("job", f"{count} more than the {there} that are here are over {self.most.jobs}")
 
     def _state(self) -> dict[str, Any]:
-        scheduler = self.scheduler
+        scheduler, state = self.scheduler, self.scheduler._state
         return {
             "now": scheduler.now,
             "decisions": scheduler._count,
@@ -115,7 +115,7 @@ class Core:
             "wake": scheduler.wake,
             "running": [scheduler.explain(name) for name in scheduler.running],
             "waiting": scheduler.waiting,
-            "down": [name for name, up in zip(scheduler._state.fleet.names, scheduler._state.up, strict=True) if not up],
+            "down": [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up],
             "windows": scheduler.windows,
         }
 
@@ -123,7 +123,7 @@ class Core:
         if self.log is None:
             raise InstanceError("event", "'decisions' are those of a log, and there is none")
         lines = read_bytes(self.log).split(b"\n")[:-1]
-        rows = (parse_json(decoded(line)) for line in lines if line.startswith((b'{"event":"decide"', b'{"event":"apply"')))
+        rows = (parse_json(decoded(line)) for line in lines if line.startswith(b'{"event":"decide"'))
         return [row for row in rows if row.get("number", after) > after]
 
 
@@ -187,10 +187,8 @@ def as_json(value: Any) -> Any:
     """Return what JSON has for an answer; what is infinite is null."""
     if hasattr(value, "as_dict"):
         return as_json(value.as_dict())
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
+    if value is None or isinstance(value, str | int | float):
+        return value if not isinstance(value, float) or isfinite(value) else None
     if isinstance(value, Mapping):
         flat = pairs(value)
         return {key: as_json(x) for key, x in value.items()} if flat is value else as_json(flat["items"])

@@ -46,7 +46,7 @@ class Limits:
     kept: int = 1000
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818
     """Say why a request is not answered.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import decoded, parse_json
@@ -22,7 +22,7 @@ def answer_lines(core: Core, lines: BinaryIO, write: Callable[[bytes], object], 
         if len(line) > longest and not line.endswith(b"\n"):
             while (rest := lines.readline(longest)) and not rest.endswith(b"\n"):
                 pass
-            answer = {"error": {"field": "line", "problem": f"has more than {longest} bytes"}}
+            answer: dict[str, Any] = {"error": {"field": "line", "problem": f"has more than {longest} bytes"}}
         elif not line.strip():
             continue
         else:

@@ -45,7 +45,9 @@ class Store:
             raise InstanceError("state", "is in use by another gangplan serve", str(folder)) from None
         except (OSError, sqlite3.Error) as error:
             raise InstanceError("state", io_error(error), str(folder)) from None
-        self._do("UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL", time.time(), LOST)
+        self._do(
+            "UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL", time.time(), LOST
+        )
 
     def _do(self, statement: str, *values: Any) -> Sequence[Any]:
         with self._lock:
