@@ -95,11 +95,13 @@ class Core:
         except InstanceError:
             raise
         except FAULTS as error:
+            words = f"cannot be done: {type(error).__name__}: {error}"
             if self.log is not None and name not in QUESTIONS:
-                policy, self.scheduler = self.scheduler._policy, None  # type: ignore[assignment]  # lets go of the log
-                own = policy if not isinstance(policy, str) else None
-                self.scheduler = Scheduler.open(self.log, own)
-            raise InstanceError(name, f"cannot be done: {type(error).__name__}: {error}") from None
+                error.__traceback__ = None  # whose frames hold the log
+                policy, sync = self.scheduler._policy, self.scheduler._journal.sync  # type: ignore[union-attr]
+                self.scheduler = None  # type: ignore[assignment]
+                self.scheduler = Scheduler.open(self.log, None if isinstance(policy, str) else policy, sync=sync)
+            raise InstanceError(name, words) from None
 
     def _room(self, count: Any) -> None:
         there = len(self.scheduler.running) + len(self.scheduler.waiting)

@@ -123,7 +123,7 @@ def test_questions() -> None:
         core.answer(event)
     before = core.scheduler.snapshot()
     state = core.answer({"event": "state"})["answer"]
-    assert [x["job"] for x in state["running"]] == ["a", "b"] and state["decisions"] == 1 and state["idle"] == 4
+    assert {x["job"] for x in state["running"]} == {"a", "b"} and state["decisions"] == 1 and state["idle"] == 4
     told = core.reply({"event": "whatif", "id": 7, "job": "z", "gpus": 8, "seconds": 60})
     assert told["id"] == 7 and told["answer"]["earliest"] == 600.0 and "z waits" in told["text"]
     assert "runs since 0 s" in core.answer({"event": "explain", "what": "a"})["text"]
@@ -155,9 +155,12 @@ def test_what_goes_wrong_inside_is_undone(tmp_path: Path, monkeypatch: pytest.Mo
     core.answer(EVENTS[0])
     before = core.scheduler.snapshot()
 
-    def broken(self: Scheduler, *_: Any) -> None:
-        self._state.now = 99.0
-        raise IndexError("deep inside")
+    def broken(self: Scheduler, request: Any) -> None:
+        enter(self, request)
+        if request.name == "b":
+            raise IndexError("deep inside")
+
+    enter = Scheduler._enter
 
     with monkeypatch.context() as patched:
         patched.setattr(Scheduler, "_enter", broken)
