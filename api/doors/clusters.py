@@ -41,10 +41,9 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
         InstanceError: naming the field.
     """
     if isinstance(data, str):
-        sizes = cluster_sizes(data, *(("racks x nodes x GPUs", "4x8x8") if data.lower().count("x") == 2 else
-                                      ("nodes x GPUs", "20x8")), 10**7)  # fmt: skip
-        *racks, nodes, gpus = sizes
-        data = {"racks": racks[0] if racks else 1, "nodes": nodes, "gpus": gpus}
+        form = ("racks x nodes x GPUs", "4x8x8") if data.lower().count("x") == 2 else ("nodes x GPUs", "20x8")
+        sizes = cluster_sizes(data, *form, 10**7)
+        data = dict(zip(("racks", "nodes", "gpus"), (1, *sizes)[-3:], strict=True))
     if not isinstance(data, dict):
         raise InstanceError(field, f"{brief(data)} is neither like 20x8 nor an object")
     only_known(data)
@@ -55,9 +54,9 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
                 raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
             return found
         _known(data, inspect.signature(Fleet.regular).parameters, field)
-        racks, nodes = data.get("racks"), data.get("nodes")
-        if isinstance(racks, int) and isinstance(nodes, int) and racks * nodes > _NODES:
-            raise InstanceError("nodes", f"{racks} racks of {nodes} are more than {_NODES} nodes")
+        count = data.get("racks"), data.get("nodes")
+        if isinstance(count[0], int) and isinstance(count[1], int) and count[0] * count[1] > _NODES:
+            raise InstanceError("nodes", f"{count[0]} racks of {count[1]} are more than {_NODES} nodes")
         return Fleet.regular(**data)
     except InstanceError as error:
         raise error.within(field) from None
