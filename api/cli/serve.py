@@ -73,6 +73,8 @@ def _loopback(host: str) -> bool:
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
+        listens = socket.create_server((host, port), family=family, backlog=1024)
+        listens.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; asyncio does so only if told "TCP"
+        return listens
     except (OSError, UnicodeError) as error:
         raise InstanceError("port", f"{host} {port}: {io_error(error)}") from None
