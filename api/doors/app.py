@@ -129,6 +129,15 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         lifespan=lifespan, redirect_slashes=False, exception_handlers=dict.fromkeys(_ERRORS, _wrong),
     )  # fmt: skip
 
+    @app.post("/v1/sessions/{name}/events", summary="Answer an event, or each of a list.",
+              openapi_extra=_takes({"oneOf": [*_EVENT["oneOf"], {"type": "array", "items": _EVENT}]}))  # fmt: skip
+    async def events(name: str, request: Request) -> Response:
+        body = await body_of(request, limits)
+        most(len(body) if isinstance(body, list) else 1, limits)
+        found = await sessions.find(name).reply(body)
+        metrics.note(found)
+        return answer(found, 422 if isinstance(found, dict) and "error" in found else 200)
+
     @app.get("/health", summary="Say whether it takes requests.")
     async def health() -> Response:
         return answer({"status": "closing" if solves.closing else "ok"}, 503 if solves.closing else 200)
@@ -196,15 +205,6 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     async def close(name: str) -> Response:
         await sessions.close(name)
         return answer({"session": name})
-
-    @app.post("/v1/sessions/{name}/events", summary="Answer an event, or each of a list.",
-              openapi_extra=_takes({"oneOf": [*_EVENT["oneOf"], {"type": "array", "items": _EVENT}]}))  # fmt: skip
-    async def events(name: str, request: Request) -> Response:
-        body = await body_of(request, limits)
-        most(len(body) if isinstance(body, list) else 1, limits)
-        found = await sessions.find(name).reply(body)
-        metrics.note(found)
-        return answer(found, 422 if isinstance(found, dict) and "error" in found else 200)
 
     @app.get("/v1/sessions/{name}/log", summary="Return the log.")
     async def log(name: str) -> Response:
