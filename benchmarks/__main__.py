@@ -22,6 +22,7 @@ STUDIES = {
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",
+    "proofs": "gaps by family and size, proofs with certificates: docs/proofs.md, docs/gapbench.md",
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "picture": "exact, network, search, rules by size; teachers: docs/picture.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",

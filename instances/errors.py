@@ -58,7 +58,7 @@ def _one_line(text: str) -> str:
 def unknown(value: object, known: Iterable[str]) -> str:
     """Return that `value` is none of the known words, and the one that was probably meant."""
     words = list(known)
-    return f"{value!r} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+    return f"{brief(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
@@ -75,7 +75,10 @@ def extra(name: str) -> str:
 
 def brief(value: object) -> str:
     """Return what a value is in a few words: as Python writes it, or its type if that takes several lines."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # lists in lists in lists, a number of thousands of digits
+        return f"a {type(value).__name__} that is too large to be shown"
     return f"a {type(value).__name__}" if "\n" in text else text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -194,6 +194,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}
+    shipped |= {x.relative_to(ROOT) for x in (ROOT / "hybrid" / "bench" / "library").iterdir()}
     wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")} | shipped
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
     empty.mkdir()

@@ -22,6 +22,8 @@ EXAMPLES = {
     "bench run": "gangplan bench run --suite toy --jobs 2",
     "bench report": "gangplan bench report",
     "bench submit": "gangplan bench submit plan.json --instance step-random-toy-00 --by me",
+    "bench pass": "gangplan bench pass --suite toy --time-limit 5 --folder pass",
+    "bench verify": "gangplan bench verify --suite toy",
 }
 """Calls of the commands of groups."""
 
@@ -191,7 +193,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "fit": Entry("fit the cost model of placements", "gangplan fit throughputs.json"),
     },
     "Benchmarks": {
-        "bench": Entry("compare methods where bounds are known", "gangplan bench run --suite toy --jobs 2"),
+        "bench": Entry(
+            "compare methods where bounds are known", "gangplan bench run --suite toy --jobs 2", "bench_library:bench"
+        ),
     },
     "This installation": {
         "methods": Entry("list the methods of `solve`", "gangplan methods", "about:methods"),

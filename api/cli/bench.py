@@ -1,4 +1,4 @@
-"""`gangplan bench`: the suite, the runner, the report and submissions of GapBench."""
+"""`gangplan bench`: the suite, the runner and the report of GapBench."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gangplan.hybrid.bench.best_known import certified
+from gangplan.hybrid.bench.library import read_library
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
@@ -17,7 +19,7 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import Group
-from .options import option, read_answer
+from .options import option
 from .output import Bar, emit_blocks, emit_either, table
 
 bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
@@ -79,16 +81,17 @@ def _number(value: float | None) -> str:
 
 def _counts(found: Sequence[Instance]) -> Any:
     """Return a table: of each objective and family how many instances of each size, and how many are proved."""
+    records = read_library()
     groups: dict[tuple[str, str], list[Instance]] = {}
     for x in found:
         groups.setdefault((x.objective, x.family), []).append(x)
     lines = []
     for (objective, family), own in groups.items():
         sizes = [str(sum(x.size == size for x in own) or "") for size in SIZES]
-        lines.append(
-            (objective, family, *sizes, str(sum(x.value is not None for x in own)), str(sum(x.proved for x in own)))
-        )
-    return table(("objective", "family", *SIZES, "with plan", "proved"), lines, left=2)
+        plans, proved = sum(x.value is not None for x in own), sum(x.proved for x in own)
+        sure = sum(x.proved and certified(x, records.get(x.id)) for x in own)
+        lines.append((objective, family, *sizes, str(plans), str(proved), str(sure)))
+    return table(("objective", "family", *SIZES, "with plan", "proved", "checked"), lines, left=2)
 
 
 @bench.command()
@@ -176,23 +179,3 @@ def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
 
     written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
-
-
-@bench.command()
-def submit(
-    plan: options.Plan,
-    instance: Annotated[str, typer.Option(help="id of the instance that it answers", metavar="ID")],
-    by: Annotated[str, typer.Option(help="who found it")] = "submitted",
-    folder: Folder = "gapbench",
-    ledger: Ledger = None,
-) -> None:
-    """Score a plan; the ledger takes a better one."""
-    from gangplan.hybrid.bench.suite import submit as score
-
-    known, value, better = score(read_answer(plan), instance, by=by, ledger=_ledger(ledger, folder))
-    best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"
-    bound = "none" if known.bound is None else f"{known.bound:.6g}"
-    emit_blocks(
-        f"value {value:.6g}, verified; best known so far {best}; bound {bound}",
-        f"{'better: noted in' if better else 'not better: nothing is noted in'} {_ledger(ledger, folder)}",
-    )

@@ -74,10 +74,10 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
-    wall = result.wall_seconds
+    wall, told = result.wall_seconds, result.certified is None or result.stop_reason != "proved"
     summary = facts(
         [
-            ("status", f"{result.status if result.certified is None else result.standing} ({result.stop_reason})"),
+            ("status", f"{result.status} ({result.stop_reason})" if told else result.standing),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),

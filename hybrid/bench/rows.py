@@ -29,7 +29,7 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
         return []
     names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
     needed = {field.name for field in fields(cls) if field.default is MISSING}  # type: ignore[arg-type]
-    whole, _, _ = read_text(path, empty=True).rpartition("\n")
+    whole, _, _ = read_text(path, gzip=path.suffix == ".gz", empty=True).rpartition("\n")
     found = []
     for number, line in enumerate(whole.splitlines()):
         try:
@@ -125,9 +125,9 @@ class Row:
         return 1.0 if gap is None else min(max(gap, 0.0), 1.0)
 
 
-def append(rows: Iterable[Row], folder: Path) -> None:
-    """Add rows to the journal: on the disk when this returns, behind whole rows only."""
-    with (folder / JOURNAL).open("a+b") as file:
+def append(rows: Iterable[Any], folder: Path, name: str = JOURNAL) -> None:
+    """Add rows, or other dataclasses, to a journal: on the disk when this returns, behind whole rows only."""
+    with (folder / name).open("a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)  # whoever was killed may have left half a row

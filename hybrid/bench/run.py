@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
@@ -21,6 +22,8 @@ from .task import USUAL, BenchSettings, Task, check_methods, check_policies, ent
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""
 Tell = Callable[[float], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lambda share: None) -> list[Row]:
@@ -35,7 +38,7 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
     done = {row.key for row in read_rows(settings.folder)}
     todo = [task for task in _tasks(instances, plugged, settings) if task.key not in done]
     try:
-        for i, (row, plan) in enumerate(_results(todo, settings)):
+        for i, (row, plan) in enumerate(results(todo, settings, execute)):
             if plan:
                 (settings.folder / "plans").mkdir(exist_ok=True)
                 write_whole({settings.folder / "plans" / f"{row.instance}.json": plan.encode()})
@@ -59,7 +62,8 @@ def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Benc
                     yield Task(instance, method, seed, deadline, settings)
 
 
-def _results(todo: Sequence[Task], settings: BenchSettings) -> Iterator[tuple[Row, str]]:
+def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:
+    """Yield what `work` makes of each task, in processes by joblib, as they come."""
     require_choice(settings.engine, "engine", ENGINES)
     try:
         import joblib
@@ -76,17 +80,15 @@ def _results(todo: Sequence[Task], settings: BenchSettings) -> Iterator[tuple[Ro
         words = f"{settings.engine!r} needs {error.name}; {extra(ENGINES[settings.engine])}"
         raise InstanceError("engine", words) from None
     if settings.jobs == 1 and settings.engine == "loky":
-        yield from map(execute, todo)
+        yield from map(work, todo)
         return
     with joblib.parallel_config(settings.engine, n_jobs=settings.jobs):
         if settings.engine != "ray":
-            yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(
-                map(joblib.delayed(execute), todo)
-            )
+            yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(map(joblib.delayed(work), todo))
             return
         left = iter(todo)  # its backend has no generators: rows come by as many as there are processes
         while batch := list(islice(left, settings.jobs)):
-            yield from joblib.Parallel()(map(joblib.delayed(execute), batch))
+            yield from joblib.Parallel()(map(joblib.delayed(work), batch))
 
 
 def _has_client() -> bool:

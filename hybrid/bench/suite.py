@@ -1,4 +1,4 @@
-"""The instances of GapBench: specifications in suite.toml, what is known of each in the manifest, plans of others."""
+"""The instances of GapBench: specifications in suite.toml, what is known of each in the manifest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import InstanceError, verify
+from gangplan.instances import InstanceError
 from gangplan.instances.documents import content_hash
-from gangplan.instances.errors import did_you_mean, unknown
+from gangplan.instances.errors import unknown
 from gangplan.instances.intake import parse_toml, read_text
-from gangplan.instances.kinds import GRAPHS, PLANS, PROBLEMS, objective_of
+from gangplan.instances.kinds import GRAPHS, PROBLEMS
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
@@ -176,32 +176,3 @@ def _merged(shipped: Instance, own: Instance | None) -> Instance:
         return shipped
     merged = replace(shipped, zero=own.zero or shipped.zero).better(own.value, None, own.by, own.seconds)
     return merged.better(None, own.bound, own.bound_by, own.seconds)
-
-
-def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Instance, float, bool]:
-    """Score a plan; if it is better than the best known, note it in the ledger.
-
-    Returns:
-        What was known of the instance before, the plan's value, and whether it is better.
-    """
-    known = {x.id: x for x in suite("all", ledger=ledger)}
-    if instance_id not in known:
-        raise InstanceError("instance", f"there is no {instance_id!r}{did_you_mean(instance_id, known)}")
-    instance = known[instance_id]
-    if instance.objective == ONLINE:
-        raise InstanceError("instance", f"{instance_id} is online: a policy plays it, by gangplan bench run --plugin")
-    if not isinstance(plan, PLANS[instance.objective]):
-        raise InstanceError("plan", f"is of the objective {objective_of(plan)}, {instance.id} of {instance.objective}")
-    if plan.instance not in (None, instance.hash):
-        raise InstanceError("plan", f"was made for another instance: {plan.instance}, this one is {instance.hash}")
-    try:
-        problem: Any = make(instance)
-        verdict = verify(problem, plan)
-    except InstanceError as error:
-        raise InstanceError(f"plan.{error.field}", error.problem) from None
-    if verdict.objective is None:
-        raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}")
-    better = instance.better(verdict.objective, None, by, None)
-    if better != instance:
-        write_manifest((read_manifest(ledger) | {instance.id: better}).values(), ledger)
-    return instance, verdict.objective, better != instance

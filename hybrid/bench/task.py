@@ -173,13 +173,14 @@ class BenchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A solve to do, with what a worker has to know."""
+    """A solve to do, with what a worker has to know; `initial` is a plan to start from."""
 
     instance: Instance
     method: str
     seed: int
     deadline: float
     settings: BenchSettings
+    initial: Any = None
 
     @property
     def key(self) -> Key:
@@ -220,7 +221,7 @@ def execute(task: Task) -> tuple[Row, str]:
     problem = _problem(instance)
     row = Row(
         instance.id, instance.hash, instance.objective, instance.family, instance.size, 0, task.method, task.seed,
-        task.deadline, settings.workers, FAILED, environment=_environment(), load=round(os.getloadavg()[0], 2),
+        task.deadline, settings.workers, FAILED, environment=environment(), load=round(os.getloadavg()[0], 2),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     started, before = time.perf_counter(), _children()
@@ -268,7 +269,12 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # the notes have it
             found = solve(
-                problem, time_limit=task.deadline, method=task.method, seed=task.seed, workers=settings.workers
+                problem,
+                time_limit=task.deadline,
+                method=task.method,
+                seed=task.seed,
+                workers=settings.workers,
+                initial=task.initial,
             )
         seconds, status = found.wall_seconds, found.status
     return found.plan, {
@@ -339,6 +345,7 @@ def _since(started: float) -> float:
 
 
 @cache
-def _environment() -> str:
+def environment() -> str:
+    """Return versions and the class of the machine."""
     known = [f"{name} {number}" for name, number in versions().items()]
     return "; ".join([*known, platform.platform(), platform.machine(), f"{os.cpu_count()} cores"])

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from math import inf, lcm
+from sys import float_info
 from typing import Any, ClassVar, get_args, get_type_hints
 
 from ..errors import InstanceError, brief, unknown
 from ..kinds import PROBLEMS
 from ..lazy import Lazy
-from .exact import number
+from .exact import number, whole
 
-_DEPTH = 8
+_DEPTH = 1
 """Certificates inside one another; a combination of combinations says no more than one of them."""
+_PARTS = 16
+"""Certificates that one combines: each may ask for a search of minutes."""
+_BITS = 4096
+"""Of the least common multiple of all denominators: sums of others have as many digits as all of them together."""
+_TINY, _HUGE = Fraction(1, 2**1000), Fraction(float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,9 @@ class Certificate:
         if problem.objective not in self.objectives:
             words = f"{self.argument!r} is about {', '.join(self.objectives)}, not {problem.objective}"
             raise InstanceError("argument", words)
-        return max(self.bound(problem), Fraction(0))
+        value = self.bound(problem)
+        # floats end there: verified objectives are 0 below, sums of denormal numbers are off, and none is finite above
+        return value if value == inf else min(value, _HUGE) if value > _TINY else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class Best(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the greatest of the bounds of the parts."""
+        if len(self.parts) > _PARTS:
+            raise InstanceError("parts", f"has {len(self.parts)} certificates, more than {_PARTS}")
         return max((part.proved(problem) for part in self.parts), default=Fraction(0))
 
 
@@ -64,9 +76,13 @@ ARGUMENTS = Lazy(
         "best": ".document:Best",
         "shares": ".loads:Shares",
         "path": ".paths:Path",
-        "prices": ".times:Prices",
+        "starts": ".starts:Starts",
+        "together": ".steps:Together",
         "tree": ".linear:Tree",
+        "calls": ".calls:Calls",
         "ideals": ".ideals:Ideals",
+        "under_way": ".under_way:UnderWay",
+        "recurrence": ".stages:Recurrence",
     },
 )
 """The arguments by name, one a class."""
@@ -81,10 +97,26 @@ def read(data: Any, depth: int = 0) -> Certificate:
         raise InstanceError("argument", unknown(name, ARGUMENTS))
     kind = ARGUMENTS[name]
     hints, wanted = get_type_hints(kind), {f.name for f in fields(kind)}
-    for field in sorted(given ^ wanted):
-        raise InstanceError(field, f"is no field of {name!r}" if field in given else "is missing")
+    for field in sorted(given ^ wanted, key=str):
+        raise InstanceError(brief(field).strip("'"), f"is no field of {name!r}" if field in given else "is missing")
     found: Certificate = kind(**{field: _value(hints[field], data[field], field, depth) for field in wanted})
+    below = 1
+    for x in _denominators(found) if not depth else ():
+        below = lcm(below, x)
+        if below.bit_length() > _BITS:
+            raise InstanceError("certificate", f"its denominators have no common multiple of {_BITS} bits")
     return found
+
+
+def _denominators(value: Any) -> Iterator[int]:
+    if isinstance(value, Fraction):
+        yield value.denominator
+    elif isinstance(value, tuple):
+        for x in value:
+            yield from _denominators(x)
+    elif isinstance(value, Certificate):
+        for f in fields(value):
+            yield from _denominators(getattr(value, f.name))
 
 
 def _value(hint: Any, data: Any, field: str, depth: int) -> Any:
@@ -94,9 +126,7 @@ def _value(hint: Any, data: Any, field: str, depth: int) -> Any:
     if hint is Certificate:
         return read(data, depth + 1)
     if hint is int:
-        if not isinstance(data, int) or isinstance(data, bool):
-            raise InstanceError(field, f"{brief(data)} is not a whole number")
-        return data
+        return whole(data, field)
     inner = get_args(hint)
     each = inner[:1] * len(data) if Ellipsis in inner and isinstance(data, list) else inner
     if not isinstance(data, list) or len(data) != len(each):

@@ -15,16 +15,24 @@ PLACES = Fraction(1, 2**49)
 """What a time may be off by on the verifier's clock, as a share of it: four last places, and as many for rounding."""
 _DIGITS = 800
 """Characters of a number: a float of 1e-300 as a quotient has half as many."""
+_MOST = 10**_DIGITS
 _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 
 def number(data: Any, field: str) -> Fraction:
     """Return the rational that a whole number or a text such as ``-3/8`` says."""
-    if isinstance(data, int) and not isinstance(data, bool):
-        return Fraction(data)
+    if isinstance(data, int):
+        return Fraction(whole(data, field))
     if not isinstance(data, str) or len(data) > _DIGITS or not _NUMBER.fullmatch(data):
         raise InstanceError(field, f"{brief(data)} is neither a whole number nor a quotient like '3/8'")
     return Fraction(data)
+
+
+def whole(data: Any, field: str) -> int:
+    """Return a whole number of no more digits than others may have."""
+    if not isinstance(data, int) or isinstance(data, bool) or abs(data) >= _MOST:
+        raise InstanceError(field, f"{brief(data)} is not a whole number of at most {_DIGITS} digits")
+    return data
 
 
 def exact(rows: Any) -> list[list[Fraction | float]]:

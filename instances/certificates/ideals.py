@@ -61,6 +61,8 @@ class _Search:
         host = problem.cluster.device_types[problem.cluster.type_of[0]].host
         limit = classes.capacity[problem.cluster.type_of[0]]
         count = len(classes.options)
+        if steps < count * count // 8:  # what follows takes as long
+            raise InstanceError("steps", f"{steps} are too few for {count} classes")
         above = [1 << g for g in range(count)]
         earlier, later = (ends.tolist() for ends in precedence(problem.graph))
         pairs = [(classes.of[u], classes.of[v]) for u, v in zip(earlier, later, strict=True)]

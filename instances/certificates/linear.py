@@ -10,9 +10,6 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .document import Certificate
 
-_VISITS = 1_000_000
-"""Nodes of a tree that are looked at: a document with shared branches could ask for more than there are atoms."""
-
 
 @dataclass(slots=True)
 class Model:
@@ -58,7 +55,7 @@ def dual_value(
     With a multiplier y_i for row i, cost x >= sum of y_i times whichever end of row i it holds against, plus for each
     column the least of (cost - y A)_j x_j within its bounds. Whatever the multipliers are, that is true.
     """
-    reduced, value = dict(enumerate(model.cost)), Fraction(0)
+    reduced, value = {j: x for j, x in enumerate(model.cost) if x}, Fraction(0)
     for i, y in multipliers:
         if not 0 <= i < len(model.rows):
             raise InstanceError("multipliers", f"{i} is not one of the {len(model.rows)} rows")
@@ -68,7 +65,7 @@ def dual_value(
             raise InstanceError("multipliers", f"{y} of row {i} has the wrong sign")
         value += y * end
         for j, x in terms.items():
-            reduced[j] -= y * x
+            reduced[j] = reduced.get(j, Fraction(0)) - y * x
     for j, r in reduced.items():
         if r:
             value += r * (low[j] if r > 0 else high[j])
@@ -105,35 +102,30 @@ class Tree(Certificate):
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
         model = model_of(problem, self.threshold)
+        children = [node for split in self.splits for node in split[2:]]
+        if len({*children}) < len(children):
+            raise InstanceError("splits", "a node has two parents")
         inner, least = len(self.splits), self.threshold
-        todo, visits = [(0, tuple[tuple[int, int, bool], ...]())], 0
+        low, high = list(model.low), list(model.high)
+        # (node, which of the two it changes, at which column, to what); -1 changes it back
+        todo: list[tuple[int, list[Fraction], int, Fraction]] = [(0, low, 0, low[0])]
         while todo:
-            node, path = todo.pop()
-            visits += 1
-            if visits > _VISITS:
-                raise InstanceError("splits", f"ask for more than {_VISITS} nodes")
+            node, ends, column, at = todo.pop()
+            if node >= 0:
+                todo.append((-1, ends, column, ends[column]))
+            if node < 0 or (at > low[column] if ends is low else at < high[column]):
+                ends[column] = at
+            if node < 0 or low[column] > high[column]:
+                continue
             if node >= inner:
                 if node - inner >= len(self.leaves):
                     raise InstanceError("leaves", f"node {node} is missing")
-                value = self._leaf(model, node - inner, path)
-                least = min(least, self.threshold if value is None else value * model.unit)
+                least = min(least, dual_value(model, self.leaves[node - inner], low, high) * model.unit)
                 continue
-            column, at, below, beyond = self.splits[node]
+            column, k, below, beyond = self.splits[node]
             if not 0 <= column < len(model.cost) or not model.whole[column]:
                 raise InstanceError(f"splits[{node}]", f"{column} is no column of whole numbers")
             if min(below, beyond) <= node:
                 raise InstanceError(f"splits[{node}]", "a node does not come after its parent")
-            todo += [(below, (*path, (column, at, False))), (beyond, (*path, (column, at + 1, True)))]
+            todo += [(below, high, column, Fraction(k)), (beyond, low, column, Fraction(k + 1))]
         return least / (1 + SLACK)
-
-    def _leaf(self, model: Model, leaf: int, path: tuple[tuple[int, int, bool], ...]) -> Fraction | None:
-        """Return what a leaf proves, in units; `None` if its branch has no column within its bounds."""
-        low, high = list(model.low), list(model.high)
-        for column, at, from_there in path:
-            if from_there:
-                low[column] = max(low[column], Fraction(at))
-            else:
-                high[column] = min(high[column], Fraction(at))
-            if low[column] > high[column]:
-                return None
-        return dual_value(model, self.leaves[leaf], low, high)

@@ -13,10 +13,14 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
+from ..errors import InstanceError
 from ..partition import precedence
 from .classes import classes_of
 from .exact import SLACK
 from .linear import Model
+
+_TERMS = 2_000_000
+"""Numbers in the rows: some 10 s and 1 GB."""
 
 
 @lru_cache(maxsize=4)
@@ -33,6 +37,9 @@ class _Rows:
         self.most, self.model = threshold * (1 + SLACK) / unit, Model(unit)
         groups = range(len(self.classes.options))
         self.kinds = [t for t, n in enumerate(self.classes.count) for _ in range(min(n or 0, len(groups)))]
+        edges = problem.graph.n_edges * (len(self.kinds) if problem.variant == "contiguous" else 1)
+        if (len(groups) + edges) * len(self.kinds) > _TERMS:
+            raise InstanceError("threshold", f"{problem!r} is too large for a tree")
         self.slots, self.z = range(len(self.kinds)), self.model.column(self.most, cost=1)
         self.x = [[self.model.column(1, whole=True) for _ in self.slots] for _ in groups]
         # seconds in units and bytes of each class on each type on which it can be and is no longer than the threshold

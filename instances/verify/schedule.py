@@ -69,7 +69,8 @@ def goal(problem: ScheduleProblem, finish: FloatArray, seconds: FloatArray) -> f
     if problem.goal == "makespan":
         return float(max((ends[j] for j in run), default=0.0) + lost)
     if problem.goal == "mean_jct":
-        return fsum([*(ends[j] - jobs[j].release for j in run), lost]) / len(jobs)
+        # on a coarse clock a job may end a little before its release; that is worth no less than nothing
+        return fsum([*(max(0.0, ends[j] - jobs[j].release) for j in run), lost]) / len(jobs)
     if problem.goal == "weighted_completion":
         return fsum([*(jobs[j].weight * ends[j] for j in run), lost])
     if problem.goal == "throughput":

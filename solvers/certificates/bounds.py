@@ -14,11 +14,15 @@ from gangplan.instances.certificates.document import Certificate
 from gangplan.instances.certificates.linear import Model
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
+from gangplan.instances.certificates.under_way import UnderWay
 
+from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
 
 _FINE = 2**40
 """Weights are rounded to this part of the largest."""
+_BELOW = Fraction(1, 10**6)
+"""How far a threshold is below what floats refute, as a share."""
 
 
 def simple(problem: Any) -> Iterator[Certificate]:
@@ -27,7 +31,7 @@ def simple(problem: Any) -> Iterator[Certificate]:
         "throughput": (_shares,),
         "latency": (_shares, _path),
         "step": (_path, _shares),
-        "stages": (_shares,),
+        "stages": (_shares, _under_way),
     }
     for make in makers.get(problem.objective, ()):
         found = make(problem)
@@ -82,13 +86,17 @@ def _shares(problem: Any) -> Shares | None:
 
 
 def _path(problem: Any) -> Path:
-    """Follow the longest path of fastest times back from its end."""
+    """Return the longest path of fastest times."""
+    return Path(longest(problem, problem.time()[problem.cluster.counts() > 0].min(axis=0)))
+
+
+def longest(problem: Any, weight: Any) -> tuple[int, ...]:
+    """Follow the path of the greatest total weight back from its end."""
     graph = problem.graph
-    seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
-    before: list[list[int]] = [[] for _ in seconds]
+    before: list[list[int]] = [[] for _ in weight]
     for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         before[v].append(u)
-    end, last = seconds.copy(), [-1] * len(seconds)
+    end, last = weight.copy(), [-1] * len(weight)
     for v in graph.topological_order().tolist():
         if before[v]:
             last[v] = max(before[v], key=lambda u: end[u])
@@ -96,4 +104,26 @@ def _path(problem: Any) -> Path:
     ops = [int(np.argmax(end))]
     while last[ops[-1]] >= 0:
         ops.append(last[ops[-1]])
-    return Path(tuple(reversed(ops)))
+    return tuple(reversed(ops))
+
+
+def _under_way(problem: Any) -> UnderWay | None:
+    """Price classes of ops by work and memory, where that refutes more than sharing all work does."""
+    of = np.array(classes_of(problem).of)
+
+    def added(rows: Any) -> Any:
+        total = np.zeros((len(rows), int(of.max()) + 1))
+        np.add.at(total.T, of, rows.T)
+        return total
+
+    amounts = Amounts(problem, *(added(x) for x in (problem.seconds(), *problem.need())))
+    degree = problem.options().degree[:, None]
+    least = float((amounts.seconds * degree).min(axis=0).sum()) / problem.cluster.n_devices
+    found = refuted(amounts, least)
+    if found is None:
+        return None
+    samples = tuple(int(v) for v in found.counts)
+    if found.bound == inf:
+        return UnderWay(Fraction(0), rounded(found.price), (Fraction(0),), samples)
+    weights = np.unique(np.concatenate(found.weights))
+    return UnderWay(Fraction(found.bound) * (1 - _BELOW), rounded(found.price), rounded(weights), samples)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
-from gangplan.instances.certificates.times import Prices
+from gangplan.instances.certificates.stages import Recurrence
+from gangplan.instances.certificates.steps import Together
 
 from ..run import Run
-from .bounds import rounded, simple
+from .bounds import longest, simple
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
@@ -27,6 +27,12 @@ _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""
 _PACE = 120_000
 """Steps that a search over ideals takes in a second."""
+_NUMBERS = 10**8
+"""Numbers that the recurrence of stages looks at in a second."""
+_ARCS = 10**6
+"""Arcs of minimum cuts that are looked at in a second."""
+_PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
+"""Arcs of paths that are looked at in a second; how far the threshold of step time is below the plan, as a share."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -76,41 +82,29 @@ def certify(run: Run, seconds: float) -> Proved | None:
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     problem = run.problem
     yield from simple(problem)
-    if problem.objective == "schedule" and problem.goal != "makespan":
-        yield from _prices(run, left)
-    if problem.objective != "throughput" or not run.objective:
+    if problem.objective == "schedule":
+        from .schedules import candidates
+
+        yield from candidates(run, left)
+    if problem.objective == "latency":
+        seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
+        for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
+            yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+    if problem.objective == "step" and run.objective:
+        yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), _LONGEST)))
+    if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - _BELOW)
+    if problem.objective == "stages":
+        yield Recurrence(threshold, int(_NUMBERS * min(left(), _LONGEST)))
+        return
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
         yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
         from .branch import Search
 
-        yield Search(model_of(problem, threshold), threshold, left, _SPLITS).solve()
-
-
-def _prices(run: Run, left: Callable[[], float]) -> Iterator[Prices]:
-    """Yield no prices at all, which has each job alone, then those of the volume algorithm."""
-    yield Prices((), ())
-    from ..schedule.prepare import ShiftedRun, prepare
-    from ..schedule.starts import prices
-
-    inner = Run(run.problem, time_limit=inf, seed=run.seed)
-    inner.callbacks = (lambda _: left() <= 0,)
-    p = prepare(run.problem)
-    if run.plan is not None:
-        inner.offer(run.plan, "plan")
-    inner.stop_reason = None
-    found = prices(ShiftedRun(inner, p), p)
-    if found is not None:
-        zero, step = Fraction(p.zero) + Fraction(found.grid.zero), Fraction(found.grid.step)
-        yield merged([zero + k * step for k in range(len(found.grid.pi) + 1)], rounded(found.grid.pi))
-
-
-def merged(times: list[Fraction], prices: tuple[Fraction, ...]) -> Prices:
-    """Return prices over time without intervals that cost the same as the one before, or nothing at the end."""
-    steps = [(a, b, price) for (a, b), price in zip(pairwise(times), prices, strict=True)]
-    while steps and not steps[-1][2]:
-        steps.pop()
-    kept = [x for k, x in enumerate(steps) if not k or x[2] != steps[k - 1][2]]
-    return Prices((*(a for a, _, _ in kept), *(b for _, b, _ in steps[-1:])), tuple(price for _, _, price in kept))
+        try:
+            model = model_of(problem, threshold)
+        except InstanceError:
+            return  # rows with too many numbers for the checker
+        yield Search(model, threshold, left, _SPLITS).solve()

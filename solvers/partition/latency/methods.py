@@ -12,6 +12,7 @@ from ...method import CPSAT, Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
+from .contract import contract
 from .dominate import dominate
 from .reduced import Reduced, reduce
 from .sequence import greedy
@@ -19,7 +20,8 @@ from .sequence import greedy
 
 def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
-    r = dominate(reduce(problem, lambda: run.stopped), lambda: run.stopped)
+    r = contract(reduce(problem, lambda: run.stopped), lambda: run.stopped)
+    r = dominate(r, lambda: run.stopped)
     reason = impossible(r)
     if reason is not None:
         run.note(reason)
@@ -45,6 +47,12 @@ def _chain(run: Run, r: Reduced) -> None:
     from .chain_bound import chain_bound
 
     chain_bound(run, r)
+
+
+def _series(run: Run, r: Reduced) -> None:
+    from .series_bound import series_bound
+
+    series_bound(run, r)
 
 
 def _local_search(run: Run, r: Reduced) -> None:
@@ -73,6 +81,7 @@ def _referee() -> Referee:
 
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
+    "series": Method(_series, start=_start),
     "chain": Method(_chain, library=CPSAT, start=_start),
     "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),

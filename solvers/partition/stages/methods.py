@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from gangplan.instances.lazy import on_demand
+from gangplan.instances.verify import TOLERANCE
 
 from ...method import Method, Referee, Suite, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
 from .search import along, chain, ideals
+from .under_way import under_way_bound
 
 
 def _prepare(run: Run) -> Reduced:
@@ -19,6 +23,12 @@ def _prepare(run: Run) -> Reduced:
         run.prove_infeasible()
     else:
         run.raise_bound(reduced.work_bound(), "work")
+        bound = under_way_bound(reduced.units, reduced.work_bound(), lambda: run.stopped)
+        if bound == inf:
+            run.note("memory: too little for what is under way, however ops are cut into stages")
+            run.prove_infeasible()
+        else:
+            run.raise_bound(bound * (1 - TOLERANCE), "under way")
     return reduced
 
 

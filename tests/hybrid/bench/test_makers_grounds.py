@@ -9,7 +9,8 @@ import pytest
 from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
-from gangplan.hybrid.bench.suite import hash_of, make, submit, suite
+from gangplan.hybrid.bench.submit import submit_plan
+from gangplan.hybrid.bench.suite import hash_of, make, suite
 from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError
 
@@ -90,7 +91,7 @@ def test_apart_from_problems(tmp_path: Path) -> None:
     assert "online" not in {x.objective for x in suite("small")}
     assert {x.id for x in suite("online")} < {x.id for x in suite("all")}
     with pytest.raises(InstanceError, match="a policy plays it"):
-        submit(None, "online-pacml-small-00", by="me", ledger=tmp_path / "own.jsonl")
+        submit_plan(None, "online-pacml-small-00", by="me", ledger=tmp_path / "own.jsonl", folder=tmp_path)
 
 
 def test_regenerated() -> None:

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import gangplan
-from gangplan.instances import InstanceError, LatencyProblem, OpGraph, PartitionProblem, StepProblem
+from gangplan.instances import InstanceError, LatencyProblem, OpGraph, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.certificates import GAP, certifies, verify_bound
 from gangplan.instances.certificates.exact import PLACES, SLACK, number
-from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.instances.verify import TOLERANCE
 
 GPU = gangplan.DeviceType("gpu", memory=4.0)
@@ -126,25 +125,76 @@ def test_all_pipelines_of_a_diamond() -> None:
     assert close(verify_bound(tight, ideals | {"threshold": 1000}), 1000)
 
 
-def jobs(release: float = 0.0) -> ScheduleProblem:
-    """Return two jobs of 2 s that both need the one GPU: they end at 2 and 4, in the mean after 3 s."""
-    own = tuple(MoldableJob(name, (1,), (2.0,), release=release) for name in "ab")
-    return ScheduleProblem(own, Pool(1), "mean_jct")
+def test_all_pipelines_of_replicated_stages() -> None:
+    """A chain of 4 s and 2 s, without weights, on three devices: 4 s on two of them, 2 s on one, and nothing less."""
+    n = np.full(2, -1)
+    made = OpGraph(
+        ("a", "b"), ("gpu",), [[4.0, 2.0]], np.zeros(2), np.zeros(2), np.zeros(2), [0], [1], [6.0], n, n, [False] * 2
+    )
+    # the 6 bytes between them would take 6 s; without that move both on all three take 2 s as well
+    free = StagesProblem(made, cluster(3), activations=False)
+    seen = {"argument": "recurrence", "threshold": "5/2", "steps": 10**4}
+    assert close(verify_bound(free, seen), 2)
+    assert close(verify_bound(free, seen | {"threshold": 1}), 1)
+    # two devices: both ops on both take 3 s; one each 4 s
+    assert close(verify_bound(replace(free, cluster=cluster(2)), seen | {"threshold": 4}), 3)
+    # in training weights are synchronised: 4 (m - 1)/m of 3 bytes are 8 s for three replicas, 6 s for two. All on all
+    # takes (6 + 8) / 3 s; apart, a on one takes 4 s and b on two 1 s: nothing is better, for a on two takes (4 + 6) / 2
+    trains = replace(made, parameter_bytes=np.array([3.0, 0.0]), backward=np.array([False, True]))
+    problem = StagesProblem(trains, cluster(3), activations=False, memory_model="none")
+    assert close(verify_bound(problem, seen | {"threshold": 100}), 4)
+    with pytest.raises(InstanceError, match="steps"):
+        verify_bound(free, seen | {"steps": 1})
+    with pytest.raises(InstanceError, match="threshold: 0 is not above 0"):
+        verify_bound(free, seen | {"threshold": 0})
+    # 3 bytes of 4 each: not both on a device, so that 4 s are the least on two, and one device has no room
+    tight = replace(free, graph=replace(made, memory=np.full(2, 3.0)), cluster=cluster(2))
+    assert close(verify_bound(tight, seen | {"threshold": 9}), 4)
+    assert close(verify_bound(replace(tight, cluster=cluster(1)), seen | {"threshold": 9}), 9)
 
 
-@pytest.mark.parametrize("clock", [0.0, 1.7e9])
-def test_prices_of_two_jobs(clock: float) -> None:
-    """Alone each ends after 2 s; at 1/2 a GPU-second, going down to 0 at 4 s, both cost as much whenever they run."""
-    problem, loss = jobs(clock), 1e-4 if clock else 1e-7  # Unix times have seven digits behind the point
-    assert 2 - loss < verify_bound(problem, {"argument": "prices", "times": [], "prices": []}) < 2
-    # cost of a run from s on: (s + 2) / 2 + int pi; with pi falling from 1/2 by 1/4 every second in steps
-    start = int(clock)
-    steps = {"argument": "prices", "times": [start, start + 2, start + 4], "prices": ["1/2", "0"]}
-    # at 0: 2/2 + 1 = 2, at 2: 4/2 = 2; two jobs: 4, less the 1 that the GPU is worth
-    assert 3 - loss < verify_bound(problem, steps) < 3
-    for wrong in ({"times": [start, start, start + 4]}, {"prices": ["-1/2", "0"]}, {"prices": ["1/2"]}):
-        with pytest.raises(InstanceError, match=r"times|prices"):
-            verify_bound(problem, steps | wrong)
+def test_calls_on_a_path() -> None:
+    """In the diamond a, c, d take 7 s; b shares a's call or another, and outputs of 2 bytes take 2 s each way."""
+    sends = LatencyProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 2.0)), cluster(2))
+    calls = {"argument": "calls", "ops": [0, 2, 3], "steps": 1000}
+    # the path in one call: b goes with it, 10 s; a, or d, or c alone sends and so do others: 7 + 2 + 2 s and more
+    assert close(verify_bound(sends, calls), 10)
+    # without steps only computing counts
+    assert 0 < verify_bound(sends, calls | {"steps": 0}) <= 10
+    # 2 of 4 bytes each: two calls of two ops, at the best a, b, then c, d: 5 s, 5 s, and the 2 s of a and b, out and in
+    tight = LatencyProblem(graph(memory=np.full(4, 2.0), edge_bytes=np.full(4, 2.0)), cluster(2))
+    optimum = gangplan.solve(tight, 10.0, workers=1).objective
+    assert optimum == 18
+    assert 10 < verify_bound(tight, calls) <= 18
+    # 5 bytes go nowhere
+    assert verify_bound(LatencyProblem(graph(memory=np.full(4, 5.0)), cluster(2)), calls) == inf
+    for ops in ([0, 3], [2, 0], [9], [-1]):
+        with pytest.raises(InstanceError, match="ops"):
+            verify_bound(sends, calls | {"ops": ops})
+
+
+def test_together_or_apart() -> None:
+    """In the diamond with outputs of 3 s all ops on one device take 10 s; b alone apart 2 + 3 + 3 + 3 + 1 s."""
+    sends = StepProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 3.0)), cluster(2))
+    assert gangplan.solve(sends, 10.0, workers=1).objective == 10
+    # amounts are rounded down: the threshold is a little below
+    seen = {"argument": "together", "threshold": "9999/1000", "steps": 10**4}
+    assert close(verify_bound(sends, seen), 9.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(sends, seen | {"threshold": "101/10"})
+    # without outputs b runs beside c, 2 + 4 + 1 s; on one device all are 10 s
+    free = StepProblem(graph(memory=np.zeros(4)), cluster(2))
+    assert close(verify_bound(free, seen | {"threshold": "6999/1000"}), 6.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(free, seen | {"threshold": "71/10"})
+    assert close(verify_bound(StepProblem(graph(memory=np.zeros(4)), cluster(1)), seen), 9.999)
+    # three bytes of four each: a device for each op, which three devices are not; on four a, c, d takes 7 + 6 s
+    tight = StepProblem(graph(memory=np.full(4, 3.0), edge_bytes=np.full(4, 3.0)), cluster(4))
+    assert close(verify_bound(tight, seen | {"threshold": "12999/1000"}), 12.999)
+    assert close(verify_bound(replace(tight, cluster=cluster(3)), seen | {"threshold": 1000}), 1000)
+    for wrong, words in (({"threshold": -1}, "threshold"), ({"steps": 0}, "steps")):
+        with pytest.raises(InstanceError, match=words):
+            verify_bound(sends, seen | wrong)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +211,7 @@ def test_prices_of_two_jobs(clock: float) -> None:
         ({"argument": "shares", "seconds": ["1/0"], "bytes": [0]}, r"seconds\[0\]: '1/0'"),
         ({"argument": "shares", "seconds": ["1e9"], "bytes": [0]}, r"seconds\[0\]: '1e9'"),
         ({"argument": "shares", "seconds": ["9" * 900], "bytes": [0]}, r"seconds\[0\]"),
-        ({"argument": "prices", "times": [], "prices": []}, "is about schedule"),
+        ({"argument": "starts", "threshold": 1, "times": [], "prices": [], "steps": 0}, "is about schedule"),
         ({"argument": "best", "parts": [{"argument": "path", "ops": [9]}]}, r"ops\[0\]"),
         ({"argument": "tree", "threshold": 1, "splits": [[1, 2, 3]], "leaves": []}, r"splits\[0\]"),
     ],

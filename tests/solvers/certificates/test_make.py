@@ -34,6 +34,12 @@ def proved(problem: Any, optimum: float | None, plan: Any = None) -> Iterator[An
     run = Run(problem, time_limit=60.0)
     run.objective = optimum
     for certificate in _candidates(run, lambda: 60.0):
+        if certificate.argument == "together":
+            # whether the search ends is for the checker to say: `certify` passes over those that do not
+            try:
+                verify_bound(problem, certificate)
+            except InstanceError:
+                continue
         yield json.loads(json.dumps(write(certificate)))
 
 
@@ -57,7 +63,7 @@ def test_no_certified_bound_is_above_the_optimum(objective: str, variant: str) -
                 assert bound <= optimum, (seed, data["argument"])
                 tight += certifies(bound, optimum, gangplan.Run(problem, time_limit=1.0).zero)
     assert made
-    assert tight or objective in ("latency", "stages"), "no tiny problem was proved"
+    assert tight, "no tiny problem was proved"
 
 
 def scaled(problem: Any, rng: np.random.Generator) -> Any:

@@ -1,0 +1,119 @@
+"""Tables of gaps and of what proofs cost, from the rows of the study `proofs`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gangplan.hybrid.bench.suite import SIZES
+from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+
+from .found import Found, table
+
+CERTIFY, PUBLISHED = ", certify", "published"
+Figures = Mapping[str, float]
+
+
+def size_of(certificate: Any) -> float:
+    """Return the bytes of a certificate as JSON."""
+    return float(len(json.dumps(certificate, separators=(",", ":"))))
+
+
+def gap_of(x: Figures) -> float | None:
+    """Return the gap of a solve to its own bound; 1 without plan or bound, `None` where it proved that none exists."""
+    gap = relative_gap(x.get("value"), x.get("bound"), x.get("zero", 0.0))
+    return None if x.get("infeasible") else 1.0 if gap is None else min(max(gap, 0.0), 1.0)
+
+
+def proved(x: Figures) -> bool:
+    """Return whether a solve proved its plan optimal."""
+    return (gap_of(x) or 0.0) <= OPTIMAL_GAP and not x.get("infeasible")
+
+
+def labels(found: Found) -> list[str]:
+    """Return the labels of solves without a certificate, oldest first."""
+    return list(dict.fromkeys(policy for _, policy in found.runs if not policy.endswith(CERTIFY)))
+
+
+def _gaps(found: Found) -> tuple[dict[str, dict[tuple[float, str], list[float]]], list[tuple[float, str]]]:
+    """Return gaps by "objective, family, size" and column, and the columns: deadlines (s), of each all labels."""
+    kept: dict[str, dict[tuple[float, str], list[float]]] = {}
+    for (case, label), rows in found.runs.items():
+        if not label.endswith(CERTIFY):
+            group, deadline = case.removesuffix(" s").rsplit(", ", 1)
+            own = [gap for row in rows.values() if (gap := gap_of(row.figures)) is not None]
+            kept.setdefault(group, {})[float(deadline), label] = own
+    names = labels(found)
+    return kept, sorted({c for own in kept.values() for c in own}, key=lambda c: (c[0], names.index(c[1])))
+
+
+def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) -> str:
+    kept, columns = _gaps(found)
+    lines = []
+    for name, own in groups.items():
+        each = [[gap for g in own for gap in kept[g].get(c, ())] for c in columns]
+        lines.append((name, *(f"{100 * float(np.mean(x)):.2f}%" if x else "" for x in each)))
+    return table((first, *(f"{deadline:g} s, {label}" for deadline, label in columns)), lines)
+
+
+def gaps(found: Found) -> str:
+    """Return the mean gap by family and size, of each deadline and label."""
+    kept, _ = _gaps(found)
+    order = sorted(kept, key=lambda g: (g.rpartition(", ")[0], SIZES.index(g.rpartition(", ")[2])))
+    return _gap_table("objective, family, size", {g: [g] for g in order}, found)
+
+
+def gaps_in_short(found: Found) -> str:
+    """Return mean gaps by size and by objective, and how busy the machine was."""
+    groups = list(_gaps(found)[0])
+    parts = {size: [g for g in groups if g.endswith(f", {size}")] for size in SIZES}
+    parts |= {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
+    loads: dict[tuple[float, str], list[float]] = {c: [] for c in _gaps(found)[1]}
+    for (case, label), rows in found.runs.items():
+        if (column := (float(case.removesuffix(" s").rpartition(", ")[2]), label)) in loads:
+            loads[column] += [row.figures["load"] for row in rows.values() if "load" in row.figures]
+    words = " | ".join(f"{np.median(x):.1f}" if x else "" for x in loads.values())
+    counts = " | ".join(str(sum(len(own.get(c, ())) for own in _gaps(found)[0].values())) for c in loads)
+    means = _gap_table("", {**parts, "all": groups}, found)
+    return f"{means}\n| solves | {counts} |\n| load of the machine, median | {words} |"
+
+
+def _middle(values: Sequence[float], digits: int) -> str:
+    return f"{np.median(values):,.{digits}f}, {max(values):,.{digits}f}" if values else ""
+
+
+def cost(found: Found) -> str:
+    """Return by label and objective how long proofs take without and with certificates, and how long these are."""
+    pairs: dict[str, list[tuple[Figures, Figures]]] = {}
+    for (case, policy), rows in found.runs.items():
+        label = policy.removesuffix(CERTIFY)
+        plain = found.runs.get((case, label), {})
+        if label != policy and not case.startswith(PUBLISHED):
+            both = [(plain[seed].figures, row.figures) for seed, row in rows.items() if seed in plain]
+            pairs.setdefault(f"{label}, {case.partition(', ')[0]}", []).extend(both)
+    lines = []
+    for name, every in pairs.items():
+        proofs = [(a, b) for a, b in every if proved(a) and proved(b)]
+        seconds = [f"{sum(x['seconds'] for x in own):.1f}" for own in zip(*proofs, strict=True)]
+        own = [b for _, b in proofs if b.get("certified")]
+        sums = _middle([b["certify"] for b in own], 2), _middle([b["check"] for b in own], 2)
+        sizes = _middle([b["bytes"] for b in own], 0)
+        lines.append((name, str(len(every)), str(len(proofs)), *(seconds or ("", "")), str(len(own)), *sums, sizes))
+    head = ("", "solves", "proved", "s in all", "s with `certify`", "certified")
+    return table((*head, "s to certify: median, most", "s to check", "bytes"), lines)
+
+
+def published(found: Found) -> str:
+    """Return values and bounds of published graphs, those of the newest label."""
+    newest = {case: rows[0].figures for (case, _), rows in found.runs.items() if case.startswith(f"{PUBLISHED}, ")}
+    lines = []
+    for case, x in newest.items():
+        _, objective, name, _ = case.split(", ")
+        cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "bound", "proves")]
+        gap = gap_of(x)
+        word = "certified" if x.get("certified") else "claimed" if proved(x) else "" if gap is None else f"{gap:.2%}"
+        lines.append((f"{name}, {objective}", *cells, word, f"{x['seconds']:.2f}"))
+    return table(("graph", "value", "bound", "certified bound", "optimum, or gap", "s"), lines)

@@ -1,0 +1,228 @@
+"""Bounds of latency by order: a path is cut into calls, each no shorter than a minimum cut around it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .classes import numbered
+from .document import Certificate
+from .exact import SLACK, exact
+
+_STEPS = 10**8
+"""Arcs that any certificate may have looked at: minutes."""
+_LEAVES = 24
+"""Cuts that a call may take until its memory is respected."""
+_ENDLESS = 1 << 47
+"""More than anything takes that can be done, a power of two more than all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls(Certificate):
+    """The ops of a path are in calls of accelerators, one interval each, or on hosts, one after the other.
+
+    A call that has p[i..j] of a path p and no more of it holds all that is between these two, the hull, and nothing
+    that is before p[i-1] or after p[j+1]: no call waits for itself. So it takes at least the compute and the transfers
+    of the cheapest set with the one and without the other, a minimum cut. The least sum of intervals is a bound. Cuts
+    are found of the intervals that it has, until there is none without or the steps are used up.
+
+    Attributes:
+        ops: of a path, each the source of an edge to the next.
+        steps: arcs of cuts to look at, about.
+    """
+
+    argument: ClassVar[str] = "calls"
+    objectives: ClassVar[tuple[str, ...]] = ("latency",)
+
+    ops: tuple[int, ...]
+    steps: int
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return the least sum over the intervals of the path."""
+        from .paths import Path
+
+        if not self.ops or Path(self.ops).bound(problem) == inf:
+            return 0 if not self.ops else inf
+        path, known = _Path(problem, self.ops), set[tuple[int, int]]()
+        while path.looked <= min(self.steps, _STEPS):
+            value, used = path.intervals()
+            dull = [x for x in used if x not in known]
+            if not dull or value >= _ENDLESS:
+                break
+            for i, j in dull:
+                path.least[i, j] = max(int(path.least[i, j]), path.cut(i, j))
+            known.update(dull)
+        value, _ = path.intervals()
+        return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + len(self.ops) * SLACK) / (1 + SLACK)
+
+
+class _Path:
+    """A path and what calls on it take, in whole numbers rounded down."""
+
+    def __init__(self, problem: Any, ops: tuple[int, ...]) -> None:
+        graph, cluster = problem.graph, problem.cluster
+        self.of, self.looked, m = numbered(graph.colocation.tolist()), 0, len(ops)
+        kinds = [
+            (t, kind)
+            for t, (kind, n) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True))
+            if n
+        ]
+        rows = exact(problem.time())
+        calls, hosts = ([rows[t] for t, kind in kinds if kind.host is host] for host in (False, True))
+        self.calls = sum(
+            int(n) for kind, n in zip(cluster.device_types, cluster.counts(), strict=True) if not kind.host
+        )
+        nothing: list[Any] = [inf] * graph.n_ops
+        own = [min(x) for x in zip(nothing, *calls, strict=True)]
+        host = [min(x) for x in zip(nothing, *hosts, strict=True)]
+        cost = exact(problem.transfer()[None])[0]
+        pins: dict[int, set[int]] = {}
+        for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+            pins.setdefault(u, {u}).add(v)
+        # each call and host takes part in an op once, and in a transfer no more often than it has ends
+        most = sum(x for x in (*own, *host) if x < inf) + sum(len(x) * cost[u] for u, x in pins.items())
+        self.scale = Fraction(_ENDLESS // 2) / (most or 1)
+        self.own, self.host = ([self.whole(x) for x in row] for row in (own, host))
+        self.host = [self.host[v] for v in ops]
+        self.nets = [(x, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
+        first, last = {v: i for i, v in enumerate(ops)}, {v: i for i, v in enumerate(ops)}
+        order = graph.topological_order().tolist()
+        for v in order:
+            first.setdefault(v, -1)
+            for w in pins.get(v, {v}) - {v}:
+                first[w] = max(first.get(w, -1), first[v])
+        for v in reversed(order):
+            after = min((last[w] for w in pins.get(v, {v}) - {v}), default=m)
+            last[v] = min(last.get(v, m), after)
+        # the last place of the path at or before each op, the first at or after it
+        self.lo, self.hi = (np.array([x[v] for v in range(graph.n_ops)]) for x in (first, last))
+        corner, inner = np.zeros((m, m), dtype=np.int64), (self.lo >= 0) & (self.hi < m)
+        np.add.at(corner, (self.lo[inner], self.hi[inner]), np.array(self.own)[inner])
+        self.least = corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+        room = max((inf if x.memory is None else Fraction(x.memory) for _, x in kinds if not x.host), default=inf)
+        # bytes in parts of what a device has
+        part = Fraction(0) if room == inf else _ENDLESS // 2 / (room * (1 + SLACK) or 1)
+        self.room = _ENDLESS // 2 if room else 0
+        self.bytes = [min(int(Fraction(x) * part), _ENDLESS) for x in graph.memory.tolist()]
+        size = np.zeros((m, m), dtype=np.int64)
+        np.add.at(size, (self.lo[inner], self.hi[inner]), np.array(self.bytes)[inner])
+        large = size[::-1].cumsum(axis=0)[::-1].cumsum(axis=1) > self.room
+        # outputs of the path are moved in and out
+        sent = [self.whole(cost[v]) for v in ops]
+        self.least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
+        self.least[large | (self.least > _ENDLESS)] = _ENDLESS
+        self.least[np.tril_indices(m, -1)] = _ENDLESS
+
+    def intervals(self) -> tuple[int, list[tuple[int, int]]]:
+        """Return the least sum of intervals in no more calls than there are devices, and those that it has."""
+        m, least = len(self.host), np.minimum(np.cumsum([0, *self.host]), _ENDLESS)
+        begins = []
+        for _ in range(self.calls):
+            fewer, least, begin = least, np.zeros(m + 1, dtype=np.int64), [0]
+            for j in range(m):
+                through = self.least[: j + 1, j] + fewer[: j + 1]
+                i, waits = int(through.argmin()), least[j] + self.host[j]
+                least[j + 1] = min(waits, through[i], _ENDLESS)
+                begin.append(i if through[i] < waits else -1)
+            begins.append(begin)
+            if (least == fewer).all():
+                break
+        used, j = [], m
+        while j > 0 and begins:
+            i = begins[-1][j]
+            used += [(i, j - 1)] if i >= 0 else []
+            j = i if i >= 0 else j - 1
+            if i >= 0:
+                begins.pop()
+        return int(least[m]), used
+
+    def whole(self, amount: Fraction | float) -> int:
+        """Return seconds in small units, rounded down."""
+        return _ENDLESS if amount == inf else int(amount * self.scale)
+
+    def cut(self, i: int, j: int) -> int:
+        """Return the least that a call takes which has p[i..j], and so its hull, and not what is out."""
+        node = dict[int, int]()
+        for side, members in enumerate(((self.lo >= i) & (self.hi <= j), (self.hi < i) | (self.lo > j))):
+            for v in np.flatnonzero(members).tolist():
+                if node.setdefault(self.of[v], side) != side:
+                    return _ENDLESS
+        best, todo = _ENDLESS, [node]
+        # where the cheapest set is too large, its largest class is in it or not
+        for k, node in enumerate(todo):
+            value, chosen = self.cheapest(dict(node))
+            size: dict[int, int] = {}
+            for v, x in enumerate(self.bytes):
+                size[self.of[v]] = size.get(self.of[v], 0) + (
+                    x if node.get(self.of[v]) == 0 or self.of[v] in chosen else 0
+                )
+            open_ = [g for g in chosen if g not in node]
+            if value >= best or (not open_ and sum(size.values()) > self.room):
+                continue
+            if sum(size.values()) <= self.room or k >= _LEAVES:
+                best = value
+                continue
+            g = max(open_, key=lambda g: (size[g], -g))
+            todo += [node | {g: 1}, node | {g: 0}]
+        return best
+
+    def cheapest(self, node: dict[int, int]) -> tuple[int, set[int]]:
+        """Return what the cheapest call takes that has classes of node 0 and none of node 1, and its classes."""
+        value, arcs = 0, list[dict[int, int]]([{}, {}])
+
+        def arc(a: int, b: int, room: int) -> None:
+            arcs[a][b] = arcs[a].get(b, 0) + room
+            arcs[b].setdefault(a, 0)
+
+        for v, takes in enumerate(self.own):
+            if self.of[v] not in node:
+                node[self.of[v]] = len(arcs)
+                arcs.append({})
+            at = node[self.of[v]]
+            if at == 0:
+                value += takes
+            elif at > 1:
+                arc(at, 1, takes)
+        for pins, cost in self.nets:
+            ends = {node[self.of[v]] for v in pins}
+            if {0, 1} <= ends:
+                value += cost
+            elif len(ends) > 1:
+                arcs += [{}, {}]
+                arc(len(arcs) - 2, len(arcs) - 1, cost)
+                for x in ends:
+                    arc(x, len(arcs) - 2, _ENDLESS)
+                    arc(len(arcs) - 1, x, _ENDLESS)
+        flow, inside = self.flow(arcs)
+        return min(value + flow, _ENDLESS), {g for g, x in node.items() if x in inside}
+
+    def flow(self, arcs: list[dict[int, int]]) -> tuple[int, Collection[int]]:
+        """Return the maximum flow from node 0 to node 1, by shortest ways, and the side of node 0 of a minimum cut."""
+        total, came = 0, dict[int, int]()
+        while total < _ENDLESS:
+            came, todo = {0: 0}, deque([0])
+            while todo and 1 not in came:
+                a = todo.popleft()
+                self.looked += len(arcs[a])
+                for b, room in arcs[a].items():
+                    if room and b not in came:
+                        came[b] = a
+                        todo.append(b)
+            if 1 not in came:
+                break
+            way = [1]
+            while way[-1]:
+                way.append(came[way[-1]])
+            steps = list(zip(way[1:], way, strict=False))
+            room = min(arcs[a][b] for a, b in steps)
+            for a, b in steps:
+                arcs[a][b] -= room
+                arcs[b][a] += room
+            total += room
+        return total, came
