@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
         """Take nothing new; a second signal ends at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
-        if self._draining is None:
+        if self.started and self._draining is None:
             self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:

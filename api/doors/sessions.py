@@ -55,7 +55,9 @@ class Session:
 
 
 def _is_quick(event: Any) -> bool:
-    return isinstance(event, dict) and event.get("event") in ("submit", "finish", "withdraw", "report", "decide")
+    """Return whether an event takes little time, whatever it says."""
+    known = ("submit", "finish", "withdraw", "report", "decide")
+    return isinstance(event, dict) and event.get("event") in known and "deadline" not in event
 
 
 class Sessions:
@@ -84,15 +86,15 @@ class Sessions:
         if not isinstance(request, dict):
             raise InstanceError("body", f"{brief(request)} is no object with a cluster")
         text = text_of(request)
+        if self._store.session(name) is None:
+            await asyncio.to_thread(scheduler_of, request)  # which refuses what is wrong
         if (known := self._store.session(name)) is not None:
             if known != text:
                 raise Refusal(409, "session", f"{name!r} is there, of another cluster or other arguments")
             return False
         if len(self.names()) >= self._limits.sessions:
             raise busy("session", f"{name!r} is one more than {self._limits.sessions}: close one", 60)
-        await asyncio.to_thread(scheduler_of, request)  # which refuses what is wrong
-        if self._store.session(name) is None:
-            self._store.enter(name, text)
+        self._store.enter(name, text)
         await self.find(name).reply([])
         return True
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import signal
+import sqlite3
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -23,6 +25,7 @@ from .core import text_of
 from .limits import Limits, Refusal, busy, closing
 from .store import Store
 
+_LOG = logging.getLogger("gangplan.serve")
 _BEGIN = 30.0
 """Seconds that a process may take to begin and to end, beside its time limit."""
 _LEAVE = 15.0
@@ -74,6 +77,7 @@ class Solves:
         self._store, self._limits = store, limits
         self._slots, self._verdicts = asyncio.Semaphore(limits.solves), asyncio.Semaphore(_VERDICTS)
         self.active: dict[str, Solve] = {}
+        self._unsaved: dict[str, Solve] = {}
         self.counts = {"done": 0, "failed": 0, "cancelled": 0}
         self.closing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,8 +117,8 @@ class Solves:
 
     def find(self, name: str) -> Solve:
         """Return a solve, of this process or an earlier one."""
-        if name in self.active:
-            return self.active[name]
+        if (known := self.active.get(name) or self._unsaved.get(name)) is not None:
+            return known
         row = self._store.solve(name)
         if row is None:
             raise Refusal(404, "solve", f"{brief(name)} is not known")
@@ -193,7 +197,11 @@ class Solves:
             if turn.cancelled() or not turn.cancel():
                 self._slots.release()
         state = "cancelled" if solve.cancelled else "failed" if "error" in solve.answer else "done"
-        await asyncio.to_thread(self._store.finish, solve.name, state, text_of(solve.answer))
+        try:
+            await asyncio.to_thread(self._store.finish, solve.name, state, text_of(solve.answer))
+        except (sqlite3.Error, ValueError) as error:
+            self._unsaved[solve.name] = solve  # until this process ends
+            _LOG.error("the answer of %s cannot be kept: %s", solve.name, error)
         solve.state = state
         self.counts[state] += 1
         self.active.pop(solve.name, None)

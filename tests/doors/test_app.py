@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +163,18 @@ def test_only_who_may_is_answered(folder: Path) -> None:
         assert client.get("/v1/sessions", headers={"host": "evil.example:8750"}).status_code == 421
         assert client.get("/v1/sessions").status_code == 429
         assert client.get("/health").status_code == 200
+
+
+def test_a_full_disk_loses_no_answer(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solve whose answer cannot be kept is answered all the same, and found as long as the process lives."""
+
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Store, "finish", full)
+    found = solved(client)
+    assert found.json()["state"] == "done"
+    assert client.get(found.headers["location"]).json()["answer"]["status"] == "OPTIMAL"
 
 
 def test_one_process_a_folder(folder: Path) -> None:
