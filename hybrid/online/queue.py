@@ -292,7 +292,8 @@ class Queue:
             kind = shape.anyone
             some = self.alike.setdefault(shape.stage, {})
             if kind not in some:
-                some[kind] = self._former.pop(kind, None) or Alike(shape)
+                former = self._former.pop(kind, None)
+                some[kind] = former or Alike(shape)
             self._of[shape] = some[kind]
             self._of[shape].lines[shape] = None
             if shape in self._gone:
