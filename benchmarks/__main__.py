@@ -28,6 +28,7 @@ STUDIES = {
     "offline": "solve by a graph network against rules and search: docs/learning.md",
     "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler.md",
     "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators.md",
+    "doors": "decisions through JSON lines and HTTP: docs/doors.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }

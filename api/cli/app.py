@@ -184,6 +184,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "tell what gangplan would have decided beside another scheduler", "gangplan shadow sacct.csv --cluster 20x8"
         ),
     },
+    "For other programs": {
+        "decide": Entry("answer events, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
+        "serve": Entry("answer HTTP: solves, verdicts, schedulers", "gangplan serve --state gangplan-state"),
+    },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),
         "fit": Entry("fit the cost model of placements", "gangplan fit throughputs.json"),

@@ -47,10 +47,7 @@ def verify_plan(
     proved = None if bound is None else _proved(problem, bound)
     notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
     if as_json:
-        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
-        found |= {name: _numbers(getattr(verdict, name)) for name in LISTS if hasattr(verdict, name)}
-        if problem.objective == "placement":
-            found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
+        found = as_found(problem, verdict)
         if proved is not None:
             found["bound"] = proved if isfinite(proved) else None
         emit_json({**found, "notes": notes})
@@ -69,6 +66,15 @@ def verify_plan(
     lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
     emit_blocks("\n".join(lines))
     return 1
+
+
+def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
+    """Return what the verifier says, for JSON."""
+    found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+    found |= {name: _numbers(getattr(verdict, name)) for name in LISTS if hasattr(verdict, name)}
+    if problem.objective == "placement":
+        found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
+    return found
 
 
 def _proved(problem: Any, path: str) -> float:

@@ -13,7 +13,6 @@ import typer
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
 from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import in_file
 from gangplan.instances.intake import read_bytes, read_json
@@ -22,10 +21,10 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
 
+from ..doors.clusters import cluster_of
 from . import options
 from .comparison import compare
 from .options import check_page
-from .simulation_runs import sizes_of
 from .whatif import Page, Set, with_settings
 
 CAVEAT = (
@@ -80,18 +79,10 @@ def shadow(
 def fleet_of(text: str) -> Fleet:
     """Return the cluster that a text like ``20x8`` says, or a file."""
     if not Path(text).suffix and not Path(text).exists():
-        *racks, nodes, gpus = sizes_of([text])[text]
-        return Fleet.regular(racks[0] if racks else 1, nodes, gpus)
+        return cluster_of(text)
     data = read_json(text)
     with in_file(text):
-        if not isinstance(data, dict):
-            raise InstanceError("cluster", "is no object with the arguments of Fleet or Fleet.regular")
-        if "names" in data:
-            return decode({"type": "Fleet"} | data)  # type: ignore[no-any-return]
-        try:
-            return Fleet.regular(**data)
-        except TypeError as error:
-            raise InstanceError("cluster", f"{error}".replace("Fleet.regular()", "it")) from None
+        return cluster_of(data)
 
 
 def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:

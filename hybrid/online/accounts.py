@@ -125,6 +125,10 @@ class Accounts:
         name = f"{queue}/{terms.user}"
         return self._number[name] if name in self._number else self._open(name, Quota(), number)
 
+    def top(self, number: int) -> int:
+        """Return the account below the root on the way to one."""
+        return self.all[number].above[0] if number else ROOT
+
     def group(self, terms: Terms, level: int) -> Group:
         """Return the group of a job of such a class."""
         leaf = self.leaf(terms)

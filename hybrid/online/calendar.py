@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import inf
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ class Calendar:
 
     def bars(self, request: Request, begin: float, end: float) -> list[Window]:
         """Return the windows that close nodes to a job which runs from `begin` to `end`."""
-        last = max(end, np.nextafter(begin, inf))  # it is there at the begin, however short it is
+        last = max(end, nextafter(begin, inf))  # it is there at the begin, however short it is
         return [x for x in self.windows.values() if x.begin < last and begin < x.end and not x.lets(request)]
 
     def shut(self, windows: Iterable[Window]) -> np.ndarray:
@@ -107,7 +107,8 @@ class Calendar:
 
     def closed(self, request: Request, begin: float, end: float) -> np.ndarray:
         """Return the nodes on which a job may not run from `begin` to `end`, int64 (nodes,)."""
-        return self.shut(self.bars(request, begin, end)) if self.windows else _NONE
+        bars = self.bars(request, begin, end) if self.windows else None
+        return self.shut(bars) if bars else _NONE
 
     def now(self, now: float) -> list[tuple[Window, np.ndarray]]:
         """Return the windows that have begun, and their nodes."""

@@ -28,6 +28,14 @@ class Clearance:
     moved: list[str] = field(default_factory=list)
 
 
+def movable(state: ClusterState) -> np.ndarray:
+    """Return whether the job of each part may be stopped now, and has more left than that costs, bool (parts,)."""
+    end, since, price, settled, index = state.running.table()[0]
+    now = state.now
+    left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
+    return np.asarray((settled <= now) & (since < now) & (left > price))
+
+
 class Parts:
     """Keep the parts of running jobs, and which of them may be stopped.
 
@@ -37,12 +45,12 @@ class Parts:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        (end, since, price, settled, index), (node, wide, head, serial), used = state.running.table()
+        (end, since, price, _, index), (node, wide, head, serial), used = state.running.table()
         now = state.now
         left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
         weight = wide.astype(float) ** state.queue.order
         self._state, self._names = state, list(state.running.parts)
-        self.movable = (settled <= now) & (since < now) & (left > price)
+        self.movable = movable(state)
         with np.errstate(invalid="ignore", over="ignore"):
             self.key = np.where(self.movable, np.maximum(left - EXPENSIVE * price, 0.0) * weight, -1.0)
         self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()

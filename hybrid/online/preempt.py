@@ -28,7 +28,7 @@ from gangplan.solvers.placement.online.capacity import Kind
 
 from .explain import Candidate
 from .leaving import domains, occupied
-from .queue import Request
+from .queue import Request, Shape
 from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState
@@ -68,6 +68,7 @@ class Preemption:
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: Running | None = None
         self._stamp = (-1, -1)
+        self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.stops: list[Stop] = []
         self.candidates: list[Candidate] = []
@@ -88,6 +89,35 @@ class Preemption:
             return True
         self._hopeless.add(key)
         return False
+
+    def vain(self, shape: Shape) -> bool:
+        """Return whether nobody may be stopped or moved for the jobs of a line, whatever they need."""
+        accounts, lowest, (turn, over) = self._state.accounts, *self._lowest()
+        if not lowest:
+            return True
+        if accounts.sharing.queues and not accounts.borrows(shape.group.queue, shape.asks):
+            return False
+        mine, level = shape.group.queue, shape.group.level
+        if mine in turn or lowest.get(mine, level) < level:
+            return False
+        return all(lowest[other] >= level for other in over if other != mine)
+
+    def _lowest(self) -> tuple[dict[int, int], tuple[set[int], set[int]]]:
+        """Return the lowest class that may stop by queue; where jobs give way to others; and above what they lent."""
+        stamp = self._state.changes, self._state.undone
+        if self._low is None or self._low[0] != stamp:
+            state, accounts, now = self._state, self._state.accounts, self._state.now
+            (_, since, price, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
+            may = np.isfinite(price) & (ready <= now) & (since < now)
+            queue, level = accounts.queues[payer[may]], level[may]
+            low = np.full(len(accounts.all), LAST)
+            np.minimum.at(low, queue, level)
+            most = state.sharing.most_run
+            late = np.zeros(len(queue), bool) if most is None else ((settled <= now) & (now - since >= most))[may]
+            lowest = {x: int(low[x]) for x in np.unique(queue).tolist()}
+            over = {x for x in lowest if any(map(accounts.exceeds, accounts.all[x].above))}
+            self._low = stamp, (lowest, ({*queue[late].tolist()}, over))
+        return self._low[1]
 
     def _move(self, request: Request, degree: int) -> bool:
         """Have others move, too, for a job that is owed room; those that have no other place stay the next time."""
@@ -286,6 +316,7 @@ class Preemption:
             self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
         before, hold = (len(starts.starts), len(self.stops)), starts.clear
+        starts.thaw()
         for job, cause in zip(jobs, causes, strict=True):
             held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
             self.stops.append(Stop(job.name, held, request.name, left, price, cause))

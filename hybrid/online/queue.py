@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import count, islice
+from math import inf
 from sys import float_info
 
 import numpy as np
@@ -16,7 +17,7 @@ from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
-from .accounts import ALIKE, Amounts, Group, Rank
+from .accounts import ALIKE, ROOT, Amounts, Group, Rank
 from .durations.spread import Work, expected, index, quantile
 from .terms import USUAL_TERMS, Terms
 
@@ -213,6 +214,11 @@ class Shape:
         """What it depends on when in a decision its jobs have their turn: the queue, what they ask for, the class."""
         return self.group.queue, self.asks, self.group.level
 
+    @property
+    def anyone(self) -> Shape:
+        """The same without whose its jobs are."""
+        return replace(self, group=Group(self.group.queue, self.group.queue, "", self.group.level))
+
     def __hash__(self) -> int:
         """Return the hash, computed once: lines are looked up all the time."""
         return self.number
@@ -220,8 +226,28 @@ class Shape:
 
 Place = tuple[float, int, str]
 """A job's seconds, how many were submitted before it, and its name: its place in its line."""
-Entry = tuple[Rank, float, int, str, Shape]
-"""The rank of its account, its key, how many were submitted before it, its name and its line."""
+Entry = tuple[Rank, float, int, str, Shape | None]
+"""The rank of its account, its key, how many were submitted before it, its name and its line; or of an account."""
+
+
+@dataclass(slots=True, eq=False)
+class Alike:
+    """Lines of a queue that differ only in whose they are.
+
+    Attributes:
+        shape: of one of them.
+        lines: their shapes.
+        workers: bundles that the gangs have, 0 until it is known.
+    """
+
+    shape: Shape
+    lines: dict[Shape, None] = field(default_factory=dict)
+    workers: int = 0
+
+
+def never(_: Alike) -> bool:
+    """Return that lines are looked at."""
+    return False
 
 
 class Queue:
@@ -232,40 +258,117 @@ class Queue:
 
     Attributes:
         order: the key of a job is its seconds times its GPUs to this power.
-        alike: the lines by what they ask for, in which class, and the account that pays.
+        alike: the lines by what they ask for, in which class, and the queue; then by all but whose they are.
         rank: of the account that pays for a line; the least is first, whatever the keys are.
+        top: the account below the root on the way to one; the root if that makes no difference to ranks.
         open: the lines that are looked at, `None` if all are.
-        stays: whether a line is still one of them.
+        stays: whether lines are still some of them.
+        fresh: lines that came since these were chosen.
     """
 
-    def __init__(self, order: float, rank: Callable[[int], Rank] = lambda _: ()) -> None:
-        self.order, self.rank = order, rank
-        self.open: Collection[Shape] | None = None
-        self.stays: Callable[[Shape], bool] = lambda _: True
-        self.alike: dict[tuple[int, Amounts, int], dict[Shape, None]] = {}
+    def __init__(
+        self, order: float, rank: Callable[[int], Rank] = lambda _: (), top: Callable[[int], int] = lambda _: ROOT
+    ) -> None:
+        self.order, self.rank, self.top, self.kept = order, rank, top, False
+        self.open: Collection[Alike | Shape] | None = None
+        self.stays: Callable[[Alike | Shape], bool] = lambda _: True
+        self.fresh: set[Shape] = set()
+        self._gone: set[Shape] = set()  # lines that were there then, and may come back as jobs stop again
+        self._former: dict[Shape, Alike] = {}
+        self.alike: dict[tuple[int, Amounts, int], dict[Shape, Alike]] = {}
+        self._of: dict[Shape, Alike] = {}
         self._lines: dict[Shape, list[Place]] = {}
         self._at: dict[str, tuple[Shape, Place]] = {}
         self._entries: dict[Shape, tuple[Rank, Place, float, Entry]] = {}  # kept while nothing of them changes
+        self._firsts: list[tuple[Place, int, Shape]] = []  # of lines; some are outdated
+        self._notes = count()
+        self._ripe: dict[Shape, None] = {}  # lines of which the first came out of `_firsts`
 
     def add(self, request: Request, shape: Shape, seconds: float) -> None:
         """Let a job wait."""
         place = seconds, request.serial, request.name
         if shape not in self._lines:
             self._lines[shape] = []
-            self.alike.setdefault(shape.stage, {})[shape] = None
+            kind = shape.anyone
+            some = self.alike.setdefault(shape.stage, {})
+            if kind not in some:
+                former = self._former.pop(kind, None)
+                some[kind] = former or Alike(shape)
+            self._of[shape] = some[kind]
+            self._of[shape].lines[shape] = None
+            if shape in self._gone:
+                self._gone.remove(shape)
+            else:
+                self.fresh.add(shape)
         insort(self._lines[shape], place)
         self._at[request.name] = shape, place
+        if self._lines[shape][0] is place:
+            self._note(shape)
 
     def remove(self, name: str) -> None:
         """Take a job out."""
         shape, place = self._at.pop(name)
         line = self._lines[shape]
-        del line[bisect_left(line, place)]
-        if not line:
-            del self._lines[shape], self.alike[shape.stage][shape]
-            self._entries.pop(shape, None)
-            if not self.alike[shape.stage]:
-                del self.alike[shape.stage]
+        at = bisect_left(line, place)
+        del line[at]
+        if line:
+            if not at:
+                self._note(shape)
+            return
+        del self._lines[shape]
+        alike, some = self._of.pop(shape), self.alike[shape.stage]
+        del alike.lines[shape]
+        if shape in self.fresh:
+            self.fresh.remove(shape)
+        else:
+            self._gone.add(shape)
+        self._ripe.pop(shape, None)
+        self._entries.pop(shape, None)
+        if not alike.lines:
+            self._former[shape.anyone] = some.pop(shape.anyone)
+        if not some:
+            del self.alike[shape.stage]
+
+    def settle(self) -> None:
+        """Have the lines be chosen from that are there now."""
+        self.fresh.clear()
+        self._gone.clear()
+        self._former.clear()
+
+    def of(self, shape: Shape) -> Alike:
+        """Return the lines that are like one."""
+        return self._of[shape]
+
+    def head(self, shape: Shape) -> str:
+        """Return the name of the first job of a line."""
+        return self._lines[shape][0][2]
+
+    def shows(self, shape: Shape) -> bool:
+        """Return whether a line is looked at."""
+        some = self.open
+        return some is None or ((self._of[shape] in some or shape in some) and shape not in self.fresh)
+
+    def _note(self, shape: Shape) -> None:
+        """Note who is first in a line."""
+        if not self.kept or shape in self._ripe:
+            return
+        if len(self._firsts) > 4 * len(self._lines) + 64:
+            rest = [x for x in self._lines if x not in self._ripe]
+            self._firsts = [(self._lines[x][0], next(self._notes), x) for x in rest]
+            heapify(self._firsts)
+        else:
+            heappush(self._firsts, (self._lines[shape][0], next(self._notes), shape))
+
+    def ripe(self, most: float) -> list[Shape]:
+        """Return the lines whose first has no more than so many seconds, if these are `kept` track of."""
+        while self._firsts and self._firsts[0][0][0] <= most:
+            place, _, shape = heappop(self._firsts)
+            if shape in self._lines and self._lines[shape][0] is place:
+                self._ripe[shape] = None
+        for shape in [shape for shape in self._ripe if self._lines[shape][0][0] > most]:
+            del self._ripe[shape]
+            self._note(shape)
+        return list(self._ripe)
 
     def entry(self, shape: Shape, place: Place) -> Entry:
         """Return where a job of a line stands among the first ones of all lines."""
@@ -304,36 +407,96 @@ class Queue:
             yield head[1]
             walk.skip(head[0])
 
-    def first(self, count: int) -> list[str]:
+    def first(self, most: int) -> list[str]:
         """Return the names of the first jobs of all lines, in the order of their keys."""
-        return list(islice(self, count))
+        return list(islice(self, most))
 
 
 class Walk:
     """One pass over a queue: always the least key of those lines that are still open.
 
+    Lines below an account are looked at when it is its turn. Some lines may be left out then, to come back when
+    something is freed, unless by then it would have been their turn.
+
     Args:
         queue: jobs may be taken out of it while the pass goes on.
+        some: the lines, by default those that are open.
+        idle: whether it makes no difference to look at lines until something is freed.
     """
 
-    def __init__(self, queue: Queue) -> None:
-        self._queue, self._lines, self._at = queue, queue._lines, queue._at
-        lines = self._lines if queue.open is None else [shape for shape in queue.open if shape in self._lines]
-        self._heap = [queue.entry(shape, self._lines[shape][0]) for shape in lines]
+    def __init__(
+        self, queue: Queue, some: Iterable[Alike | Shape] | None = None, idle: Callable[[Alike], bool] = never
+    ) -> None:
+        self._queue, self._lines, self._at, self._idle = queue, queue._lines, queue._at, idle
+        self._seen: set[Shape] = set()
+        self._left: list[Alike] = []  # out
+        self._heap: list[Entry] = []
+        self._last: Entry | None = None
+        some = queue.open if some is None else some
+        if some is None:
+            some = [alike for kinds in queue.alike.values() for alike in kinds.values()]
+        self._below: dict[int, list[Alike | Shape]] = {}
+        for each in some:
+            group = (each.shape if isinstance(each, Alike) else each).group
+            self._below.setdefault(queue.top(group.queue), []).append(each)
+        self._heap = self._look(self._below.pop(ROOT, []))
+        self._heap += [(queue.rank(number), -inf, number, "", None) for number in self._below]
         heapify(self._heap)
 
     def next(self) -> tuple[Shape, str] | None:
         """Return the next job and its line, which is closed unless `again` or `skip` is called."""
         while self._heap:
-            rank, *_, name, shape = entry = heappop(self._heap)
-            if not self._queue.stays(shape):
+            rank, _, number, name, shape = entry = heappop(self._heap)
+            if shape is not None and not self._queue.stays(shape):
                 continue
-            if (now := self._queue.rank(shape.group.leaf)) > rank:  # its queue got more meanwhile
+            if (now := self._queue.rank(number if shape is None else shape.group.leaf)) > rank:  # it got more meanwhile
                 heappush(self._heap, (now, *entry[1:]))
                 continue
-            self._place = self._at[name][1]
+            if shape is None:
+                for each in self._look(self._below.pop(number)):
+                    heappush(self._heap, each)
+                continue
+            self._last, self._place = entry, self._at[name][1]
             return shape, name
         return None
+
+    def _look(self, some: Iterable[Alike | Shape]) -> list[Entry]:
+        """Return the first of lines, but of those that are idle."""
+        shapes = list[Shape]()
+        for each in some:
+            if isinstance(each, Shape):
+                shapes.append(each)
+            elif self._idle(each):
+                self._left.append(each)
+            else:
+                shapes += each.lines
+        return self._entries(shapes)
+
+    def _entries(self, shapes: Iterable[Shape]) -> list[Entry]:
+        queue, found = self._queue, list[Entry]()
+        hidden = queue.fresh if queue.open is not None else ()
+        for shape in shapes:
+            if shape not in self._seen and shape in self._lines and shape not in hidden:
+                self._seen.add(shape)
+                found.append(queue.entry(shape, self._lines[shape][0]))
+        return found
+
+    def thaw(self) -> None:
+        """Look at all lines whose turn is still to come: something is about to be freed."""
+        some = [each for below in self._below.values() for each in below]
+        self._below = {}
+        rest = [each for each in self._heap if each[4] is not None]
+        for each in some:
+            rest += self._entries((each,) if isinstance(each, Shape) else list(each.lines))
+        left = self._entries([shape for alike in self._left for shape in alike.lines])
+        self._left = []
+        self._heap = rest + [each for each in left if self._last is None or each > self._last]
+        heapify(self._heap)
+
+    def close(self) -> None:
+        """Have lines that were left out be looked at later where they are for later now."""
+        for alike in self._left:
+            self._queue.stays(alike)
 
     def again(self, shape: Shape) -> None:
         """Go on with a line whose first job was taken out."""

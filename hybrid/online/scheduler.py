@@ -453,7 +453,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
         if state.sharing.preempt and not state.alike:
-            starts.clear = preemption.clear
+            starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:

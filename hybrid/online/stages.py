@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .queue import Shape
+from .queue import Alike, Shape
 from .state import ClusterState
 
 
@@ -34,7 +34,7 @@ class Stages:
 
     def __init__(self, state: ClusterState, stopped: Callable[[], bool]) -> None:
         self._state, self._stopped, self.again = state, stopped, False
-        self._lines: dict[Stage, list[Shape]] = {}
+        self._lines: dict[Stage, list[Alike | Shape]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
@@ -47,13 +47,15 @@ class Stages:
     def _once(self) -> Iterator[Stage]:
         state = self._state
         queues = state.queue, state.due
+        for queue in queues:
+            queue.settle()
         borrows = bool(state.accounts.sharing.queues)
         if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
             yield self._open
             return
-        for (number, asks, level), shapes in state.queue.alike.items():
+        for (number, asks, level), kinds in state.queue.alike.items():
             stage = Stage(state.accounts.borrows(number, asks), -level)
-            self._lines.setdefault(stage, []).extend(shapes)
+            self._lines.setdefault(stage, []).extend(kinds.values())
         try:
             while self._lines:
                 self._open = min(self._lines)
@@ -70,8 +72,8 @@ class Stages:
     def _of(self, shape: Shape) -> Stage:
         return Stage(self._state.accounts.borrows(shape.group.queue, shape.asks), -shape.group.level)
 
-    def _stays(self, shape: Shape) -> bool:
-        """Return whether a line is still of the stage that is open; else it is of a later one."""
-        if (stage := self._of(shape)) > self._open:
-            self._lines.setdefault(stage, []).append(shape)
+    def _stays(self, lines: Alike | Shape) -> bool:
+        """Return whether lines are still of the stage that is open; else they are of a later one."""
+        if (stage := self._of(lines if isinstance(lines, Shape) else lines.shape)) > self._open:
+            self._lines.setdefault(stage, []).append(lines)
         return stage <= self._open

@@ -17,7 +17,7 @@ from gangplan.solvers.placement.online.placer import NodeAllocation
 from .accounts import ROOT
 from .kinds import below_zero, best_type, servers_of
 from .policy import Watchdog
-from .queue import Request, Shape, Walk
+from .queue import Alike, Request, Shape, Walk
 from .reservation import Reservation, reserve
 from .running import Nodes, RunningJob
 from .state import ClusterState
@@ -82,6 +82,7 @@ class Starts:
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
         stopped: the jobs that stopped in this round: nobody stops for them.
         clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
+        vain: whether it surely does not for the jobs of a line.
     """
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
@@ -95,6 +96,10 @@ class Starts:
         self.stopped: set[str] = set()
         self.more, self.hopeful = False, True
         self.clear: Callable[[Request], bool] | None = None
+        self.vain: Callable[[Shape], bool] | None = None
+        self._walk: Walk | None = None
+        self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
+        self._holds: dict[Kind, tuple[int, int]] = {}  # for whom holding has no effect, and when
 
     def over(self) -> bool:
         """Return whether the time is up."""
@@ -189,7 +194,7 @@ class Starts:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
-        walk = Walk(state.due)
+        walk = Walk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]
@@ -217,9 +222,12 @@ class Starts:
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
-        walk = Walk(state.queue)
+        self._walk, begun = (walk := Walk(state.queue, idle=self._idle)), len(self.starts)
         while (head := walk.next()) and (state.open or self.clear) and not self.over():
             shape, name = head
+            if self._idle(state.queue.of(shape)):
+                self.waits.setdefault(name, FULL)
+                continue
             request = state.waiting[name]
             if self._limited(request):
                 if self._cleared(request):
@@ -240,6 +248,57 @@ class Starts:
                 walk.skip(shape)  # those behind it may have more to choose from
             elif self.waits[name] == WINDOW and len(shape.degrees) > 1:
                 walk.skip(shape)  # they may end sooner with fewer workers
+        if len(self.starts) != begun:
+            walk.close()
+        self._walk = None
+
+    def thaw(self) -> None:
+        """Note that something is about to be freed: who does not fit now may then."""
+        if self._walk is not None:
+            self._walk.thaw()
+
+    def _ripe(self) -> list[Shape]:
+        """Return the lines that are looked at and whose first is due."""
+        return [shape for shape in self._state.due.ripe(self._state.now) if self._state.queue.shows(shape)]
+
+    def _idle(self, alike: Alike) -> bool:
+        """Return whether to look at lines has no effect until something is freed.
+
+        They do not fit, nobody may stop for them, and they hold nothing that is not held.
+        """
+        shape = alike.shape
+        if self.allowed or self._kept or shape.alone or len(shape.degrees) > 1 or not alike.lines:
+            return False
+        if self.clear is not None and (self.vain is None or not self.vain(shape)):
+            return False
+        request = self._state.waiting[self._state.queue.head(next(iter(alike.lines)))]
+        if not alike.workers:
+            alike.workers = self._state.placed(request, shape.degrees[0]).workers[0]
+        return self._no_room(shape.kind, alike.workers, request) and self._nothing_held(shape.kind, request)
+
+    def _no_room(self, kind: Kind, workers: int, request: Request) -> bool:
+        """Return whether so many workers do not fit."""
+        least, key = self._state.closed.get(kind), (kind, workers)
+        if least is not None and workers >= least:
+            return True
+        if self._fit.get(key) == self._state.changes:
+            return False
+        degree = request.job.workers[0]
+        gang = self._state.placed(request, degree)
+        if self._state.placer.fits(gang) or self._state.placer.against(gang):
+            self._fit[key] = self._state.changes
+            return False
+        self._full(request, degree)
+        return True
+
+    def _nothing_held(self, kind: Kind, request: Request) -> bool:
+        """Return whether `hold` has no effect."""
+        stamp = len(self._held), self._state.changes
+        if self._holds.get(kind) != stamp:
+            if not self._needless(request, False):
+                return False
+            self._holds[kind] = stamp
+        return True
 
     def renew(self) -> None:
         """Look at reservations anew when they are next asked for: jobs stopped or were put back."""
@@ -275,20 +334,26 @@ class Starts:
 
         Nor if nodes are closed for good, without which it never fits.
         """
+        if self._needless(request, strict):
+            return
         degree, state = request.job.workers[0], self._state
-        if not strict and not state.settings.reserve:
-            return
         gang, ground = state.placed(request, degree), state.ground(request, degree)
-        others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
-        covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        if ground.total < gang.workers[0] or not (ground.nodes & ~covered).any():
-            return
         if not state.calendar.windows or reserve(state, gang).time < np.inf:
             self._held.append(Held(gang, strict, ground.nodes))
 
+    def _needless(self, request: Request, strict: bool) -> bool:
+        """Return whether a job needs no room that nobody else keeps, or never has it."""
+        state = self._state
+        if not strict and not state.settings.reserve:
+            return True
+        gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
+        others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
+        return ground.total < gang.workers[0] or not (ground.nodes & ~covered).any()
+
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started."""
-        head = Walk(self._state.due).next()
+        head = Walk(self._state.due, self._ripe()).next()
         request = self._state.waiting[head[1]] if head else None
         if request and request.due <= self._state.now:
             self.hold(request, strict=True)

@@ -140,7 +140,8 @@ class ClusterState:
             self.places = Places(proximity, fleet, self.placer)
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
-        self.queue, self.due = Queue(settings.order, self.accounts.place), Queue(0.0)
+        self.queue, self.due = Queue(settings.order, self.accounts.place, self.accounts.top), Queue(0.0)
+        self.due.kept = True
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
 from .explain import Candidate
-from .parts import Parts
+from .parts import Parts, movable
 from .queue import Request
 from .running import RunningJob
 from .starts import Start, Starts
@@ -99,10 +99,12 @@ class Stops:
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
         state, queue, starts = self._state, self._state.queue, self._starts
+        if not movable(state).any():
+            return
+        parts = self._parts = Parts(state)
         first = [state.waiting[name] for name in queue.first(MOST)]
         first = [request for request in first if request.job.worker.gpu and starts.degrees(request)]
-        parts = self._parts = Parts(state)
-        if not first or not parts.movable.any():
+        if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
             return

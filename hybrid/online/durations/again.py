@@ -7,7 +7,7 @@ pass who waits, again and again. Jobs that may be stopped keep what they came wi
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from .spread import Work
@@ -28,8 +28,9 @@ def predict_again(state: ClusterState) -> None:
     if not estimates.stale:
         return
     count, known = min(MOST, estimates.stale), dict[object, Work]()  # jobs that are alike are predicted once
-    behind = [request for request in state.waiting.values() if request.serial > estimates.turn]
-    for request in islice((*behind, *state.waiting.values()), count):
+    turn, waiting = estimates.turn, state.waiting.values()
+    behind = (request for request in waiting if request.serial > turn)
+    for request in list(islice(chain(behind, waiting), count)):
         estimates.turn = request.serial
         if not request.work or request.price is not None:
             continue

@@ -1,0 +1,73 @@
+"""`gangplan decide`: a `Scheduler` behind JSON lines, for a program in any language."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.write import content_hash
+from gangplan.instances import InstanceError
+
+from ..doors.clusters import has_begun
+from ..doors.core import Core, encoded, text_of
+from ..doors.lines import answer_lines
+from .output import closed
+from .shadow import _CLUSTER, fleet_of
+from .whatif import Set, with_settings
+
+_LOG = "append each event and decision to this file, and go on with it if it is there"
+_SYNC = "have each line of the log on disk before it is answered"
+
+
+def decide(
+    cluster: Annotated[str | None, typer.Option(help=_CLUSTER, metavar="NxM|FILE")] = None,
+    settings: Set = None,
+    log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
+    sync: Annotated[bool, typer.Option("--sync", help=_SYNC)] = False,
+) -> int:
+    """Answer events on stdin, a line of JSON each, by decisions on stdout, a line each.
+
+    Lines are such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "seconds": 600}, then {"event": "decide"};
+    each method of Scheduler is an event. A line that is wrong is answered by an error, and changes nothing.
+    """
+    core = Core(_scheduler(cluster, settings or [], log, sync), None if log is None else Path(log))
+    if closed():
+        raise InstanceError("stdout", "is closed")
+    warnings.simplefilter("always", RuntimeWarning)  # each line that the log lacks
+    signal.signal(signal.SIGTERM, _end)
+    answer_lines(core, sys.stdin.buffer, _write)
+    return 0
+
+
+def _scheduler(cluster: str | None, settings: list[str], log: str | None, sync: bool) -> Scheduler:
+    """Return the scheduler of a log, or a new one."""
+    fleet = None if cluster is None else fleet_of(cluster)
+    if log is not None and has_begun(Path(log)):
+        if settings:
+            raise InstanceError("set", f"{settings[0]!r} comes too late: the log has the arguments", log)
+        scheduler = Scheduler.open(log, sync=sync)
+        if fleet is not None and _hash(fleet) != _hash(scheduler._state.fleet):
+            raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
+        return scheduler
+    if fleet is None:
+        raise InstanceError("cluster", "is missing: write --cluster 20x8")
+    return Scheduler(fleet, **with_settings({}, settings), log=log, sync=sync)
+
+
+def _hash(fleet: Any) -> str:
+    return content_hash(text_of(encoded(fleet)))
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(0)

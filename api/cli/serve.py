@@ -1,0 +1,80 @@
+"""`gangplan serve`: HTTP, on this machine unless a token is given."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import extra
+from gangplan.instances.intake import io_error, read_text
+
+from ..doors.limits import Limits
+from . import options
+from .output import emit
+
+TOKEN = "GANGPLAN_TOKEN"
+_TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
+_GRACE = "after SIGTERM, for what has begun"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="address to listen at", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 for any that is free", **options.whole_from(0, 65535))] = 8750,
+    state: Annotated[str, typer.Option(help="what is kept", metavar="FOLDER")] = "gangplan-state",
+    token_file: Annotated[str | None, typer.Option(help=_TOKEN_FILE, metavar="FILE")] = None,
+    solves: Annotated[int, typer.Option(help="at a time", **options.whole_from(1, 1000))] = 1,
+    queue: Annotated[int, typer.Option(help="solves that wait; more are refused", **options.whole_from(0, 10**6))] = 16,
+    solve_seconds: Annotated[
+        float, typer.Option(help="maximum time limit of a solve", metavar="SECONDS", parser=options.number)
+    ] = 600.0,
+    max_bytes: Annotated[int, typer.Option(help="of a request", **options.whole_from(1024, 2**31))] = 2**25,
+    grace: Annotated[float, typer.Option(help=_GRACE, metavar="SECONDS", parser=options.number)] = 20.0,
+    sync: Annotated[bool, typer.Option("--sync", help="have each line of a log on disk before it is answered")] = False,
+) -> int:
+    """Answer HTTP: solve and verify, and schedulers with their logs. `GET /v1/openapi.json` describes it.
+
+    Ends at SIGTERM or Ctrl-C once what has begun is answered.
+    """
+    token = os.environ.get(TOKEN, "") if token_file is None else read_text(token_file).strip()
+    if not _loopback(host) and not token:
+        raise InstanceError("host", f"{host!r} is not loopback: give a token, by --token-file or {TOKEN}")
+    if token and len(token) < 16:
+        raise InstanceError("token", "has fewer than 16 characters")
+    if not (grace >= 0 and solve_seconds > 0 and max(grace, solve_seconds) < float("inf")):
+        raise InstanceError("grace" if not grace >= 0 else "solve_seconds", "is not a positive number of seconds")
+    try:
+        from ..doors.serving import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn", "starlette"):
+            raise
+        raise InstanceError("serve", f"needs FastAPI and uvicorn: {extra('serve')}") from None
+    limits = replace(Limits(), bytes=max_bytes, solves=solves, queue=queue, seconds=solve_seconds, grace=grace)
+    limits = replace(limits, workers=max(1, limits.workers // solves))
+    with _listening(host, port) as listens:
+        number = listens.getsockname()[1]
+        where = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+        return run(listens, Path(state), limits, token, sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listens = socket.create_server((host, port), family=family, backlog=1024)
+        listens.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; asyncio does so only if told "TCP"
+        return listens
+    except (OSError, UnicodeError) as error:
+        raise InstanceError("port", f"{host} {port}: {io_error(error)}") from None

@@ -1,0 +1,224 @@
+"""The HTTP door: routes over sessions and solves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief
+from gangplan.instances.intake import decoded, parse_json
+
+from .core import error_of, text_of
+from .guard import Guard
+from .limits import Limits, Refusal, closing
+from .metrics import Metrics
+from .schema import KNOWN, event_schema
+from .sessions import Sessions, most, stateless
+from .solves import Solve, Solves
+from .store import Store
+
+_SMALL = 2**16
+"""Bytes of JSON that are parsed at once; more in a thread, so that others need not wait."""
+_WAIT = 60.0
+"""Maximum number of seconds for which an answer to a solve is waited for."""
+
+
+def answer(data: Any, status: int = 200, **headers: str) -> Response:
+    """Return data as JSON, the same text as in JSON lines."""
+    return Response(text_of(data), status, headers, "application/json")
+
+
+async def body_of(request: Request, limits: Limits) -> Any:
+    """Return the JSON of a request.
+
+    Raises:
+        Refusal: if it is too large, or too slow.
+        InstanceError: if it is no JSON.
+    """
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(limits.body):
+            async for part in request.stream():
+                parts.append(part)
+                if (size := size + len(part)) > limits.bytes:
+                    raise Refusal(413, "body", f"has more than {limits.bytes} bytes", {"connection": "close"})
+    except TimeoutError:
+        raise Refusal(408, "body", f"did not come within {limits.body:g} s", {"connection": "close"}) from None
+    content = b"".join(parts)
+    if size <= _SMALL:
+        return parse_json(decoded(content))
+    return await asyncio.to_thread(lambda: parse_json(decoded(content)))
+
+
+def _takes(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what OpenAPI says of a body."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+_EVENT = {"oneOf": [event_schema(name) for name in KNOWN]}
+_SCHEDULER = {
+    "cluster": {"description": "20x8, or the arguments of Fleet.regular or Fleet", "type": ["string", "object"]},
+    "policy": {"type": "string"},
+}
+_DOCUMENT = {"type": "object", "description": "a gangplan document: docs/schema"}
+_SOLVE = {
+    "type": "object",
+    "required": ["problem", "time_limit"],
+    "properties": {
+        "problem": _DOCUMENT,
+        "time_limit": {"type": "number", "exclusiveMinimum": 0},
+        "wait": {"type": "number", "minimum": 0, "maximum": _WAIT},
+        "initial": _DOCUMENT,
+        **{name: {"type": "string"} for name in ("method", "objective")},
+        **{name: {"type": "integer"} for name in ("seed", "workers")},
+        "gap": {"type": "number"},
+        "certify": {"type": "boolean"},
+    },
+}
+_VERIFY = {
+    "type": "object",
+    "required": ["problem", "plan"],
+    "properties": {"problem": _DOCUMENT, "plan": _DOCUMENT, "certificate": {"type": "object"}},
+}
+_STATELESS = {
+    "type": "object",
+    "required": ["cluster", "events"],
+    "properties": {**_SCHEDULER, "snapshot": {"type": ["object", "null"]}, "events": {"type": "array"}},
+}
+
+
+_ERRORS: tuple[type[Exception], ...] = (InstanceError, Refusal, HTTPException, RequestValidationError)
+
+
+async def _wrong(request: Request, error: Exception) -> Response:
+    """Answer what cannot be done by its field and what is wrong there."""
+    if isinstance(error, Refusal):
+        return answer({"error": error.error}, error.status, **error.headers)
+    if isinstance(error, InstanceError):
+        return answer({"error": error_of(error)}, 400 if error.field == "JSON" else 422)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        words = f"{brief(first.get('input'))}: {first['msg']}"
+        return answer({"error": {"field": str(first["loc"][-1]), "problem": words}}, 422)
+    assert isinstance(error, HTTPException)
+    words = f"{brief(request.url.path)}: {str(error.detail).lower()}"
+    return answer({"error": {"field": "path", "problem": words}}, error.status_code, **dict(error.headers or {}))
+
+
+def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) -> tuple[Guard, Solves]:
+    """Return the application, and its solves."""
+    metrics, sessions, solves = Metrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await solves.drain(limits.grace)
+        store.close()
+
+    app = FastAPI(
+        title="gangplan", version=version("gangplan"), openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None,
+        lifespan=lifespan, redirect_slashes=False, exception_handlers=dict.fromkeys(_ERRORS, _wrong),
+    )  # fmt: skip
+
+    @app.post("/v1/sessions/{name}/events", summary="Answer an event, or each of a list.",
+              openapi_extra=_takes({"oneOf": [*_EVENT["oneOf"], {"type": "array", "items": _EVENT}]}))  # fmt: skip
+    async def events(name: str, request: Request) -> Response:
+        body = await body_of(request, limits)
+        most(len(body) if isinstance(body, list) else 1, limits)
+        found = await sessions.find(name).reply(body)
+        metrics.note(found)
+        return answer(found, 422 if isinstance(found, dict) and "error" in found else 200)
+
+    @app.get("/health", summary="Say whether it takes requests.")
+    async def health() -> Response:
+        return answer({"status": "closing" if solves.closing else "ok"}, 503 if solves.closing else 200)
+
+    @app.get("/metrics", summary="Say what Prometheus reads.")
+    async def read_metrics() -> Response:
+        gauges = {"requests": metrics.running, "sessions": len(sessions.names()), "solves": len(solves.active)}
+        return Response(metrics.text(gauges, solves.counts), media_type="text/plain; version=0.0.4")
+
+    @app.post("/v1/solve", summary="Solve a problem; what takes longer than `wait` is followed by its id.",
+              openapi_extra=_takes(_SOLVE))  # fmt: skip
+    async def solve(request: Request) -> Response:
+        body = await body_of(request, limits)
+        wait = body.pop("wait", _WAIT) if isinstance(body, dict) else 0
+        if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _WAIT:
+            raise InstanceError("wait", f"{brief(wait)} is not from 0 to {_WAIT:g} seconds")
+        found = solves.begin(body)
+        await solves.wait(found, wait)
+        return _told(found)
+
+    @app.get("/v1/solves/{name}", summary="Say how a solve is, or was answered.")
+    async def look(name: str) -> Response:
+        return _told(solves.find(name))
+
+    @app.delete("/v1/solves/{name}", summary="Have a solve end with the best plan so far.")
+    async def cancel(name: str) -> Response:
+        found = solves.find(name)
+        if not found.over:
+            await solves.cancel(found)
+            await solves.wait(found, _WAIT)
+        return _told(found)
+
+    @app.get("/v1/solves/{name}/progress", summary="Follow a solve by server-sent events.")
+    async def progress(name: str, request: Request, after: int = 0) -> Response:
+        last = request.headers.get("last-event-id", "")
+        begin = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else max(0, after)
+        return StreamingResponse(_lines(solves, solves.find(name), begin), media_type="text/event-stream",
+                                 headers={"cache-control": "no-store"})  # fmt: skip
+
+    @app.post("/v1/verify", summary="Check a plan without any solver.", openapi_extra=_takes(_VERIFY))
+    async def verify(request: Request) -> Response:
+        found = await solves.verify(await body_of(request, limits))
+        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+
+    @app.post("/v1/decide", summary="Answer events without keeping anything: cluster and snapshot in, snapshot out.",
+              openapi_extra=_takes(_STATELESS))  # fmt: skip
+    async def decide(request: Request) -> Response:
+        found = await asyncio.to_thread(stateless, await body_of(request, limits), limits)
+        metrics.note(found["answers"])
+        return answer(found)
+
+    @app.get("/v1/sessions", summary="List the schedulers.")
+    async def names() -> Response:
+        return answer({"sessions": sessions.names()})
+
+    @app.put("/v1/sessions/{name}", summary="Make a scheduler.",
+             openapi_extra=_takes({"type": "object", "required": ["cluster"], "properties": _SCHEDULER}))  # fmt: skip
+    async def make(name: str, request: Request) -> Response:
+        body = await body_of(request, limits)
+        if solves.closing:
+            raise closing()
+        return answer({"session": name}, 201 if await sessions.make(name, body) else 200)
+
+    @app.delete("/v1/sessions/{name}", summary="Close a scheduler; its log stays on disk.")
+    async def close(name: str) -> Response:
+        await sessions.close(name)
+        return answer({"session": name})
+
+    @app.get("/v1/sessions/{name}/log", summary="Return the log.")
+    async def log(name: str) -> Response:
+        sessions.find(name)
+        return FileResponse(store.log(name), media_type="application/jsonl")
+
+    return Guard(app, metrics, limits, token), solves
+
+
+def _told(solve: Solve) -> Response:
+    return answer(solve.as_dict(), 200 if solve.over else 202, location=f"/v1/solves/{solve.name}")
+
+
+async def _lines(solves: Solves, solve: Solve, after: int) -> AsyncIterator[str]:
+    async for news in solves.follow(solve, after):
+        yield ": waits\n\n" if news is None else f"id: {news[0]}\nevent: progress\ndata: {text_of(news[1])}\n\n"
+    yield f"event: end\ndata: {text_of(solve.as_dict())}\n\n"

@@ -1,0 +1,109 @@
+"""Clusters and schedulers that a caller describes: ``20x8``, or arguments of `Fleet`, `Fleet.regular`, `Scheduler`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.read import BEGIN
+from gangplan.hybrid.online.journal.values import _HOMES, decode
+from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief, did_you_mean
+from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.placement import Fleet
+
+TYPES = {*_HOMES, "pairs", "infinite", "hybrid.online.moves:Moves", "hybrid.online.moves:Move"}
+"""Types of values that a caller may name: of another, its module would be imported."""
+_NODES = 100_000
+"""Maximum number of nodes of a cluster that a few words describe."""
+
+
+def only_known(data: Any) -> None:
+    """Raise if a value anywhere inside is said to be of a type that no event has."""
+    if isinstance(data, dict):
+        tag = data.get("type", "pairs")
+        if not isinstance(tag, str) or tag not in TYPES:
+            raise InstanceError("type", f"{brief(tag)} is no type that an event has")
+    if isinstance(data, dict | list):
+        for each in data.values() if isinstance(data, dict) else data:
+            only_known(each)
+
+
+def cluster_of(data: Any, field: str = "cluster") -> Fleet:
+    """Return the cluster that a text like ``20x8`` says, or an object.
+
+    Raises:
+        InstanceError: naming the field.
+    """
+    if isinstance(data, str):
+        form = ("racks x nodes x GPUs", "4x8x8") if data.lower().count("x") == 2 else ("nodes x GPUs", "20x8")
+        sizes = cluster_sizes(data, *form, 10**7)
+        data = dict(zip(("racks", "nodes", "gpus"), (1, *sizes)[-3:], strict=True))
+    if not isinstance(data, dict):
+        raise InstanceError(field, f"{brief(data)} is neither like 20x8 nor an object")
+    only_known(data)
+    try:
+        if "names" in data:
+            found = decode({"type": "Fleet"} | data)
+            if not isinstance(found, Fleet):
+                raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
+            return found
+        _known(data, inspect.signature(Fleet.regular).parameters, field)
+        count = data.get("racks"), data.get("nodes")
+        if isinstance(count[0], int) and isinstance(count[1], int) and count[0] * count[1] > _NODES:
+            raise InstanceError("nodes", f"{count[0]} racks of {count[1]} are more than {_NODES} nodes")
+        return Fleet.regular(**data)
+    except InstanceError as error:
+        raise error.within(field) from None
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError) as error:
+        raise InstanceError(field, f"cannot be read: {error}".replace("Fleet.regular()", "it")) from None
+
+
+def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool = False) -> Scheduler:
+    """Return a new scheduler of a cluster and arguments that a stranger sent.
+
+    Raises:
+        InstanceError: naming the field.
+    """
+    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("log", "sync")]
+    _known(data, known)
+    if "cluster" not in data:
+        raise InstanceError("cluster", "is missing: write 20x8, or its nodes")
+    fleet = cluster_of(data["cluster"])
+    given = {key: value for key, value in data.items() if key != "cluster"}
+    only_known(given)
+    if (policy := given.get("policy", "hybrid")) not in SCHEDULER_POLICIES:
+        raise InstanceError("policy", f"{brief(policy)} is not one of {', '.join(SCHEDULER_POLICIES)}")
+    for name in ("together", "reserve"):
+        if not isinstance(given.get(name), bool | None):
+            raise InstanceError(name, f"{brief(given[name])} is not true or false")
+    try:
+        return Scheduler(fleet, **{key: decode(value) for key, value in given.items()}, log=log, sync=sync)
+    except InstanceError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError) as error:
+        raise InstanceError("arguments", f"cannot be read: {type(error).__name__}: {error}") from None
+
+
+def has_begun(log: Path) -> bool:
+    """Return whether a log can be gone on with; a file that was cut off in its first line is removed."""
+    if not log.exists():
+        return False
+    with log.open("rb") as file:
+        first = file.readline()
+    if first.endswith(b"\n") or not (first.startswith(BEGIN) or BEGIN.startswith(first)):
+        return True
+    os.unlink(log)
+    return False
+
+
+def _known(given: Iterable[str], known: Iterable[str], field: str = "") -> None:
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise InstanceError(f"{field}.{name}" if field else name, f"is unknown{did_you_mean(name, names)}")

@@ -1,0 +1,206 @@
+"""One event in, one answer out: what JSON lines and HTTP share, over a `Scheduler` and its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.replay import call
+from gangplan.hybrid.online.journal.values import decode, encode, pairs
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief, did_you_mean
+from gangplan.instances.intake import decoded, parse_json, read_bytes
+from gangplan.instances.placement import GangJob
+
+from .clusters import cluster_of, only_known
+from .schema import QUESTIONS, parts_of
+
+FAULTS = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, AssertionError)
+"""What a value of the wrong kind may raise deep inside."""
+_JOBS = ("submit", "submit_array", "whatif")
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """Limit what one event may ask for.
+
+    Attributes:
+        jobs: that run and wait.
+        seconds: of a decision's deadline, and of a search for moves.
+    """
+
+    jobs: int = 100_000
+    seconds: float = 60.0
+
+
+class Core:
+    """Answer events by a scheduler.
+
+    Args:
+        scheduler: that decides.
+        log: the file of its log, if it has one.
+        most: see `Most`.
+    """
+
+    def __init__(self, scheduler: Scheduler, log: Path | None = None, most: Most | None = None) -> None:
+        self.scheduler, self.log, self.most = scheduler, log, most or Most()
+
+    def reply(self, event: object) -> dict[str, Any]:
+        """Answer an event, a bad one by what is wrong with it."""
+        head = {key: event[key] for key in ("event", "id") if key in event} if isinstance(event, Mapping) else {}
+        try:
+            return head | self.answer(event)
+        except InstanceError as error:
+            return head | {"error": error_of(error)}
+
+    def answer(self, event: object) -> dict[str, Any]:
+        """Answer an event.
+
+        Raises:
+            InstanceError: naming the field that is wrong; nothing has changed then.
+        """
+        name, row = checked(event, self.most)
+        answer, more = self._guarded(lambda: self._told(name, row), name)
+        return {"now": self.scheduler.now, "answer": as_json(answer), **more}
+
+    def _told(self, name: str, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what an event is answered by, and what is beside the answer."""
+        if name == "decide":
+            decision = call(self.scheduler, row)
+            data = decision.as_dict()
+            return data, {"seconds": data.pop("seconds")}
+        if name not in QUESTIONS:
+            if name in _JOBS:
+                self._room(row.get("count", 1))
+            return call(self.scheduler, row), {}
+        told = {key: decode(value) for key, value in row.items() if key not in ("event", "now")}
+        if name == "decisions":
+            return self._decisions(told.get("after") or 0), {}
+        if name == "state":
+            return self._state(), {}
+        answer = getattr(self.scheduler, name)(**told)
+        if name == "defragment":
+            return parse_json(json.dumps(answer, default=encode)), {} if answer is None else {"text": str(answer)}
+        return answer, {} if name == "snapshot" else {"text": str(answer)}
+
+    def _guarded(self, act: Callable[[], Any], name: str) -> Any:
+        """Do it; what goes wrong inside is an error of the event, and undone where there is a log."""
+        try:
+            return act()
+        except InstanceError:
+            raise
+        except FAULTS as error:
+            words = f"cannot be done: {type(error).__name__}: {error}"
+            if self.log is not None and name not in QUESTIONS:
+                error.__traceback__ = None  # whose frames hold the log
+                policy, sync = self.scheduler._policy, self.scheduler._journal.sync  # type: ignore[union-attr]
+                self.scheduler = None  # type: ignore[assignment]
+                self.scheduler = Scheduler.open(self.log, None if isinstance(policy, str) else policy, sync=sync)
+            raise InstanceError(name, words) from None
+
+    def _room(self, count: Any) -> None:
+        there = len(self.scheduler.running) + len(self.scheduler.waiting)
+        if isinstance(count, int) and there + count > self.most.jobs:
+            raise InstanceError("job", f"{count} more than the {there} that are here are over {self.most.jobs}")
+
+    def _state(self) -> dict[str, Any]:
+        scheduler, state = self.scheduler, self.scheduler._state
+        return {
+            "now": scheduler.now,
+            "decisions": scheduler._count,
+            "idle": scheduler.idle,
+            "wake": scheduler.wake,
+            "running": [scheduler.explain(name) for name in scheduler.running],
+            "waiting": scheduler.waiting,
+            "down": [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up],
+            "windows": scheduler.windows,
+        }
+
+    def _decisions(self, after: int) -> list[Any]:
+        if self.log is None:
+            raise InstanceError("event", "'decisions' are those of a log, and there is none")
+        lines = read_bytes(self.log).split(b"\n")[:-1]
+        rows = (parse_json(decoded(line)) for line in lines if line.startswith(b'{"event":"decide"'))
+        return [row for row in rows if row.get("number", after) > after]
+
+
+def checked(event: object, most: Most) -> tuple[str, dict[str, Any]]:
+    """Return the name of an event and what the log would say of it.
+
+    Raises:
+        InstanceError: naming the field that is missing, unknown or of another kind.
+    """
+    if not isinstance(event, Mapping):
+        raise InstanceError("event", f"{brief(event)} is no object")
+    if not isinstance(name := event.get("event"), str):
+        raise InstanceError("event", "is missing" if name is None else f"{brief(name)} is no name of an event")
+    parts = parts_of(name)
+    row = {key: value for key, value in event.items() if key != "id"}
+    only_known(row)
+    if name in _JOBS and "job" in row:
+        row["job"] = _job(row, row.pop("gpus", None), row.pop("model", None))
+    for key, value in row.items():
+        if key not in ("event", "now") and key not in parts:
+            raise InstanceError(key, f"{brief(value)} is no field of {name}{did_you_mean(key, parts)}")
+    for key, part in parts.items():
+        if key in row:
+            part.check(row[key], key)
+        elif not part.optional:
+            raise InstanceError(key, f"is missing from the {name}")
+    for key in ("deadline", "seconds") if name in ("decide", "defragment") else ():
+        if isinstance(row.get(key), int | float) and row[key] > most.seconds:
+            raise InstanceError(key, f"{row[key]!r} is more than {most.seconds:g} seconds")
+    if name == "resize":
+        row["fleet"] = encoded(cluster_of(row["fleet"], "fleet"))
+    row.setdefault("now", None)
+    return name, row
+
+
+def _job(row: Mapping[str, Any], gpus: Any, model: Any) -> Any:
+    """Return a job as the log has it, given so, without types, or by its name and the number of its GPUs."""
+    job = row["job"]
+    if isinstance(job, dict):
+        if gpus is not None or model is not None:
+            raise InstanceError("gpus" if gpus is not None else "model", "is said in the job")
+        parts = {k: {"type": "Demand"} | job[k] for k in ("worker", "server") if isinstance(job.get(k), dict)}
+        return {"type": "GangJob", "model": "any"} | job | parts
+    if gpus is None:
+        raise InstanceError("gpus", f"is missing: how many has {brief(job)}?")
+    workers = gpus if isinstance(gpus, list) else [gpus]
+    return encoded(GangJob(job, "any" if model is None else model, tuple(workers)))
+
+
+def encoded(value: Any) -> Any:
+    """Return a value as lines of a log have it."""
+    return parse_json(json.dumps(value, default=encode))
+
+
+def error_of(error: InstanceError) -> dict[str, str]:
+    """Return an error as JSON: its field, and what is wrong with the value there."""
+    return {"field": error.field, "problem": error.problem}
+
+
+def as_json(value: Any) -> Any:
+    """Return what JSON has for an answer; what is infinite is null."""
+    if hasattr(value, "as_dict"):
+        return as_json(value.as_dict())
+    if value is None or isinstance(value, str | int | float):
+        return value if not isinstance(value, float) or isfinite(value) else None
+    if isinstance(value, Mapping):
+        flat = pairs(value)
+        return {key: as_json(x) for key, x in value.items()} if flat is value else as_json(flat["items"])
+    if isinstance(value, list | tuple):
+        return [as_json(x) for x in value]
+    if is_dataclass(value):
+        return {x.name: as_json(getattr(value, x.name)) for x in fields(value)}
+    return as_json(encode(value))
+
+
+def text_of(answer: Any) -> str:
+    """Return an answer as one line of JSON, the same through every door."""
+    return json.dumps(answer, separators=(",", ":"), allow_nan=False)

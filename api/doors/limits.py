@@ -1,0 +1,72 @@
+"""What `gangplan serve` allows, and how it refuses: every refusal is JSON that names field and value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limit sizes, times and how many things happen at once.
+
+    Attributes:
+        bytes: of a request.
+        requests: that are answered at a time.
+        seconds: of a solve.
+        solves, queue: solves that run at a time, and that wait for their turn.
+        workers: threads of a solve.
+        memory: bytes of each process of a solve.
+        sessions: schedulers.
+        events: in a request.
+        deadline: seconds of a decision, and of a search for moves.
+        body: seconds in which a request has to arrive.
+        grace: seconds that what has begun may take once SIGTERM has come.
+        kept: solves whose answers are kept.
+    """
+
+    bytes: int = 2**25
+    requests: int = 256
+    seconds: float = 600.0
+    solves: int = 1
+    queue: int = 16
+    workers: int = field(default_factory=cores)
+    memory: int = 2**32
+    sessions: int = 64
+    events: int = 1000
+    deadline: float = 5.0
+    body: float = 30.0
+    grace: float = 20.0
+    kept: int = 1000
+
+
+class Refusal(Exception):  # noqa: N818
+    """Say why a request is not answered.
+
+    Args:
+        status: of HTTP.
+        name: the field that is wrong, as of an `InstanceError`.
+        problem: what is wrong with it.
+        headers: to be sent too, such as Retry-After.
+    """
+
+    def __init__(self, status: int, name: str, problem: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.status, self.headers = status, dict(headers or {})
+        self.error = {"field": name, "problem": problem}
+
+
+def busy(name: str, problem: str, seconds: float) -> Refusal:
+    """Return that there is too much to do now, and when to ask again."""
+    return Refusal(429, name, problem, {"retry-after": f"{max(1, round(seconds))}"})
+
+
+def closing() -> Refusal:
+    """Return that nothing new is begun any more."""
+    return Refusal(503, "service", "ends: it takes nothing new", {"retry-after": "5"})

@@ -1,0 +1,143 @@
+"""Sessions: a `Scheduler` each by its name, with a log that it goes on with after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief
+from gangplan.instances.intake import parse_json
+
+from .clusters import has_begun, scheduler_of
+from .core import Core, Most, as_json, text_of
+from .limits import Limits, Refusal, busy
+from .store import Store
+
+_QUICK, _FEW = 0.005, 4
+"""Mean seconds of a session's requests, and number of events in one, up to which a thread is not worth its while."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+class Session:
+    """A scheduler that is opened when it is asked something."""
+
+    def __init__(self, name: str, make: Callable[[], Core]) -> None:
+        self.name, self._make = name, make
+        self.turn = asyncio.Lock()
+        self._core: Core | None = None
+        self._mean = 0.0  # seconds of a request
+
+    @property
+    def core(self) -> Core:
+        """The scheduler, opened if it is not; only in its turn."""
+        if self._core is None:
+            self._core = self._make()
+        return self._core
+
+    async def reply(self, event: object) -> Any:
+        """Answer an event, or each of a list, in the order in which requests came."""
+        async with self.turn:
+            some = event if isinstance(event, list) else [event]
+            if self._core is not None and self._mean < _QUICK and len(some) <= _FEW and all(map(_is_quick, some)):
+                return self._reply(event)
+            return await asyncio.to_thread(self._reply, event)
+
+    def _reply(self, event: object) -> Any:
+        core, began = self.core, time.perf_counter()
+        answer = [core.reply(each) for each in event] if isinstance(event, list) else core.reply(event)
+        self._mean += 0.1 * (time.perf_counter() - began - self._mean)
+        return answer
+
+
+def _is_quick(event: Any) -> bool:
+    """Return whether an event takes little time, whatever it says."""
+    known = ("submit", "finish", "withdraw", "report", "decide")
+    return isinstance(event, dict) and event.get("event") in known and "deadline" not in event
+
+
+class Sessions:
+    """Make, find and close sessions."""
+
+    def __init__(self, store: Store, limits: Limits, *, sync: bool = False) -> None:
+        self._store, self._limits, self._sync = store, limits, sync
+        self._open: dict[str, Session] = {}
+
+    def names(self) -> list[str]:
+        """Return all names."""
+        return self._store.sessions()
+
+    def find(self, name: str) -> Session:
+        """Return a session."""
+        if name not in self._open:
+            if not _NAME.fullmatch(name) or self._store.session(name) is None:
+                raise Refusal(404, "session", f"{brief(name)} is not known: make it by PUT")
+            self._open[name] = Session(name, lambda: self._core(name))
+        return self._open[name]
+
+    async def make(self, name: str, request: Any) -> bool:
+        """Make a session, and return whether it is new: asking twice for the same is no error."""
+        if not _NAME.fullmatch(name):
+            raise InstanceError("session", f"{brief(name)} is not 1 to 64 letters, digits, _ or -")
+        if not isinstance(request, dict):
+            raise InstanceError("body", f"{brief(request)} is no object with a cluster")
+        text = text_of(request)
+        if self._store.session(name) is None:
+            await asyncio.to_thread(scheduler_of, request)  # which refuses what is wrong
+        if (known := self._store.session(name)) is not None:
+            if known != text:
+                raise Refusal(409, "session", f"{name!r} is there, of another cluster or other arguments")
+            return False
+        if len(self.names()) >= self._limits.sessions:
+            raise busy("session", f"{name!r} is one more than {self._limits.sessions}: close one", 60)
+        self._store.enter(name, text)
+        await self.find(name).reply([])
+        return True
+
+    async def close(self, name: str) -> None:
+        """Close a session; its log stays in the folder under another name."""
+        session = self.find(name)
+        async with session.turn:
+            self._open.pop(name, None)
+            session._core = None
+            self._store.remove(name)
+
+    def _core(self, name: str) -> Core:
+        """Open the log of a session, or begin it."""
+        log, request = self._store.log(name), self._store.session(name)
+        if request is None:
+            raise Refusal(404, "session", f"{brief(name)} was closed")
+        if has_begun(log):
+            scheduler = Scheduler.open(log, sync=self._sync)
+        else:
+            scheduler = scheduler_of(parse_json(request), log, sync=self._sync)
+        return Core(scheduler, log, Most(seconds=self._limits.deadline))
+
+
+def stateless(request: Any, limits: Limits) -> dict[str, Any]:
+    """Answer events by a scheduler that is made for them, of a cluster and perhaps of a snapshot; return the next one.
+
+    Raises:
+        InstanceError: naming what is wrong with the cluster, the arguments or the snapshot.
+    """
+    if not isinstance(request, dict):
+        raise InstanceError("body", f"{brief(request)} is no object with cluster, snapshot and events")
+    rest = {key: value for key, value in request.items() if key not in ("snapshot", "events")}
+    events = request.get("events")
+    if not isinstance(events, list):
+        raise InstanceError("events", "are missing" if events is None else f"{brief(events)} is no list")
+    most(len(events), limits)
+    core = Core(scheduler_of(rest), None, Most(seconds=limits.deadline))
+    if request.get("snapshot") is not None:
+        core.answer({"event": "restore", "snapshot": request["snapshot"]})
+    return {"answers": [core.reply(event) for event in events], "snapshot": as_json(core.scheduler.snapshot())}
+
+
+def most(count: int, limits: Limits) -> None:
+    """Raise if there are too many events."""
+    if count > limits.events:
+        raise InstanceError("events", f"{count} are more than {limits.events} in a request")

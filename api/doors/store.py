@@ -1,0 +1,100 @@
+"""What outlives the process: schedulers by name and solves with their answers, in SQLite; one process a folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.intake import io_error
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, request TEXT NOT NULL, created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS solves (
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, created REAL NOT NULL, finished REAL, answer TEXT
+);
+"""
+LOST = '{"error":{"field":"service","problem":"ended before this solve did"}}'
+"""Answer of a solve that a crash ended."""
+
+
+class Store:
+    """Keep rows in ``state.sqlite`` (WAL) of a folder, and logs of schedulers beside it.
+
+    Raises:
+        InstanceError: if the folder cannot be written, or is another process's.
+    """
+
+    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+        self.folder, self._lock = folder, threading.Lock()
+        try:
+            (folder / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._db = sqlite3.connect(folder / "state.sqlite", check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
+            self._db.executescript(_TABLES)
+        except BlockingIOError:
+            raise InstanceError("state", "is in use by another gangplan serve", str(folder)) from None
+        except (OSError, sqlite3.Error) as error:
+            raise InstanceError("state", io_error(error), str(folder)) from None
+        self._do(
+            "UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL", time.time(), LOST
+        )
+
+    def _do(self, statement: str, *values: Any) -> Sequence[Any]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        with self._lock:
+            self._db.close()
+            os.close(self._held)
+
+    def log(self, name: str) -> Path:
+        """Return the log of a session."""
+        return self.folder / "logs" / f"{name}.jsonl"
+
+    def sessions(self) -> list[str]:
+        """Return the names of the sessions, by when they were made."""
+        return [name for (name,) in self._do("SELECT name FROM sessions ORDER BY created, name")]
+
+    def session(self, name: str) -> str | None:
+        """Return what a session was made of."""
+        rows = self._do("SELECT request FROM sessions WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
+    def enter(self, name: str, request: str) -> None:
+        """Enter a session."""
+        self._do("INSERT INTO sessions VALUES (?, ?, ?)", name, request, time.time())
+
+    def remove(self, name: str) -> None:
+        """Forget a session; its log is kept under another name."""
+        self._do("DELETE FROM sessions WHERE name = ?", name)
+        if (log := self.log(name)).exists():
+            log.rename(log.with_suffix(f".{time.time_ns()}.closed"))
+
+    def accept(self, name: str, kept: int) -> None:
+        """Enter a solve, and forget the oldest that are over."""
+        self._do("INSERT INTO solves VALUES (?, 'queued', ?, NULL, NULL)", name, time.time())
+        self._do(
+            "DELETE FROM solves WHERE finished IS NOT NULL AND id NOT IN (SELECT id FROM solves ORDER BY created DESC "
+            "LIMIT ?)", kept,
+        )  # fmt: skip
+
+    def finish(self, name: str, state: str, answer: str) -> None:
+        """Enter how a solve ended."""
+        self._do("UPDATE solves SET state = ?, finished = ?, answer = ? WHERE id = ?", state, time.time(), answer, name)
+
+    def solve(self, name: str) -> tuple[str, str] | None:
+        """Return the state of a solve that is over, and its answer."""
+        rows = self._do("SELECT state, answer FROM solves WHERE id = ?", name)
+        return (rows[0][0], rows[0][1] or "{}") if rows else None
