@@ -219,7 +219,7 @@ def test_what_a_shadow_refuses(log: Path, tmp_path: Path, cli: Any) -> None:
         (log, "1x2", "gangplan whatif plays it"),
         (tmp_path / "trace.csv", "1x2", "tells not when jobs started"),
         (tmp_path / "trace.csv", "many", "cluster: 'many' is not"),
-        (tmp_path / "trace.csv", tmp_path / "cluster.json", "unexpected keyword argument 'rack'"),
+        (tmp_path / "trace.csv", tmp_path / "cluster.json", "cluster.rack: is unknown; did you mean racks?"),
     ):
         done = cli("shadow", trace, "--cluster", cluster)
         assert done.code == 2 and words in done.err
