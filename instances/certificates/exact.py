@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import InstanceError, brief
 
-SLACK = Fraction(1, 10**9) + Fraction(1, 2**40)
-"""Relative slack of the verifier on sums of floats, 1e-9, and the rounding of 4,000 terms on top."""
+SLACK = Fraction(1, 10**9) + Fraction(1, 2**34)
+"""Relative slack of the verifier on sums of floats, 1e-9, and the rounding of half a million terms on top."""
 PLACES = Fraction(1, 2**49)
 """What a time may be off by on the verifier's clock, as a share of it: four last places, and as many for rounding."""
 _DIGITS = 800
