@@ -103,6 +103,9 @@ def _solve(body: Any, out: BinaryIO) -> Any:
             raise InstanceError(name, f"{brief(given[name])} is not text")
 
     def report(run: Any) -> None:
+        if not told[0] and not certify and threading.current_thread() is threading.main_thread():
+            # an exception may get lost where native code calls back
+            signal.signal(signal.SIGINT, lambda *_: _stop(run))
         now, plans = run.seconds(), len(run.trace)
         if plans > told[0] or now > told[1] + _OFTEN:
             by = run.trace[-1].by if plans > told[0] else "bound"
@@ -111,6 +114,10 @@ def _solve(body: Any, out: BinaryIO) -> Any:
             _say(out, {"progress": state})
 
     return as_data(solve(given.pop("problem"), callbacks=[report], **given))
+
+
+def _stop(run: Any) -> None:
+    run.stop_reason = run.stop_reason or "interrupted"
 
 
 def _verify(body: Any, _: BinaryIO) -> Any:
