@@ -19,6 +19,7 @@ from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
+from gangplan.solvers.processes import cores
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def solve(
     started = time.perf_counter()
     if unnamed or unknown:
         _refuse(unnamed, unknown)
-    seed, workers = plain(seed), plain(workers) if workers is not None else _cores()
+    seed, workers = plain(seed), plain(workers) if workers is not None else cores()
     instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
@@ -166,11 +167,6 @@ def _refuse(unnamed: Sequence[object], unknown: Mapping[str, object]) -> None:
         )
         raise InstanceError(name, f"{value!r} {words}; of solve, {names}")
     raise InstanceError(name, f"{value!r} does not apply to solve{did_you_mean(name, known)}; {names}")
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _checked(

@@ -30,6 +30,11 @@ _left: list[Child] = []
 """Killed, and not yet collected."""
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def can_fork() -> bool:
     """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
     return sys.platform.startswith("linux")

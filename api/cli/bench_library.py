@@ -34,7 +34,7 @@ PASS = {
     "workers": option(int, "threads of a solve", 1, **options.whole_from(1, 1024)),
     "memory": option(float, "that a solve may have", metavar="GIB"),
 }
-"""How a pass is run."""
+"""Options of a pass."""
 
 
 @bench.command(name="pass")

@@ -10,14 +10,14 @@ from typing import Any
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.hybrid.online.journal.values import _HOMES, decode
+from gangplan.hybrid.online.journal.values import HOMES, decode
 from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
-TYPES = {*_HOMES, "pairs", "infinite", "hybrid.online.moves:Moves", "hybrid.online.moves:Move"}
+TYPES = {*HOMES, "pairs", "infinite", "hybrid.online.moves:Moves", "hybrid.online.moves:Move"}
 """Types of values that a caller may name: of another, its module would be imported."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""

@@ -21,7 +21,7 @@ from .clusters import cluster_of, only_known
 from .schema import QUESTIONS, parts_of
 
 FAULTS = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, AssertionError)
-"""What a value of the wrong kind may raise deep inside."""
+"""Errors that a value of the wrong kind raises deep inside."""
 _JOBS = ("submit", "submit_array", "whatif")
 
 

@@ -1,4 +1,4 @@
-"""Who may ask, how much, and how many at a time; whatever goes wrong inside is answered in JSON."""
+"""Let in who may ask, as much and as many at a time as the limits say; answer in JSON whatever goes wrong inside."""
 
 from __future__ import annotations
 

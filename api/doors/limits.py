@@ -1,15 +1,11 @@
-"""What `gangplan serve` allows, and how it refuses: every refusal is JSON that names field and value."""
+"""Limit what `gangplan serve` takes on, and refuse the rest by JSON that names field and value."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from gangplan.solvers.processes import cores
 
 
 @dataclass(frozen=True, slots=True)

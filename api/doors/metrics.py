@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts and times of requests, decisions and solves, as text."""
+"""Count requests, decisions and solves, and time them, for Prometheus."""
 
 from __future__ import annotations
 

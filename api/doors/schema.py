@@ -1,4 +1,4 @@
-"""What events there are and what each may say, read off the methods of `Scheduler`: for checks, and for OpenAPI."""
+"""Read the events and their fields off the methods of `Scheduler`, for checks and for OpenAPI."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str, str]] = {
     "int": ((int,), "a whole number", "integer"),
     "bool": ((bool,), "true or false", "boolean"),
 }
-"""Of the name of a type: those of values, in words, and as JSON Schema says it."""
+"""Types of values, words and JSON Schema, by the name of a type."""
 ALWAYS = ("event", "now", "id")
 
 

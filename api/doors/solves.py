@@ -57,7 +57,7 @@ class Solve:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return self.state not in ("queued", "running")
 
     def has_news(self, after: int) -> bool:

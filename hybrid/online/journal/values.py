@@ -15,7 +15,7 @@ from gangplan.instances.errors import brief
 
 _PREFIX = "gangplan."
 _PLAIN = (str, int, float, bool, tuple)
-_HOMES = {
+HOMES = {
     "Demand": "instances.placement.job",
     "Fleet": "instances.placement.fleet",
     "GangJob": "instances.placement.job",
@@ -32,7 +32,7 @@ _HOMES = {
 def _parts(cls: type) -> tuple[str, tuple[tuple[str, Any], ...]]:
     """Return the tag of a dataclass, and its fields with their usual values."""
     home = cls.__module__.removeprefix(_PREFIX)
-    tag = cls.__name__ if _HOMES.get(cls.__name__) == home else f"{home}:{cls.__name__}"
+    tag = cls.__name__ if HOMES.get(cls.__name__) == home else f"{home}:{cls.__name__}"
     usual = ((f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(cls))
     return tag, tuple(usual)
 
@@ -93,7 +93,7 @@ def decode(data: Any) -> Any:
 def _class(tag: Any) -> Any:
     """Return the dataclass of this package that a tag names."""
     home, _, name = tag.rpartition(":") if isinstance(tag, str) else ("", "", "")
-    home = home or _HOMES.get(name, "")
+    home = home or HOMES.get(name, "")
     if not all(part.isidentifier() for part in home.split(".")):
         raise InstanceError("type", f"{brief(tag)} is no type that a log has")
     try:
