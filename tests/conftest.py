@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import time
@@ -52,6 +53,13 @@ def processor_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     It is for methods that run in this process and sleep nowhere: a limit is kept if the clock says so.
     """
     monkeypatch.setattr(time, "perf_counter", time.process_time)
+
+
+@pytest.fixture
+def ticking_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have clocks go on by a tenth of a millisecond each time they are read, however busy the machine is."""
+    now = itertools.count(1)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now) * 1e-4)
 
 
 @pytest.fixture

@@ -126,6 +126,10 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
     return ranked, told, {x: frozenset(degree for job, degree, _ in ranked if job == x) for x in names}
 
 
+_AGAIN = 0.01
+"""Seconds after which the alarm rings again."""
+
+
 class Overrun(BaseException):
     """The time of a policy is up: no `Exception`, so that a policy that catches those does not catch it."""
 
@@ -189,22 +193,25 @@ class Watchdog:
 
 
 def _timed(act: Callable[[], T], budget: float) -> T:
-    """Call `act` under an alarm; one that was set before goes on afterwards."""
+    """Call `act` under an alarm; one that was set before goes on afterwards.
+
+    The alarm rings again until it is heard: Python drops an exception that is raised in a callback of its garbage
+    collector or in a `__del__`.
+    """
     if budget <= 0:
         raise Overrun
 
     def ring(number: int, frame: FrameType | None) -> Any:
-        raise Overrun
+        if frame is None or frame.f_code is not _timed.__code__:  # what follows here is not interrupted
+            raise Overrun
 
     before = signal.signal(signal.SIGALRM, ring)
-    rest, interval = signal.setitimer(signal.ITIMER_REAL, budget)
+    rest, interval = signal.setitimer(signal.ITIMER_REAL, budget, _AGAIN)
     began = time.perf_counter()
     try:
-        try:
-            return act()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # reached even if the alarm rings in the line above; it rings once
+        return act()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
         if rest:
             signal.setitimer(signal.ITIMER_REAL, max(1e-6, rest - (time.perf_counter() - began)), interval)

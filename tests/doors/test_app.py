@@ -47,17 +47,17 @@ def test_solve_and_verify(client: TestClient) -> None:
 def test_a_long_solve_is_followed_and_cancelled(client: TestClient) -> None:
     """A solve that is not waited for tells its progress as server-sent events, and ends early when it is cancelled."""
     began = time.monotonic()
-    found = solved(client, problem=HARD, time_limit=30, wait=0)
+    found = solved(client, problem=HARD, time_limit=120, wait=0)
     assert found.status_code == 202 and found.json()["state"] == "queued"
     where, events = found.headers["location"], list[str]()
     while not client.get(where).json().get("progress", {}).get("objective"):
-        assert time.monotonic() < began + 25
+        assert time.monotonic() < began + 100
         time.sleep(0.1)
     assert client.get(where).json()["state"] == "running"
     ended = client.delete(where).json()
     assert ended["state"] == "cancelled" and "answer" in ended, ended
     assert ended["answer"]["stop_reason"] == "interrupted" and ended["answer"]["plan"]
-    assert ended["answer"]["wall_seconds"] < 28
+    assert ended["answer"]["wall_seconds"] < 110
     with client.stream("GET", f"{where}/progress") as stream:
         events = [line for line in stream.iter_lines() if line.startswith("event")]
     assert events == ["event: end"]  # it is over: the store has its answer

@@ -140,7 +140,7 @@ def test_the_table_of_turns_has_80_columns() -> None:
     assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
 
 
-@pytest.mark.usefixtures("processor_clock")
+@pytest.mark.usefixtures("ticking_clock")
 def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Amid searches in this process nothing is planned anew: a method does not lose its turn to the one before it."""
 

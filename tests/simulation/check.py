@@ -31,7 +31,7 @@ TOLD = {
     "within": "", "topology": "required", "group": 1, "mixed": False,
 }  # fmt: skip
 """What `submit` is told of a job beside its gang and its seconds, as it usually is."""
-LATE = 0.5
+LATE = 5.0
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
 
 

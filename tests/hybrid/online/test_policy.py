@@ -69,7 +69,7 @@ def decided(scheduler: Scheduler, deadline: float = PLENTY) -> Decision:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         decision = scheduler.decide(deadline)
-    assert time.process_time() - began < 1.1 * DEADLINE
+    assert time.process_time() - began < 10 * DEADLINE
     return decision
 
 
@@ -156,6 +156,23 @@ def test_alarm_of_the_user_goes_on() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_alarm_that_is_lost_rings_again() -> None:
+    """A policy that spends its time where Python drops exceptions is stopped once it is elsewhere."""
+
+    class Drops:
+        def __del__(self) -> None:
+            until = time.perf_counter() + 2 * DEADLINE
+            while time.perf_counter() < until:
+                pass
+
+    def act(view: View) -> Any:
+        Drops()
+        endless(view)
+
+    assert len(decided(crowd(Ranking(act)), DEADLINE).starts) == 4
 
 
 def test_off_the_main_thread_an_overrun_is_the_last() -> None:

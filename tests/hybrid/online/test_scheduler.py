@@ -250,6 +250,7 @@ def test_bad_arguments(options: dict[str, Any]) -> None:
         Scheduler(FLEET, **options)
 
 
+@pytest.mark.usefixtures("ticking_clock")
 def test_deadline_is_kept() -> None:
     """What does not start in time starts in the next calls."""
     scheduler = Scheduler(Fleet.regular(10, 10, 8), "heuristic")
@@ -258,7 +259,7 @@ def test_deadline_is_kept() -> None:
     first = scheduler.decide(0.01)
     assert first.more
     assert 0 < len(first.starts) < 800
-    assert first.seconds < 0.1  # the machine may be busy
+    assert first.seconds < 0.02  # of the clock that is read every few starts
     total = len(first.starts)
     while (decision := scheduler.decide(0.05)).more:
         total += len(decision.starts)

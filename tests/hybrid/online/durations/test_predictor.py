@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -106,16 +105,3 @@ def test_guesses_are_scaled() -> None:
     scheduler.submit(GangJob("next", "m", (4,)), 50_000.0)
     request = scheduler._state.waiting["next"]
     assert not request.told and request.quantile(4, 0.5) == pytest.approx(5000.0, rel=0.3)
-
-
-def test_cheap() -> None:
-    """A prediction takes well below a millisecond, and so does what is learned."""
-    rng, durations = np.random.default_rng(0), Durations()
-    jobs = [drawn(rng, int(rng.integers(6))) for _ in range(300)]
-    took = []
-    for terms, work in jobs:
-        began = time.perf_counter()
-        durations.predict(JOB, terms)
-        durations.learn(JOB, terms, work)
-        took.append(time.perf_counter() - began)
-    assert np.median(took) < 2e-3

