@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 
-from .queue import Request
+from .request import Request
 from .terms import names_of
 
 _NONE = np.zeros(0, dtype=np.int64)

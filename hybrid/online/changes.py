@@ -14,7 +14,7 @@ from .journal.write import recorded
 from .kinds import TypedSeconds, by_type, verify_terms, without_gpus
 from .later import HeldJob, JobArray
 from .moved import moved
-from .queue import Request, Seconds, given_seconds
+from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
 from .terms import Price, TermFields, Terms

@@ -25,7 +25,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from .leaving import occupied
 from .moves import Move, Moves, closed, in_order, limited, movable, without
-from .queue import Request
+from .request import Request
 from .running import Nodes, RunningJob
 from .state import ClusterState
 

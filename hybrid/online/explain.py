@@ -18,10 +18,11 @@ from gangplan.instances.quantities import quantity
 from .intervals import StartIntervals
 from .kinds import in_words
 from .leaving import least_ends
-from .queue import Request
+from .request import Request
 from .reservation import reserve
-from .starts import FULL, WINDOW
+from .seating import FULL, WINDOW
 from .state import ClusterState
+from .walk import in_order
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -219,7 +220,7 @@ def why_waits(
     `last` is the reason of the last decision, `None` if the job was not there; `twin` makes a scheduler of the same
     state, to be changed at will.
     """
-    held, order = state.later.held.get(name), list(state.queue)
+    held, order = state.later.held.get(name), list(in_order(state.queue))
     request = state.later.request(state, name)
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)

@@ -11,7 +11,8 @@ from bisect import bisect_left
 
 import numpy as np
 
-from .queue import Queue, Request
+from .queue import Queue
+from .request import Request
 from .state import ClusterState
 
 FEATURES = 11

@@ -15,12 +15,12 @@ from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
 from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_groups
 
-from .queue import Seconds, given_seconds
+from .request import Seconds, given_seconds
 
 if TYPE_CHECKING:
     from gangplan.solvers.placement.online.capacity import Capacity
 
-    from .queue import Request
+    from .request import Request
     from .state import ClusterState
 
 Types = tuple[tuple[str, tuple[float, ...]], ...]

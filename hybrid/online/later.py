@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 
-from .queue import Request
+from .request import Request
 
 if TYPE_CHECKING:
     from .state import ClusterState

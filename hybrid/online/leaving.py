@@ -10,7 +10,7 @@ from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_ev
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import Long
 
-from .queue import Request
+from .request import Request
 from .state import ClusterState
 
 SECONDS = 0.25

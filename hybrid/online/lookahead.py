@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
 
 from .explain import Candidate
 from .state import EXPENSIVE, ClusterState
+from .walk import in_order
 
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
@@ -111,7 +113,7 @@ def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need:
 
 def scene_of(state: ClusterState) -> Scene:
     """Return the first jobs that wait, and of those that run as many as there are places, the first to end."""
-    wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in state.queue.first(MOST))]
+    wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in islice(in_order(state.queue), MOST))]
     (end, since, price, *_), (_, wide, head, serial), _ = state.running.table()
     left = np.where(end >= state.now, end - state.now, state.now - since)
     shown, many = np.flatnonzero(head), MOST - len(wait)

@@ -15,11 +15,11 @@ from gangplan.solvers.run import OPTIMAL_GAP
 from .explain import Report, listed
 from .kinds import verify_terms
 from .policy import Watchdog
-from .queue import Walk
 from .running import Nodes, RunningJob
 from .starts import Start, Starts
 from .state import ClusterState
 from .stops import Stop
+from .walk import Walk
 
 TIER = "moves"
 

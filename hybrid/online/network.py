@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +28,11 @@ from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs
 from gangplan.simulator.gangs.step import start
 
 from .policy import Proposal, Watchdog
-from .queue import Request
+from .request import Request
 from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState
+from .walk import in_order
 
 TIER, GUARD = "gnn", "guard"
 SEEN = 128
@@ -216,7 +218,7 @@ class NetworkTier:
         rows = [
             Row(request, degree)
             for request in sorted(
-                (state.waiting[name] for name in state.queue.first(SEEN) if name not in refused),
+                (state.waiting[name] for name in islice(in_order(state.queue), SEEN) if name not in refused),
                 key=lambda request: request.serial,
             )
             for degree in self._degrees(request)

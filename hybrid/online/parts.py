@@ -11,7 +11,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
 from .bundles import Ground
-from .queue import Request
+from .request import Request
 from .running import RunningJob
 from .state import EXPENSIVE, ClusterState
 

@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from .queue import Request
+from .request import Request
 from .running import Nodes, RunningJob
 from .state import ClusterState
+from .walk import in_order
 
 T = TypeVar("T")
 Proposal = tuple[str, int, Nodes | None]
@@ -48,7 +49,7 @@ class View:
 
     def __init__(self, state: ClusterState, seen: Container[str] = ()) -> None:
         self.now, self.fleet, self._state = state.now, state.fleet, state
-        new = (name for name in state.queue if name not in seen)
+        new = (name for name in in_order(state.queue) if name not in seen)
         self.waiting: tuple[Request, ...] = tuple(state.waiting[name] for name in islice(new, AHEAD))
 
     @property

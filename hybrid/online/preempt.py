@@ -28,7 +28,8 @@ from gangplan.solvers.placement.online.capacity import Kind
 
 from .explain import Candidate
 from .leaving import domains, occupied
-from .queue import Request, Shape
+from .queue import Shape
+from .request import Request
 from .running import RunningJob
 from .starts import Starts
 from .state import ClusterState

@@ -12,7 +12,7 @@ from sys import float_info
 import numpy as np
 
 from .durations.spread import index, passed
-from .queue import Request
+from .request import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
 """The GPUs of a job by node; a worker without GPUs has a number below 0, its own on that node."""

@@ -25,7 +25,7 @@ from .journal.write import Journal, recorded
 from .kinds import TypedSeconds, by_type, without_gpus
 from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
-from .queue import Request, Seconds, given_seconds
+from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
 from .sharing import Sharing
 from .snapshot import load, save

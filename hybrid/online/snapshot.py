@@ -17,7 +17,7 @@ from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .intervals import StartIntervals
-from .queue import Request
+from .request import Request
 from .running import RunningJob
 from .sharing import Sharing
 from .state import ClusterState, SchedulerSettings

@@ -11,22 +11,21 @@ from sys import float_info
 import numpy as np
 
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.online.capacity import Capacity, Kind
-from gangplan.solvers.placement.online.placer import NodeAllocation
+from gangplan.solvers.placement.online.capacity import Kind
 
 from .accounts import ROOT
-from .kinds import below_zero, best_type, servers_of
+from .kinds import servers_of
 from .policy import Watchdog
-from .queue import Alike, Request, Shape, Walk
+from .queue import Alike, Shape
+from .request import Request
 from .reservation import Reservation, reserve
 from .running import Nodes, RunningJob
+from .seating import DELAY, FULL, WINDOW, Seating
 from .state import ClusterState
+from .walk import Walk
 
-FULL = "it does not fit"
-DELAY = "it would delay a job before it"
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
-WINDOW = "nodes are closed to it before it would end"
 DUE = "due"
 """The tier of those that are due."""
 
@@ -87,6 +86,7 @@ class Starts:
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
+        self._seating = Seating(state, watchdog)
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
@@ -288,7 +288,7 @@ class Starts:
         if self._state.placer.fits(gang) or self._state.placer.against(gang):
             self._fit[key] = self._state.changes
             return False
-        self._full(request, degree)
+        self._seating.full(request, degree)
         return True
 
     def _nothing_held(self, kind: Kind, request: Request) -> bool:
@@ -387,18 +387,18 @@ class Starts:
         """Give a job its seats; return them, or why not."""
         state, placer, name = self._state, self._state.placer, request.name
         if nodes is None and not placer.fits(state.placed(request, degree)):
-            return self._full(request, degree)
+            return self._seating.full(request, degree)
         reservations = self._reservations(request)
         if nodes is None:
-            if (why := self._place(request, degree, reservations)) is not None:
+            if (why := self._seating.place(request, degree, reservations)) is not None:
                 return why
-            nodes = self._seats(request)
-        if (why := self._check(request, degree, nodes)) is not None:
+            nodes = self._seating.taken(request)
+        if (why := self._seating.check(request, degree, nodes)) is not None:
             return why
-        slower = state.slower(request, degree, seats := self._seats(request))
+        slower = state.slower(request, degree, seats := self._seating.taken(request))
         end = state.now + request.lasts(degree, slower)
-        late = not self._stand(reservations, request.job, end)
-        shut = self._barred(request, seats, end)
+        late = not self._seating.stand(reservations, request.job, end)
+        shut = self._seating.barred(request, seats, end)
         if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
             placer.remove(name)
             return WINDOW if shut else DELAY if late else CLOSER
@@ -406,98 +406,3 @@ class Starts:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)
         return seats
-
-    def _seats(self, request: Request) -> Nodes:
-        """Return the GPUs of a gang that is seated."""
-        seated = self._state.placer.running[request.name]
-        if not request.job.worker.gpu:
-            return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
-        return {node: seat.gpus for node, seat in seated.items()}
-
-    def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
-        """Return whether reservations stand if a gang, which is seated, runs to `end`."""
-        return all(x.stands(job, *self._state.placer.uses(job.name), end) for x in reservations)
-
-    def _check(self, request: Request, degree: int, nodes: Nodes) -> str | None:
-        """Seat a gang on these GPUs, on which it may be seated already; return why not, if so.
-
-        Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
-        """
-        state, placer, name = self._state, self._state.placer, request.name
-        mine, less, need = name in placer.running, False, request.job.worker.grants or 1
-        if mine and (rest := sum(map(len, nodes.values())) // need - degree) > 0:
-            part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
-            less = bool(part)
-        if less:
-            node = min(part, key=lambda node: len(nodes[node]))
-            nodes = {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}
-        wrong = state.wrong(request, degree, nodes)
-        if mine and (wrong or less):
-            placer.remove(name)
-        if not wrong and (less or not mine) and not placer.put(state.loose(request), nodes):
-            wrong = [f"{name}: cores, memory or NIC are too few, counted in whole millionths"]
-        if wrong and mine:
-            self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")
-        return wrong[0] if wrong else None
-
-    def _place(self, request: Request, degree: int, reservations: list[Reservation]) -> str | None:
-        """Seat a gang where it fits and no reservation minds; return why not, if so."""
-        state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
-        open_ = self._open(request, degree, state.now + state.lasts(request, degree))
-        if self._choose(request, degree, open_) is None:
-            return self._full(request, degree) if open_ is None else WINDOW
-        end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(request)))
-        if self._barred(request, self._seats(request), end):  # its place is slow, so that a window comes before its end
-            placer.remove(job.name)
-            if self._choose(request, degree, self._open(request, degree, np.inf)) is None:
-                return WINDOW
-            end = state.now + request.lasts(degree, state.slower(request, degree, self._seats(request)))
-        if not self._stand(reservations, job, end):
-            end = end if state.places is None and not request.types else np.inf  # elsewhere it may take longer
-            placer.remove(job.name)
-            room = self._open(request, degree, end) or placer.room(job)
-            for reservation in reservations:
-                room = reservation.beside(job, room, end)
-            if room.total < job.workers[0] or self._choose(request, degree, room) is None:
-                return DELAY
-        return None
-
-    def _open(self, request: Request, degree: int, end: float) -> Capacity | None:
-        """Return the room that windows leave a job which runs to `end`, `None` if they leave it all."""
-        state = self._state
-        shut = state.calendar.closed(request, state.now, end)
-        return state.placer.room(state.placed(request, degree)).without(shut) if len(shut) else None
-
-    def _barred(self, request: Request, nodes: Nodes, end: float) -> bool:
-        """Return whether a window closes one of these nodes to a job before it ends."""
-        shut = self._state.calendar.closed(request, self._state.now, end)
-        return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
-
-    def _choose(
-        self, request: Request, degree: int, room: Capacity | None = None
-    ) -> Mapping[int, NodeAllocation] | None:
-        """Place a gang where jobs mind it least if speeds were learned or are known, else by the topology.
-
-        Where places differ, it gets the closest GPUs.
-        """
-        state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
-        if not job.worker.gpu:
-            return placer.place(job, room)
-        if state.learned is not None and state.learned.ready:
-            gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
-            policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)
-            return placer.place(job, room, policy)
-        if state.interference is not None:
-            return placer.place(job, room, state.interference.policy(job))
-        if state.places is not None:
-            room = best_type(state, request, degree, room) if request.types else room
-            return placer.place(job, room, state.places.closest)
-        return placer.place(job, room)
-
-    def _full(self, request: Request, degree: int) -> str:
-        """Note that such workers did not fit."""
-        job, closed = self._state.placed(request, degree), self._state.closed
-        if not self._state.placer.against(job):
-            kind, count = Kind.workers(job), job.workers[0]
-            closed[kind] = min(closed.get(kind, count), count)
-        return FULL

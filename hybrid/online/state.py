@@ -30,7 +30,8 @@ from .durations.predictor import Durations
 from .kinds import as_placed, check_terms, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
-from .queue import Queue, Request, Shape
+from .queue import Queue, Shape
+from .request import Request
 from .running import Nodes, RunningJob, RunningJobs
 from .sharing import Sharing
 

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
 from .explain import Candidate
 from .parts import Parts, movable
-from .queue import Request
+from .request import Request
 from .running import RunningJob
 from .starts import Start, Starts
 from .state import ClusterState
+from .walk import in_order
 
 TIER = "stops"
 MOST = 512
@@ -102,7 +104,7 @@ class Stops:
         if not movable(state).any():
             return
         parts = self._parts = Parts(state)
-        first = [state.waiting[name] for name in queue.first(MOST)]
+        first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         first = [request for request in first if request.job.worker.gpu and starts.degrees(request)]
         if not first:
             return

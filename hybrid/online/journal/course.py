@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..queue import Request
+from ..request import Request
 from ..running import Nodes, RunningJob
 
 if TYPE_CHECKING:

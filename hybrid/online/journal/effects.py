@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances import InstanceError
 
 from ..durations.again import predict_again
-from ..queue import Request
+from ..request import Request
 from ..running import RunningJob
 from ..state import ClusterState
 

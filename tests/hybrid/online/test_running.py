@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangplan.hybrid.online.queue import Request
+from gangplan.hybrid.online.request import Request
 from gangplan.hybrid.online.running import RunningJob
 from gangplan.instances.placement import GangJob
 
