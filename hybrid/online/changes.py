@@ -10,6 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.placement import Fleet, GangJob
 
+from .checks import check_changed
 from .journal.write import recorded
 from .kinds import TypedSeconds, by_type, verify_terms, without_gpus
 from .later import HeldJob, JobArray
@@ -119,7 +120,7 @@ class ChangeCalls:
         if not runs:
             gang, told, types = by_type(request.job, seconds, state.fleet)
             request = replace(request, job=gang, types=types or request.types)
-        state.check_changed(request)
+        check_changed(state, request)
         if runs:
             at_place = state.running[job]
             if wrong := verify_terms(request, at_place.degree, state.fleet, at_place.nodes):

@@ -23,6 +23,7 @@ from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.state import Long
 from gangplan.solvers.run import OPTIMAL_GAP
 
+from .checks import check_new
 from .leaving import occupied
 from .moves import Move, Moves, closed, in_order, limited, movable, without
 from .request import Request
@@ -80,7 +81,7 @@ class _Room:
         elif isinstance(gang, GangJob):
             zeros = (0.0,) * len(gang.workers)
             request = Request(gang, state.now, zeros, True, state.settings.together, state.serial)
-            state.check(request)
+            check_new(state, request)
         else:
             raise InstanceError("gang", f"{gang!r} is neither a GangJob nor the name of a job that waits")
         degree = request.job.workers[0]

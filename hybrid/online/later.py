@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 
+from .checks import check_new
 from .request import Request
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class Later:
                 require_number(count, f"later.arrays.{name}", whole=True)
             self.arrays[name] = JobArray(most, active, deque(rest))
         for request, row in zip(jobs, saved["held"], strict=True):
-            state.check(request)
+            check_new(state, request)
             for gone in row["before"].values():
                 require_flag(gone, "later.before")
             require_number(row["ready"], "later.ready")

@@ -11,7 +11,8 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
 
 from .explain import Candidate
-from .state import EXPENSIVE, ClusterState
+from .settings import EXPENSIVE
+from .state import ClusterState
 from .walk import in_order
 
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -13,7 +13,8 @@ from gangplan.solvers.placement.online.capacity import Kind
 from .bundles import Ground
 from .request import Request
 from .running import RunningJob
-from .state import EXPENSIVE, ClusterState
+from .settings import EXPENSIVE
+from .state import ClusterState
 
 _LOOKS = 8
 """Maximum number of nodes that are looked at for a worker, the cheapest by a first estimate."""

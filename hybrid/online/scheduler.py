@@ -17,6 +17,7 @@ from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
 from .changes import ChangeCalls
+from .checks import check_new
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
@@ -27,11 +28,12 @@ from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
+from .settings import PATIENCE, SchedulerSettings
 from .sharing import Sharing
 from .snapshot import load, save
 from .stages import Stages
 from .starts import Starts
-from .state import PATIENCE, ClusterState, SchedulerSettings
+from .state import ClusterState
 from .stops import Stops
 from .terms import USUAL_TERMS, Price, TermFields, Terms
 from .windows import WindowCalls, stop_drained
@@ -281,7 +283,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             guess=guess,
         )
         request = dataclasses.replace(request, due=state.due_from(at, request))
-        state.check(request)
+        check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
     def _enter(self, request: Request) -> None:

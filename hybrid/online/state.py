@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
 from math import inf, nextafter
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_choice, require_flag, require_number
+from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
@@ -27,12 +27,13 @@ from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .calendar import Calendar
 from .durations.predictor import Durations
-from .kinds import as_placed, check_terms, longest, slower_on, verify_terms
+from .kinds import as_placed, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
 from .queue import Queue, Shape
 from .request import Request
 from .running import Nodes, RunningJob, RunningJobs
+from .settings import SchedulerSettings
 from .sharing import Sharing
 
 if TYPE_CHECKING:
@@ -43,39 +44,6 @@ RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
 """Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
-EXPENSIVE = 2.0
-"""Times its price that a stop has to be worth: who was stopped once is often stopped again."""
-
-
-PATIENCE = 50.0
-"""Times its longest expected seconds that a job waits until it is due."""
-DURATIONS = ("told", "history")
-"""What is believed: the seconds that are given, of other jobs the history of those that finished; or that alone."""
-STEEPEST = 8
-"""The largest exponent of GPUs: beyond it, keys would leave the range of floating-point numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerSettings:
-    """What a scheduler is told when it is made, see `Scheduler`; `ahead`: whether the lookahead chooses the order."""
-
-    together: bool
-    reserve: bool
-    order: float
-    ahead: bool
-    price: float | None
-    patience: float = PATIENCE
-    durations: str = "told"
-
-    def __post_init__(self) -> None:
-        require_flag(self.together, "together")
-        require_flag(self.reserve, "reserve")
-        require_number(self.order, "order")
-        if self.order > STEEPEST:
-            raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
-        require_number(self.price, "price", optional=True)
-        require_number(self.patience, "patience")
-        require_choice(self.durations, "durations", DURATIONS)
 
 
 class ClusterState:
@@ -297,46 +265,6 @@ class ClusterState:
         if self.patient is None or not self.running or request.due <= self.now:
             return False
         return bool(slower > self.patient.most(self.least(request, degree)))
-
-    def check(self, request: Request) -> None:
-        """Refuse a job that cannot run here, whatever else runs.
-
-        Raises:
-            InstanceError: naming the field.
-        """
-        name, held = request.name, self.later.held
-        for words, jobs in (
-            ("waits", self.waiting), ("runs", self.running), ("waits", held), ("was done", self.finished)
-        ):  # fmt: skip
-            if name in jobs:
-                raise InstanceError("job.name", f"{name!r} {words} already: give each job a name of its own")
-        self.check_changed(request)
-
-    def check_changed(self, request: Request) -> None:
-        """Refuse a job whose name is known as `check` does, and forget what was kept of that name."""
-        job = request.job
-        self.forget(request)
-        if 0 < job.worker.gpu < 1:
-            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs")
-        if not (job.worker.gpu or job.worker.cpu or job.worker.memory or job.worker.nic):
-            raise InstanceError("job.worker", "asks for nothing: name GPUs, cores, memory or NIC")
-        check_terms(request, self.fleet)
-        self.sharing.check(request.terms.queue)
-        if not self.bundle(request, job.workers[0]):
-            types, asked = self.fleet.gpu_types, job.workers[0] * job.worker.grants
-            if job.gpu_types and not {*job.gpu_types} & {*types}:
-                raise InstanceError(
-                    "job.gpu_types", f"the cluster has {', '.join(types)}, not {', '.join(job.gpu_types)}"
-                )
-            there = int(self.fleet.gpus[self.fleet.usable].sum())
-            more = f"{asked} GPUs, more than the {there} that there are" if asked > there else "no nodes have it"
-            raise InstanceError("job", f"{job.name!r} with {job.workers[0]} workers never fits: {more}")
-        if self.accounts.bounded:
-            whole = self.placer.whole[:3, self.fleet.usable].sum(axis=1).tolist()
-            asks = self.asks(request, job.workers[0])
-            self.forget(request)  # another job may be called like it if it is refused
-            if limit := self.accounts.never(request.terms, asks, whole):
-                raise InstanceError("job", f"{job.name!r} never may start: {limit}")
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""

@@ -1,0 +1,40 @@
+"""What a scheduler is told when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice, require_flag, require_number
+
+EXPENSIVE = 2.0
+"""Times its price that a stop has to be worth: who was stopped once is often stopped again."""
+PATIENCE = 50.0
+"""Times its longest expected seconds that a job waits until it is due."""
+DURATIONS = ("told", "history")
+"""What is believed: the seconds that are given, of other jobs the history of those that finished; or that alone."""
+STEEPEST = 8
+"""The largest exponent of GPUs: beyond it, keys would leave the range of floating-point numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """What a scheduler is told when it is made, see `Scheduler`; `ahead`: whether the lookahead chooses the order."""
+
+    together: bool
+    reserve: bool
+    order: float
+    ahead: bool
+    price: float | None
+    patience: float = PATIENCE
+    durations: str = "told"
+
+    def __post_init__(self) -> None:
+        require_flag(self.together, "together")
+        require_flag(self.reserve, "reserve")
+        require_number(self.order, "order")
+        if self.order > STEEPEST:
+            raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
+        require_number(self.price, "price", optional=True)
+        require_number(self.patience, "patience")
+        require_choice(self.durations, "durations", DURATIONS)
