@@ -127,8 +127,8 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
     return ranked, told, {x: frozenset(degree for job, degree, _ in ranked if job == x) for x in names}
 
 
-_AGAIN = 0.01
-"""Seconds after which the alarm rings again."""
+_AGAIN = 0.2
+"""Seconds after which the alarm rings again: Python, or pytest, has told of an exception that was dropped by then."""
 
 
 class Overrun(BaseException):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -158,8 +159,7 @@ def test_alarm_of_the_user_goes_on() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_alarm_that_is_lost_rings_again() -> None:
+def test_an_alarm_that_is_lost_rings_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that spends its time where Python drops exceptions is stopped once it is elsewhere."""
 
     class Drops:
@@ -172,6 +172,7 @@ def test_an_alarm_that_is_lost_rings_again() -> None:
         Drops()
         endless(view)
 
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     assert len(decided(crowd(Ranking(act)), DEADLINE).starts) == 4
 
 
