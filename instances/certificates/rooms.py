@@ -82,7 +82,7 @@ def earliest(
 def taken_in(
     ops: Ops, room: Room, head: Sequence[Any], v: int, at: Any, more: Callable[[], bool], *, backwards: bool
 ) -> Iterator[tuple[Any, int]]:
-    """Yield arrivals after `at`, each no later than the last, and a class that is in the part of v if v starts before."""
+    """Yield arrivals after `at`, each no later than the last, and a class in the part of v if that starts before."""
     inside, behind, first, w = {ops.of[v]}, {v: 0}, inf, v
     waiting: list[tuple[Any, int, Any]] = []
     while more():

@@ -53,10 +53,11 @@ def test_a_chain_that_no_device_holds() -> None:
 
 
 def test_a_chain_that_no_server_holds() -> None:
-    """Eight ops on two servers of two devices: sent twice in a server, once between them: 8 + 2 x 1 + 10 s."""
+    """Eight ops on two servers of two devices are sent twice in a server and once between them, 20 s; 19 are proved."""
     levels = Level("server", bandwidth=1.0, latency=0.0), Level("rack", bandwidth=0.1, latency=0.0)
     problem = chain(8, Cluster((GPU,), np.zeros(4, dtype=np.int32), TreeTopology.regular(levels, (2, 2))))
-    assert close(verify_bound(problem, ROOMS), 20)
+    # op 2 starts at 3 s, for 0 is not beside it; 4 at 14 s, for 0 is on the other server; 6 at 17 s, and 7 ends at 19 s
+    assert close(verify_bound(problem, ROOMS), 19)
     # ops of a class are together: with 0 and 7 on one device the other six are on three, and more is sent
     both = np.array([0, -1, -1, -1, -1, -1, -1, 0])
     assert verify_bound(replace(problem, graph=replace(problem.graph, colocation=both)), ROOMS) > 0
@@ -65,7 +66,7 @@ def test_a_chain_that_no_server_holds() -> None:
 def test_an_op_that_runs_nowhere() -> None:
     """An op without a device that runs it leaves no plan."""
     problem = chain(2, Cluster.flat((GPU, 2), bandwidth=1.0))
-    nowhere = replace(problem.graph, time=np.array([[1.0, inf]]))
+    nowhere = replace(problem.graph, device_types=("gpu", "old"), time=np.array([[1.0, inf], [1.0, 1.0]]))
     assert verify_bound(replace(problem, graph=nowhere), ROOMS) == inf
 
 
@@ -82,16 +83,37 @@ def test_no_plan_beats_what_has_no_room(seed: int) -> None:
         assert (run.bound or 0.0) <= best * (1 + 1e-9)
 
 
+def tight(seed: int) -> StepProblem:
+    """Return five ops on three or four devices of two servers, none of which holds all of them."""
+    rng = np.random.default_rng(seed)
+    levels = (
+        Level("server", bandwidth=1.0, latency=0.0),
+        Level("rack", bandwidth=float(rng.choice([0.2, 2])), latency=0.5),
+    )
+    k, memory = int(rng.integers(3, 5)), rng.integers(1, 4, 5).astype(float)
+    gpu = replace(GPU, memory=float(max(memory.max(), memory.sum() * rng.choice([0.4, 0.6]))))
+    group = np.array([np.arange(k) // 2, np.zeros(k)], dtype=np.int32)
+    made = chain(5, Cluster((gpu,), np.zeros(k, dtype=np.int32), TreeTopology(levels, group)))
+    source, target = np.triu_indices(5, 1)
+    kept = (target == source + 1) & (rng.random(10) < 0.8) | (rng.random(10) < 0.3)
+    graph = replace(
+        made.graph, time=rng.integers(0, 4, (1, 5)).astype(float), memory=memory, source=source[kept],
+        target=target[kept], edge_bytes=rng.integers(0, 4, 5)[source[kept]].astype(float),
+        colocation=np.array([0, -1, -1, -1, 0 if rng.random() < 0.2 else -1]),
+    )  # fmt: skip
+    return replace(made, graph=graph, contention=bool(rng.random() < 0.2))
+
+
 def test_rooms_say_more_than_paths() -> None:
-    """Of small problems that have plans, memory raises the bound of many, and proves some optimal."""
-    more = tight = 0
-    for seed in range(300):
-        problem = random_problem(seed)
+    """Where memory is scarce it raises the bound of many small problems, and proves some optimal."""
+    more = closed = 0
+    for seed in range(30):
+        problem = tight(seed)
         best = optimum(problem)
         if best is None or best <= 0:
             continue
         path, bound = (verify_bound(problem, ROOMS | {"steps": steps}) for steps in (0, 10**6))
         assert path <= bound <= best
         more += bound > path * (1 + 100 * SLACK)
-        tight += bound > path * (1 + 100 * SLACK) and bound >= Fraction(best) * (1 - 100 * SLACK)
-    assert more > 20 and tight > 10, (more, tight)
+        closed += bound > path * (1 + 100 * SLACK) and bound >= Fraction(best) * (1 - 100 * SLACK)
+    assert more > 8 and closed > 3, (more, closed)
