@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.certificates.rooms import Ops, passes, rooms_of
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
@@ -103,6 +102,8 @@ def room_bounds(
     """
     if not p.memory_binds:
         return
+    from gangplan.instances.certificates.rooms import Ops, passes, rooms_of  # its package is some files
+
     (first, index), size = (x.tolist() for x in p.predecessors), p.problem.graph.output_bytes()
     inputs = [index[first[v] : first[v + 1]] for v in range(p.n)]
     ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
