@@ -27,7 +27,7 @@ class Room(NamedTuple):
 
     Attributes:
         delay: the least seconds to send the output of each op into a part of the level from outside.
-        size: bytes of the largest part: a device, a server, a rack.
+        size: bytes of the largest part: a device, a node, a rack.
     """
 
     delay: Sequence[Any]
@@ -49,7 +49,7 @@ def earliest(
 ) -> list[Any]:
     """Return the earliest start of each op, by what has no room beside it.
 
-    Let v start at T, in some part of the tree: its device, say, or its server. An input u of v, or of another op w that
+    Let v start at T, in some part of the tree: its device, say, or its node. An input u of v, or of another op w that
     is in that part, which starts b before v at the latest, is there too if
 
         head(u) + seconds(u) + least delay into the part + b > T,
