@@ -89,7 +89,7 @@ ENTRIES = (
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", quick=True),
     # of wide pipelines whose transfers are most of the load, tenths of a second often give the optimum
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.2, least=0.2, fewest=501, quick=True),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.15, least=0.2, fewest=501, quick=True),
     # proofs of milliseconds need no compiled code; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
