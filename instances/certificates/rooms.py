@@ -65,18 +65,18 @@ def earliest(
         more: says whether one more input may be looked at; if not, only what is before an op delays it.
         backwards: time runs the other way: outputs are inputs, and who waits is the sender.
     """
-    head = list(head)
+    starts = list(head)
     for v in ops.order:
-        at = max([head[v], *(head[u] + ops.seconds[u] for u in ops.inputs[v])])
+        at = max([starts[v], *(starts[u] + ops.seconds[u] for u in ops.inputs[v])])
         for room in rooms:
             total = ops.bytes[ops.of[v]]
-            for arrival, g in taken_in(ops, room, head, v, at, more, backwards=backwards):
+            for arrival, g in taken_in(ops, room, starts, v, at, more, backwards=backwards):
                 total += ops.bytes[g]
                 if total > room.size:
                     at = arrival
                     break
-        head[v] = at
-    return head
+        starts[v] = at
+    return starts
 
 
 def taken_in(
@@ -199,5 +199,5 @@ class Rooms(Certificate):
 
         nothing = [0] * len(of)
         *_, (head, tail) = passes(ops, rooms, nothing, nothing, more)
-        longest = max(map(sum, zip(head, ops.seconds, tail, strict=True)))
+        longest: int = max(map(sum, zip(head, ops.seconds, tail, strict=True)))
         return longest * unit / (1 + early(problem, len(of)))

@@ -109,7 +109,8 @@ def room_bounds(
     ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
 
     def sent(latency: float, bandwidth: float) -> list[float]:
-        return np.where(size > 0, latency + size / bandwidth, 0.0).tolist()
+        seconds: list[float] = np.where(size > 0, latency + size / bandwidth, 0.0).tolist()
+        return seconds
 
     every = rooms_of(p.problem, sent, [most(x, p.n) for x in p.capacity.tolist()])
     rooms = [room for room in every if room.size < p.group_memory.sum()]
