@@ -88,9 +88,12 @@ class Entry:
 ENTRIES = (
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", quick=True),
+    # of wide pipelines whose transfers are most of the load, tenths of a second often give the optimum
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.15, least=0.2, fewest=501, quick=True),
     # proofs of milliseconds need no compiled code; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500),
     Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.5, most=3000),
     Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.9, fewest=3001),
     # where stages need not be connected, annealing finds more
@@ -99,7 +102,9 @@ ENTRIES = (
     # milliseconds, where it is not a pipeline's
     Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
     Entry("throughput", "local_search", share=0.45, most=500),
-    Entry("throughput", "local_search", share=0.85, fewest=501),
+    # once bounds are through, large graphs go on annealing
+    Entry("throughput", "local_search", variants=("contiguous",), share=0.7, fewest=501),
+    Entry("throughput", "local_search", variants=("convex", "free"), share=0.85, fewest=501),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
     # matrices of hundreds of rows

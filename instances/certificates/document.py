@@ -76,6 +76,7 @@ ARGUMENTS = Lazy(
         "best": ".document:Best",
         "shares": ".loads:Shares",
         "path": ".paths:Path",
+        "rooms": ".rooms:Rooms",
         "starts": ".starts:Starts",
         "together": ".steps:Together",
         "tree": ".linear:Tree",

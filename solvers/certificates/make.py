@@ -14,6 +14,7 @@ from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
+from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
 from gangplan.instances.certificates.steps import Together
@@ -31,6 +32,8 @@ _NUMBERS = 10**8
 """Numbers that the recurrence of stages looks at in a second."""
 _ARCS = 10**6
 """Arcs of minimum cuts that are looked at in a second."""
+_INPUTS = 10**5
+"""Inputs of ops that are looked at in a second."""
 _PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far the threshold of step time is below the plan, as a share."""
 _SHARE = 0.4
@@ -97,6 +100,8 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
             yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+    if problem.objective == "step":
+        yield Rooms(int(_INPUTS * min(left(), _LONGEST)))
     if problem.objective == "step" and run.objective:
         yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), _LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ...run import Run, never, watched
-from ..sizes import why_impossible
+from ..sizes import most, why_impossible
 from .model import Csr, Prepared
 
 if TYPE_CHECKING:
@@ -84,12 +85,46 @@ def delay_bound(run: Run, p: Prepared) -> None:
     heads, tails = delayed_heads(p, lambda: run.stopped), delayed_tails(p, lambda: run.stopped)
     head, tail = np.array(heads), np.array(tails)
     run.raise_bound(float((head + p.fastest + tail).max()), "delays")
+    for head, tail in room_bounds(p, np.array(heads), np.array(tails), lambda: run.stopped):
+        run.raise_bound(float((head + p.fastest + tail).max()), "rooms")
     for bound, by in ((load_bound, "load and delays"), (class_bound, "colocation and delays")):
         if run.stopped:
             return
         run.raise_bound(bound(p, head, tail), by)
 
 
+def room_bounds(
+    p: Prepared, head: FloatArray, tail: FloatArray, stopped: Callable[[], bool]
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield later and later starts, and longer and longer times from ends to the end of all, seconds, as memory has it.
+
+    See `gangplan.instances.certificates.rooms.earliest`.
+    """
+    if not p.memory_binds:
+        return
+    from gangplan.instances.certificates.rooms import Ops, passes, rooms_of  # its package is some files
+
+    (first, index), size = (x.tolist() for x in p.predecessors), p.problem.graph.output_bytes()
+    inputs = [index[first[v] : first[v + 1]] for v in range(p.n)]
+    ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
+
+    def sent(latency: float, bandwidth: float) -> list[float]:
+        seconds: list[float] = np.where(size > 0, latency + size / bandwidth, 0.0).tolist()
+        return seconds
+
+    every = rooms_of(p.problem, sent, [most(x, p.n) for x in p.capacity.tolist()])
+    rooms = [room for room in every if room.size < p.group_memory.sum()]
+    looks = count(1)
+
+    def more() -> bool:
+        return next(looks) % _LOOKS > 0 or not stopped()
+
+    for heads, tails in passes(ops, rooms, head.tolist(), tail.tolist(), more) if rooms else ():
+        yield np.array(heads), np.array(tails)
+
+
+_LOOKS = 100
+"""Inputs that are looked at between two looks at the clock."""
 _LEVELS = 500
 """Of h and of t that are tried; fewer make the bound weaker, not wrong."""
 _MOST = 40

@@ -1,0 +1,203 @@
+"""Bounds of step time by order and memory: what would have to be near an op has no room there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heappop, heappush
+from math import inf
+from typing import Any, ClassVar, NamedTuple
+
+from ..cluster import TreeTopology
+from .classes import numbered
+from .document import Certificate
+from .exact import SLACK, exact
+from .paths import early
+from .rows import unit_of
+
+_STEPS = 10**8
+"""Inputs that any certificate may have looked at: minutes."""
+_FINE = 2**60
+"""Parts of the longest time, and of the largest room, that amounts are rounded down to."""
+
+
+class Room(NamedTuple):
+    """A level of the tree: no transfer from outside a part of it takes less, and no part of it holds more.
+
+    Attributes:
+        delay: the least seconds to send the output of each op into a part of the level from outside.
+        size: bytes of the largest part: a device, a node, a rack.
+    """
+
+    delay: Sequence[Any]
+    size: Any
+
+
+class Ops(NamedTuple):
+    """What is known of the ops, in floats or in whole numbers: an order, inputs, seconds, classes, bytes of classes."""
+
+    order: Sequence[int]
+    inputs: Sequence[Sequence[int]]
+    seconds: Sequence[Any]
+    of: Sequence[int]
+    bytes: Sequence[Any]
+
+
+def earliest(
+    ops: Ops, rooms: Sequence[Room], head: Sequence[Any], more: Callable[[], bool], *, backwards: bool = False
+) -> list[Any]:
+    """Return the earliest start of each op, by what has no room beside it.
+
+    Let v start at T, in some part of the tree: its device, say, or its node. An input u of v, or of another op w that
+    is in that part, which starts b before v at the latest, is there too if
+
+        head(u) + seconds(u) + least delay into the part + b > T,
+
+    as its output would be late. If all of those, with their classes, have more bytes than a part has, T is too early.
+    So inputs are taken in by when they would arrive, the last first, until there are too many: v does not start before
+    the first arrival of those.
+
+    Args:
+        ops: what is known of them.
+        rooms: the levels of the tree.
+        head: what is known of their starts.
+        more: says whether one more input may be looked at; if not, only what is before an op delays it.
+        backwards: time runs the other way: outputs are inputs, and who waits is the sender.
+    """
+    starts = list(head)
+    for v in ops.order:
+        at = max([starts[v], *(starts[u] + ops.seconds[u] for u in ops.inputs[v])])
+        for room in rooms:
+            total = ops.bytes[ops.of[v]]
+            for arrival, g in taken_in(ops, room, starts, v, at, more, backwards=backwards):
+                total += ops.bytes[g]
+                if total > room.size:
+                    at = arrival
+                    break
+        starts[v] = at
+    return starts
+
+
+def taken_in(
+    ops: Ops, room: Room, head: Sequence[Any], v: int, at: Any, more: Callable[[], bool], *, backwards: bool
+) -> Iterator[tuple[Any, int]]:
+    """Yield arrivals after `at`, each no later than the last, and a class in the part of v if that starts before."""
+    inside, behind, first, w = {ops.of[v]}, {v: 0}, inf, v
+    waiting: list[tuple[Any, int, Any]] = []
+    while more():
+        for u in ops.inputs[w]:
+            before = behind[w] + ops.seconds[u]
+            arrival = head[u] + before + room.delay[w if backwards else u]
+            if arrival > at and behind.get(u, -1) < before:
+                heappush(waiting, (-arrival, u, before))
+        while waiting and behind.get(waiting[0][1], -1) >= waiting[0][2]:
+            heappop(waiting)
+        if not waiting:
+            return
+        arrival, w, before = heappop(waiting)
+        first, behind[w] = min(first, -arrival), before
+        if ops.of[w] not in inside:
+            inside.add(ops.of[w])
+            yield first, ops.of[w]
+
+
+def rooms_of(problem: Any, sent: Callable[[float, float], list[Any]], capacity: list[Any]) -> list[Room]:
+    """Return the levels of a problem's tree, a mesh is one of devices; without those where there is room for all.
+
+    Args:
+        problem: of step time.
+        sent: gives the seconds that each op's output takes at a latency and a bandwidth.
+        capacity: bytes of each device.
+    """
+    topology, every = problem.cluster.topology, range(problem.cluster.n_devices)
+    if not isinstance(topology, TreeTopology):
+        bandwidth, latency = topology.slowest_link()
+        return [Room(sent(latency, bandwidth), max(capacity))]
+    parts = [list(every), *topology.group.tolist()]
+    rooms = list[Room]()
+    delay: list[Any] = []
+    for level in reversed(range(len(topology.levels))):
+        if len({*parts[level]}) == len({*parts[level + 1]}):
+            continue  # it joins no two parts
+        own = sent(topology.levels[level].latency, topology.levels[level].bandwidth)
+        delay = [min(pair) for pair in zip(own, delay, strict=True)] if delay else own
+        size = dict.fromkeys(parts[level], capacity[0] * 0)
+        for part, room in zip(parts[level], capacity, strict=True):
+            size[part] += room
+        rooms.insert(0, Room(delay, max(size.values())))
+    return rooms
+
+
+def passes(
+    ops: Ops, rooms: Sequence[Room], head: Sequence[Any], tail: Sequence[Any], more: Callable[[], bool]
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield later starts, and longer times from ends to the end of all: by devices, then by all levels of the tree.
+
+    Args: as of `earliest`; tail: what is known of times from ends.
+    """
+    outputs: list[list[int]] = [[] for _ in ops.inputs]
+    for v, inputs in enumerate(ops.inputs):
+        for u in inputs:
+            outputs[u].append(v)
+    back = ops._replace(order=ops.order[::-1], inputs=outputs)
+    for levels in (rooms[:1], rooms)[: max(len(rooms), 1)]:
+        head = earliest(ops, levels, head, more)
+        tail = earliest(back, levels, tail, more, backwards=True)
+        yield head, tail
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms(Certificate):
+    """Let inputs be late, or near; and those that are near have room: see `earliest`.
+
+    That holds of starts, and of ends with time running backwards: no plan is shorter than the earliest start of an op,
+    its fastest time, and what follows its end. Only order and memory are used, so starts that are early by a part of
+    the makespan each cost a bound no more than such parts of a path.
+
+    Attributes:
+        steps: inputs that are looked at, at most; beyond them only the longest path counts.
+    """
+
+    argument: ClassVar[str] = "rooms"
+    objectives: ClassVar[tuple[str, ...]] = ("step",)
+
+    steps: int
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return the longest way through an op, in seconds; `inf` if one runs nowhere."""
+        graph, cluster = problem.graph, problem.cluster
+        rows = [row for row, count in zip(exact(problem.time()), cluster.counts().tolist(), strict=True) if count]
+        fastest = [min(column) for column in zip(*rows, strict=True)]
+        if inf in fastest:
+            return inf
+        unit = unit_of(max(*fastest, Fraction(1, _FINE))) / _FINE
+        of = numbered(graph.colocation.tolist())
+        kinds = [cluster.device_types[t].memory for t in cluster.type_of.tolist()]
+        limited = all(x is not None for x in kinds)
+        capacity = [Fraction(x or 0) * (1 + SLACK) for x in kinds]
+        byte = max(*capacity, Fraction(1, _FINE)) / _FINE
+        size = [0] * (max(of) + 1)
+        for g, memory in zip(of, graph.memory.tolist(), strict=True):
+            size[g] += int(Fraction(memory) / byte)
+        inputs: list[list[int]] = [[] for _ in of]
+        for u, v in sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True))):
+            inputs[v].append(u)
+        ops = Ops(graph.topological_order().tolist(), inputs, [int(x / unit) for x in fastest], of, size)
+        output = graph.output_bytes().tolist()
+
+        def delays(latency: float, bandwidth: float) -> list[int]:
+            return [int((Fraction(latency) + Fraction(x) / Fraction(bandwidth)) / unit) if x > 0 else 0 for x in output]
+
+        rooms = rooms_of(problem, delays, [x / byte for x in capacity]) if limited and cluster.n_devices > 1 else []
+        rooms = [Room(room.delay, int(room.size)) for room in rooms if room.size < sum(size)]
+        left = [min(max(self.steps, 0), _STEPS)]
+
+        def more() -> bool:
+            left[0] -= 1
+            return left[0] >= 0
+
+        nothing = [0] * len(of)
+        *_, (head, tail) = passes(ops, rooms, nothing, nothing, more)
+        longest: int = max(map(sum, zip(head, ops.seconds, tail, strict=True)))
+        return longest * unit / (1 + early(problem, len(of)))
