@@ -304,7 +304,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         """Load what is slow to load when a job comes that needs it, and not when a decision is due."""
         settings = self._state.settings
         if self._ahead is None and settings.ahead and request.price is not None:
-            from .lookahead import Lookahead, Worth
+            from .lookahead import Lookahead
 
             self._ahead = Lookahead(settings.order)
 

@@ -186,9 +186,7 @@ class Prices(NamedTuple):
     mean: FloatArray
 
 
-def ascend(
-    run: Run, p: Prepared, end: float, tell: Callable[[Prices], None], levels: Levels = LEVELS
-) -> Prices | None:
+def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None], levels: Levels = LEVELS) -> Prices | None:
     """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
     Prices go along the GPU-seconds that the mean of all answers so far uses too much (Barahona and Anbil 2000): that

@@ -18,7 +18,7 @@ from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
-from .prices import LEVELS, FINER, Levels, Prices, ascend, cheapest
+from .prices import FINER, LEVELS, Levels, Prices, ascend, cheapest
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""

@@ -1,7 +1,7 @@
 """Bound the mean completion of jobs that are all there now, by prices of GPU-seconds that never rise over time.
 
-With prices pi(t) >= 0 that do not rise, G GPUs, and jobs that hold d GPUs for p seconds, stopped and resumed at will, the
-sum of completions is at least
+With prices pi(t) >= 0 that do not rise, G GPUs, and jobs that hold d GPUs for p seconds, stopped and resumed at will,
+the sum of completions is at least
 
     sum over jobs of min over c >= p of (c + d int_{c-p}^c pi)  -  G int pi
 
@@ -9,7 +9,7 @@ sum of completions is at least
 cheapest. A job that is never stopped has c = p. Any such prices are valid, so those of another moment are too.
 
 On one machine as fast as all GPUs, the least work first, a GPU-second is worth the share of a job that waits for it:
-pi falls from n / G to 0 by 1 / G a job. By these prices the bound is that of Eastman, Even and Isaacs (1964), mean times
+pi falls from n / G to 0 by 1 / G a job. So the bound is that of Eastman, Even and Isaacs (1964), mean times
 at which work is done and half of each run, but for the grid.
 """
 
@@ -24,7 +24,7 @@ from gangplan.instances.arrays import FloatArray
 _INTERVALS = 48
 """Of the grid, each with as many completions on one fast machine."""
 _STEP, _LESS = 0.5, 0.6
-"""Of the step that would close the gap if prices were right: the first, and what is left after one that gained nothing."""
+"""Of the step that would close the gap if prices were right: the first; what is left after one that gains nothing."""
 _OLD = 0.6
 """Weight of the steps before in the direction of the next."""
 
@@ -70,7 +70,9 @@ def squashed(jobs: Waiting) -> Prices:
     return Prices(times, np.interp(middle, np.append(0.0, ends), np.arange(n, -1, -1) / jobs.gpus))
 
 
-def bound(jobs: Waiting, steps: int, most: float, before: Prices | None = None, since: float = 0.0) -> tuple[float, Prices]:
+def bound(
+    jobs: Waiting, steps: int, most: float, before: Prices | None = None, since: float = 0.0
+) -> tuple[float, Prices]:
     """Return (bound on the sum of completions, its prices), raised by some steps of a subgradient method.
 
     Args:
