@@ -75,7 +75,7 @@ def test_bound_is_below_what_is_played_however_long_the_queue_is() -> None:
     for _ in range(3):
         told = scheduler.explain(scheduler.decide(1.0))
         assert told.objective is not None and told.bound is not None
-        assert 0.7 * told.objective < told.bound <= told.objective
+        assert 0.6 * told.objective < told.bound <= told.objective
         assert scheduler._worth is not None and scheduler._worth.prices is not prices
         prices = scheduler._worth.prices
         name, job = next(iter(scheduler._state.running.items()))
