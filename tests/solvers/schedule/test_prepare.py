@@ -157,7 +157,9 @@ def test_optional_jobs_on_a_late_clock() -> None:
 @pytest.mark.parametrize("zero", [0.0, UNIX])
 def test_what_the_verifier_lets_pass_is_less_than_the_slack_of_bounds(goal: str, zero: float) -> None:
     """Three runs on one GPU, each as early as the verifier lets it: they gain something, and less than is taken off."""
-    jobs = tuple(MoldableJob(name, (1,), (seconds,), release=zero) for name, seconds in zip("abc", (3.0, 5.0, 7.0)))
+    jobs = tuple(
+        MoldableJob(name, (1,), (seconds,), release=zero) for name, seconds in zip("abc", (3.0, 5.0, 7.0), strict=True)
+    )
     problem = ScheduleProblem(jobs, Pool(1), goal)
     p = prepare(problem)
 
