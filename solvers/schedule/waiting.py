@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 _INTERVALS = 48
 """Of the grid, each with as many completions on one fast machine."""
@@ -41,7 +41,7 @@ class Waiting(NamedTuple):
     gpus: int
     left: FloatArray
     need: FloatArray
-    stays: FloatArray
+    stays: BoolArray
 
 
 class Prices(NamedTuple):
@@ -113,7 +113,7 @@ def _ask(jobs: Waiting, prices: Prices) -> tuple[float, FloatArray]:
     starts = np.concatenate([np.broadcast_to(times, (len(left), len(times))), np.maximum(times - left, 0.0)], axis=1)
     paid = np.interp(starts + left, times, total) - np.interp(starts, times, total)
     cost = starts + left + need * paid
-    cost[jobs.stays.astype(bool), 1:] = np.inf
+    cost[jobs.stays, 1:] = np.inf
     chosen = np.argmin(cost, axis=1)[:, None]
     start = np.take_along_axis(starts, chosen, axis=1)
     used = np.clip(np.minimum(start + left, times[1:]) - np.maximum(start, times[:-1]), 0.0, None) * need
