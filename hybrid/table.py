@@ -21,7 +21,8 @@ SHARE = 0.6
 """What a method may take of the time left while others wait."""
 LONG = 300
 """Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
-
+FEW = 40
+"""Jobs of a schedule up to which a search over starts has the time that annealing has of more jobs."""
 
 _ENCODE = 1e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
@@ -147,8 +148,11 @@ ENTRIES = (
     Entry("schedule", "lp", share=0.85, least=0.01, quick=True, fewest=LONG + 1, most=1000),
     Entry("schedule", "lp", share=1.0, least=0.01, quick=True, fewest=1001),
     Entry("schedule", "lists", quick=True, fewest=LONG + 1),
-    Entry("schedule", "local_search", share=0.6),
+    # of few jobs a search over starts is often a proof, and it takes all that annealing leaves
+    Entry("schedule", "local_search", share=0.1, most=FEW),
+    Entry("schedule", "local_search", share=0.6, fewest=FEW + 1),
     Entry("schedule", "starts", share=0.7, least=0.5),
+    Entry("schedule", "local_search", share=0.6, most=FEW),
     Entry("schedule", "cpsat"),
     # insertion by compiled code is as fast, and better
     Entry("placement", "least_interference", least=0.2, quick=True, stand_in=True),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
+from gangplan.solvers.schedule.waiting import Prices, Waiting, bound
 
 from .explain import Candidate
 from .settings import EXPENSIVE
@@ -19,6 +20,8 @@ ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
 MOST = 128
 """Maximum number of jobs that are played."""
+COLD, WARM = 24, 3
+"""Steps of prices of GPU-seconds, without and with those of the last moment."""
 FAR = 3.0
 """Horizon as a multiple of the mean time until a job is done: later, other jobs have come."""
 _SAME = 1e-9
@@ -112,12 +115,17 @@ def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need:
     return np.inf, room
 
 
-def scene_of(state: ClusterState) -> Scene:
-    """Return the first jobs that wait, and of those that run as many as there are places, the first to end."""
+def scene_of(state: ClusterState, *, full: bool = False) -> Scene:
+    """Return the first jobs that wait, and of those that run as many as there are places, the first to end.
+
+    A `full` one has all that run: the GPUs of the others are nobody's.
+    """
     wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in islice(in_order(state.queue), MOST))]
     (end, since, price, *_), (_, wide, head, serial), _ = state.running.table()
     left = np.where(end >= state.now, end - state.now, state.now - since)
     shown, many = np.flatnonzero(head), MOST - len(wait)
+    if full:
+        many = len(shown)
     if len(shown) > many:
         last = np.partition(left[shown], many)[many]
         shown = shown[left[shown] <= last]
@@ -134,16 +142,31 @@ def scene_of(state: ClusterState) -> Scene:
     )
 
 
-def worth(state: ClusterState) -> tuple[float, float]:
-    """Return the mean seconds that the first jobs still have to be there, simulated, and a bound on it.
+class Worth(NamedTuple):
+    """Mean seconds that the first jobs still have to be there: simulated, `None` if one never has room, and a bound.
 
-    The bound squashes all work on one machine as fast as all GPUs together, the least work first, and no job is done
-    before it has run (the relaxations of `mean_jct_bound`).
+    `prices` of GPU-seconds prove the bound, counted from `now` on.
     """
-    scene = scene_of(state)
-    squashed = np.cumsum(np.sort(scene.need * scene.left)) / max(1, scene.gpus)
+
+    objective: float | None
+    bound: float
+    prices: Prices
+    now: float
+
+
+def worth(state: ClusterState, before: Worth | None = None) -> Worth:
+    """Return what the first jobs that wait and all that run are worth, with the degrees that they have or take first.
+
+    The bound is that of `gangplan.solvers.schedule.waiting`: jobs may be stopped and moved for nothing, unless they are
+    never stopped. Prices of the moment `before` are a start: then few steps are enough.
+    """
+    scene = scene_of(state, full=True)
     played = rollout(scene, state.settings.reserve, state.queue.order)
-    return float(played.mean()), max(float(scene.left.mean()), float(squashed.mean()))
+    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need, scene.running & np.isinf(scene.price))
+    prices, since = (None, 0.0) if before is None else (before.prices, state.now - before.now)
+    total, found = bound(jobs, COLD if before is None else WARM, float(played.sum()), prices, since)
+    never = bool(((played == 0) & (scene.left > 0)).any())
+    return Worth(None if never else float(played.mean()), total / len(played), found, state.now)
 
 
 class Lookahead:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
 
     from .learned_speeds import Learned
-    from .lookahead import Lookahead
+    from .lookahead import Lookahead, Worth
     from .moves import Moves
     from .network import NetworkTier, NetworkUse
 
@@ -177,6 +177,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
         self._explained: dict[int, Explanation] = {}
+        self._worth: Worth | None = None
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
         self._intervals = StartIntervals()
@@ -656,6 +657,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if number == self._count and self._changes == self._state.changes and self._state.waiting:
             from .lookahead import worth
 
-            objective, bound = worth(self._state)
-            found = dataclasses.replace(found, objective=objective, bound=bound)
+            # prices of the last decision that was asked for, a good start for those of now
+            self._worth = worth(self._state, self._worth)
+            found = dataclasses.replace(found, objective=self._worth.objective, bound=self._worth.bound)
         return found

@@ -40,8 +40,8 @@ def _prepare(run: Run) -> Prepared:
     if run.plan is None and run.deadline > run.started and not listed:
         _draft(run, p)
     value, name = bound(p)
-    if p.blur > OPTIMAL_GAP * value:
-        run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.blur:.2g} for it")
+    if p.slack(value) > OPTIMAL_GAP * value:
+        run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.slack(value):.2g} for it")
     ShiftedRun(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
     return p
 

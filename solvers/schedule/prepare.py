@@ -21,7 +21,7 @@ from gangplan.instances.schedule import (
     total,
 )
 from gangplan.instances.verify.schedule import clock_cost, first_release, is_late
-from gangplan.instances.verify.verdict import time_slack
+from gangplan.instances.verify.verdict import TOLERANCE, time_slack
 
 from ..run import Run
 
@@ -52,7 +52,7 @@ class Prepared:
         release, deadline, slope, price: float64 (n,); the deadline is that of the option with the latest; a job that
             must run has the price inf. Times are seconds from `zero` on.
         zero: seconds on the clock of the problem at which those here begin.
-        blur: what a goal may be wrong by, because starts on that clock are rounded.
+        tick: seconds that a time on that clock may be off by: what the verifier lets pass, and one more last place.
     """
 
     problem: ScheduleProblem
@@ -75,7 +75,7 @@ class Prepared:
     constant: float
     makespan: bool
     zero: float = 0.0
-    blur: float = 0.0
+    tick: float = 0.0
 
     @property
     def n(self) -> int:
@@ -127,6 +127,28 @@ class Prepared:
         last = finish.max(initial=0.0) if self.makespan else self.slope[runs] @ finish
         return float(self.price[~runs].sum()) + float(last)
 
+    def slack(self, value: float) -> float:
+        """Return how much less than `value`, a bound on schedules on time, a plan that the verifier accepts may cost.
+
+        It lets a run of p seconds start `off` = 1e-9 p + tick early, and overlap others by as much. Count starts from
+        `zero`, and send the k-th start s, from 0 on, to
+
+            T(s) = (s + eta + k tick) / (1 - 1e-9)    or    T(s) = (s + eta) / (1 - 1e-9 - tick / min p)
+
+        with eta the largest `off`: T(s) is not before the release, and where the verifier saw two runs one after the
+        other T stretches p - off to p or more. So there is a schedule without slack, and completions c have become
+        T(c) at most. The sum of slope times c is the goal less `constant`, or less where jobs are left out. Deadlines
+        are not met by what is stretched: `due` has their slack, for a job alone.
+        """
+        gain = 1.0 if self.makespan else float(self.slope.sum())
+        if not gain:
+            return 0.0
+        runs, sums = self.seconds[self.seconds > 0], max(0.0, value - self.constant)
+        early = gain * (TOLERANCE * runs.max(initial=0.0) + self.tick)
+        stretched = min(gain * self.n * self.tick, sums * self.tick / runs.min(initial=np.inf))
+        rounded = 2 * np.spacing(clock_cost(self.problem)) + 4 * np.spacing(abs(value))
+        return float((1 + 1e-6) * (early + stretched + TOLERANCE * sums) + rounded)
+
     def starts(self, plan: SchedulePlan) -> FloatArray:
         """Return the starts of a plan in seconds from `zero` on, 0 where a job is left out, float64 (n,)."""
         return np.where(plan.degree >= 0, np.maximum(plan.start - self.zero, 0.0), 0.0)
@@ -168,9 +190,7 @@ def prepare(problem: ScheduleProblem) -> Prepared:
         problem.goal == "makespan",
         zero,
     )
-    gain = 1.0 if p.makespan else float(slope.sum())
-    blur = gain * np.spacing(zero + p.horizon) + 2 * np.spacing(clock_cost(problem))
-    return replace(p, blur=float(blur))
+    return replace(p, tick=5 * float(np.spacing(zero + p.horizon)))
 
 
 def _options(
@@ -221,7 +241,7 @@ class ShiftedRun(Run):
     """A run as methods see it: its plan starts at `Prepared.zero`, its objective and bound are less `clock_cost`.
 
     All else is the run's own. Plans are offered as they are, with the starts that `Prepared.plan` gives them. Bounds
-    are proved of starts that are not rounded: they are lowered by what that may be worth.
+    are proved of schedules without slack: they are lowered by `Prepared.slack`.
     """
 
     __slots__ = ("_p", "_run", "_seen")
@@ -256,9 +276,8 @@ class ShiftedRun(Run):
         return self._run.offer(plan, by)
 
     def raise_bound(self, value: float, by: str) -> None:
-        """Record a bound on the goal of the prepared problem."""
-        blur = self._p.blur
-        self._run.raise_bound(self._run.zero + value - (blur if blur > 1e-12 * abs(value) else 0.0), by)
+        """Record a bound on the goal of the prepared problem, less what the verifier lets pass."""
+        self._run.raise_bound(self._run.zero + value - self._p.slack(value), by)
 
     def _look(self) -> tuple[Any, float | None]:
         run, p = self._run, self._p

@@ -24,8 +24,11 @@ from .decode import data_of
 from .prepare import Ints, Prepared
 from .profile import Data
 
-_LEVELS = (48, 40), (96, 120), (192, 240)
+Levels = tuple[tuple[int, int], ...]
+LEVELS: Levels = (48, 40), (96, 120), (192, 240)
 """Intervals of the grids, over all, then up to where GPUs cost something, and steps on each at most."""
+FINER: Levels = *LEVELS, (384, 480)
+"""The same for a search, of which prices nearer to the best cut off more."""
 _SHARES = 0.12, 0.2, 0.28, 0.4, 0.6, 1.0
 """Of the prices that a schedule stands for: the first ones are the best of these, 0.1 to 0.4 of those of a list."""
 _STEP, _LESS, _FAILS, _LEAST = 0.1, 0.66, 8, 1e-4
@@ -183,7 +186,7 @@ class Prices(NamedTuple):
     mean: FloatArray
 
 
-def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) -> Prices | None:
+def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None], levels: Levels = LEVELS) -> Prices | None:
     """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
     Prices go along the GPU-seconds that the mean of all answers so far uses too much (Barahona and Anbil 2000): that
@@ -191,10 +194,11 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) ->
 
     Args:
         tell: is given the best prices, with the means, every few steps.
+        levels: of the grids.
     """
     best: Prices | None = None
     zero = float(p.release.min())
-    for intervals, most in _LEVELS:
+    for intervals, most in levels:
         if run.stopped:
             break
         step = (end - zero) / intervals or 1.0

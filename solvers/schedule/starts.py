@@ -18,11 +18,13 @@ from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
-from .prices import Prices, ascend, cheapest
+from .prices import FINER, LEVELS, Levels, Prices, ascend, cheapest
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
 _LABEL_BYTES = 2e9
+_FINER = 60
+"""Maximum number of jobs for whose search prices are on a finer grid."""
 _POINTS = 4096
 """Times at which what is to come is tabled."""
 _LOOKS = 60
@@ -31,7 +33,7 @@ _STEPS, _LABELS, _JOBS = 10_000_000, 20_000, 50
 costs are tabled."""
 
 
-def prices(run: Run, p: Prepared) -> Prices | None:
+def prices(run: Run, p: Prepared, levels: Levels = LEVELS) -> Prices | None:
     """Return prices whose bound is near that of the time-indexed LP; raise the bound and offer lists on the way."""
     decoder = Decoder(p)
 
@@ -42,7 +44,7 @@ def prices(run: Run, p: Prepared) -> Prices | None:
             if cost < (np.inf if run.objective is None else run.objective) and not run.stopped:
                 run.offer(decoder.plan(), BY_PRICES)
 
-    found = ascend(run, p, _end(run, p), tell)
+    found = ascend(run, p, _end(run, p), tell, levels)
     if found is not None and not run.stopped:
         tell(found)
     return found
@@ -56,7 +58,7 @@ def lp(run: Run, p: Prepared) -> None:
 def starts(run: Run, p: Prepared) -> None:
     """Price GPU-seconds, then search over starts, wider and wider; exact where GPUs are only counted."""
     with run.phase("prices"):
-        found = prices(run, p)
+        found = prices(run, p, FINER if p.n <= _FINER else LEVELS)
     if found is None or run.stopped or not suits_starts(p):
         return
     if not p.slope.any():

@@ -33,7 +33,8 @@ def statuses(
     room = CLOSE * abs(optimum - zero) + 16 * float(np.spacing(_clock(problem)))
     if result.objective is not None and result.objective < optimum - room:
         faults.append(f"a plan of {result.objective!r}, enumeration has {optimum!r}")
-    if result.bound is not None and result.bound > optimum + room:
+    strict = problem.objective == "schedule"  # its bounds leave what the verifier lets pass
+    if result.bound is not None and result.bound > optimum + room * (not strict):
         faults.append(f"bound {result.bound!r} by {result.bound_by}, a plan has {optimum!r}")
     if result.status == "OPTIMAL" and result.objective > optimum + room + OPTIMAL_GAP * abs(result.objective - zero):
         faults.append(f"OPTIMAL at {result.objective!r}, a plan has {optimum!r}")

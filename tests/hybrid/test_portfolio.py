@@ -56,6 +56,17 @@ def test_the_order_of_the_table() -> None:
     assert list(shares.values()) == [0.6, 0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
 
 
+@pytest.mark.parametrize(("jobs", "share"), [(20, 0.1), (60, 0.6)])
+def test_few_jobs_are_searched_before_most_of_annealing(jobs: int, share: float) -> None:
+    """Of few jobs the search over starts begins after a tenth of the time, of more when annealing has had its share."""
+    run = Run(generate("moldable", jobs=jobs, seed=1), time_limit=60)
+    situation = replace(portfolio.Crew(run, "auto").survey(suite("schedule").prepare(run)), asked=True, loaded=True)
+    slots = [slot for slot in timetable(situation, 0.0, 60.0).slots if not slot.given.quick]
+    names = [slot.entry.name for slot in slots]
+    assert names[:2] == ["local_search", "starts"] and slots[0].given.share == share
+    assert names[2:] == (["local_search", "cpsat"] if jobs == 20 else ["cpsat"])
+
+
 @pytest.mark.parametrize(
     ("field", "changes"),
     [

@@ -63,3 +63,20 @@ def test_equal_orders_leave_the_usual_one(monkeypatch: pytest.MonkeyPatch, usual
     look = Lookahead(usual)
     look.choose(scheduler._state, np.inf)
     assert look.order == usual
+
+
+def test_bound_is_below_what_is_played_however_long_the_queue_is() -> None:
+    """With more jobs than are played in the queue GPUs of running ones count, and prices go on from those before."""
+    rng = np.random.default_rng(0)
+    scheduler = Scheduler(FLEET)
+    for i in range(2 * ahead.MOST):
+        scheduler.submit(GangJob(f"j{i}", "m", (int(rng.choice([1, 2, 4])),)), float(rng.integers(10, 1000)))
+    prices = None
+    for _ in range(3):
+        told = scheduler.explain(scheduler.decide(1.0))
+        assert told.objective is not None and told.bound is not None
+        assert 0.6 * told.objective < told.bound <= told.objective
+        assert scheduler._worth is not None and scheduler._worth.prices is not prices
+        prices = scheduler._worth.prices
+        name, job = next(iter(scheduler._state.running.items()))
+        scheduler.finish(name, now=scheduler.now + job.left(scheduler.now))

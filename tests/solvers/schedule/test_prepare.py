@@ -15,6 +15,7 @@ from gangplan.instances.schedule import MoldableJob, Pool, SchedulePlan, Schedul
 from gangplan.instances.verify import clock_cost, verify
 from gangplan.solvers import Run
 from gangplan.solvers.schedule.methods import METHODS, SUITE
+from gangplan.solvers.schedule.prepare import prepare
 
 from ...referee.schedule import draw, optimum
 
@@ -150,3 +151,28 @@ def test_optional_jobs_on_a_late_clock() -> None:
         METHODS[name].run(run, SUITE.prepare(run))
         assert run.plan.degree.tolist() == [-1, 0, 0]
         assert run.objective == 2 * UNIX + 1 + 3 + 5 and run.gap == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("goal", ["mean_jct", "weighted_completion", "makespan"])
+@pytest.mark.parametrize("zero", [0.0, UNIX])
+def test_what_the_verifier_lets_pass_is_less_than_the_slack_of_bounds(goal: str, zero: float) -> None:
+    """Three runs on one GPU, each as early as the verifier lets it: they gain something, and less than is taken off."""
+    jobs = tuple(
+        MoldableJob(name, (1,), (seconds,), release=zero) for name, seconds in zip("abc", (3.0, 5.0, 7.0), strict=True)
+    )
+    problem = ScheduleProblem(jobs, Pool(1), goal)
+    p = prepare(problem)
+
+    def value(share: float) -> Fraction:
+        """Return the exact goal, above what the clock costs, if each run starts so much of its slack early."""
+        ends, at = list[Fraction](), zero
+        for job in jobs:
+            (seconds,) = job.durations
+            at -= share * (1e-9 * seconds + 4 * ulp(at + seconds))
+            ends.append(Fraction(at + seconds) - Fraction(zero))
+            at += seconds
+        return max(ends) if goal == "makespan" else sum(ends) / (3 if goal == "mean_jct" else 1)
+
+    exact = value(0.0)
+    assert 0 < exact - value(0.9) < Fraction(p.slack(float(exact)))
+    assert p.slack(float(exact)) < 1e-8 * float(exact) + 1e2 * ulp(zero)
