@@ -1,35 +1,34 @@
-"""What gangs cost at least on a node, in whole numbers: options of jobs, and the search for sets of them, patterns."""
+"""Placements in whole numbers: what each gang costs at least because of the tasks that it has on a node."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
-from ..errors import InstanceError
-from ..placement.rate import best_rate, ring_bytes
+from ..placement.rate import best_rate
 from .exact import SLACK
 
 FINE = 2**60
-"""Parts of the sum of weights in which costs are counted."""
+"""Parts of the sum of all weights in which costs are counted."""
 ONE = 2**40
-"""Parts of 1 in which shares of compute and duties are counted, rounded down."""
+"""Parts of 1 in which shares of compute, duties and amounts are counted, rounded down."""
 
 
 class Option(NamedTuple):
-    """Some tasks of a job on a node; amounts of costs are of the whole gang, in parts of a unit.
+    """Some tasks of a gang on a node, workers among them; costs are of the whole gang, synchronisation as if it ran so.
 
     Attributes:
-        family: of the job.
+        family: of the gang.
         degree, workers, servers: of the gang, and here; the servers of a gang that is all here may be anywhere.
         model: what it suffers by.
         compute, hidden: cost of its compute alone, and of the part that hides no synchronisation.
-        fixed, nic: cost of synchronisation, and of that through the NIC if nobody else uses it.
-        adds: whether these two add up; else the larger counts.
-        floor: cost of synchronisation of the gang wherever its parts are.
+        fixed, nic, floor: cost of synchronisation inside, through a NIC of its own, and wherever the rest may be.
+        adds: whether the first two add up; else the largest counts.
         moved: cost of being moved, if this is not what already runs here.
-        duty: of the NIC, if part of the gang is elsewhere.
+        duty: of the NIC, if part of the gang is elsewhere, in parts of 1.
         need: GPUs, cores, bytes, bytes/s, in parts of 1.
     """
 
@@ -42,195 +41,168 @@ class Option(NamedTuple):
     hidden: int
     fixed: int
     nic: int
-    adds: bool
     floor: int
+    adds: bool
     moved: int
     duty: int
     need: tuple[int, ...]
 
     @property
     def split(self) -> bool:
-        """Whether a part of the gang is elsewhere."""
+        """Whether workers are elsewhere."""
         return self.workers < self.degree
 
-    def whole(self, slower: int, busy: int) -> int:
+    def whole(self, slower: int = 0, busy: int = 0) -> int:
         """Return what the gang costs at least, given what others add to its compute and their duty on the NIC."""
         compute, through = self.compute * (ONE + slower), self.nic * (ONE + busy)
-        sync = max(self.floor * ONE, self.fixed * ONE + through if self.adds else max(self.fixed * ONE, through))
-        return (max(compute, self.hidden * (ONE + slower) + sync) >> 40) + self.moved
+        sync = self.fixed * ONE + through if self.adds else max(self.fixed * ONE, through)
+        return max(compute, self.hidden * (ONE + slower) + max(sync, self.floor * ONE)) // ONE + self.moved
 
-    def here(self, slower: int, busy: int) -> int:
-        """Return its part of that, by workers: the parts of a gang add up to no more than the gang costs."""
-        return self.whole(slower, busy) * self.workers // self.degree
+    def part(self, cost: int) -> int:
+        """Return the share of its workers in a cost: a gang costs no less than the mean over its workers."""
+        return cost * self.workers // self.degree
 
 
 class Family(NamedTuple):
-    """Jobs that are alike; of several one worker each.
+    """Jobs that are alike, of one worker each if there are several.
 
     Attributes:
-        jobs: their numbers.
+        count: of jobs.
         value: what leaving one out costs; `None` if it must be placed.
+        servers: of a gang.
+        served: cost of synchronisation for each server on a node without workers.
     """
 
-    jobs: list[int]
+    count: int
     value: int | None
-
-
-class Pattern(NamedTuple):
-    """Options on one node: their cost less what they pay, and what each gang costs at least because of this node."""
-
-    reduced: int
-    options: tuple[Option, ...]
-    whole: tuple[int, ...]
+    servers: int
+    served: int
 
 
 class Nodes:
-    """The jobs and nodes of a problem in whole numbers.
+    """The families of jobs, and the kinds of usable nodes: the options there, what a node has, how many there are.
 
-    Attributes:
-        families: of jobs.
-        kinds: options and capacity of nodes that are alike, and how many nodes.
-        host: what a model adds to the compute of another on its node, or on its GPU if that is less, in parts of 1.
+    `host`: what a model adds to another's compute on its node, on a GPU that they share if that is less.
     """
 
     def __init__(self, problem: Any) -> None:
-        self.problem = problem
-        self.unit = sum((Fraction(job.weight) for job in problem.jobs), Fraction(0)) / FINE or Fraction(1)
-        fleet, speeds = problem.fleet, problem.speeds
-        self.models = [speeds.models.index(job.model) for job in problem.jobs]
-        both = zip(speeds.host.tolist(), speeds.gpu.tolist(), strict=True)
-        # those that hold a whole GPU never share one, but then it costs little to count them so
-        least = min if any(0 < job.worker.gpu < 1 for job in problem.jobs) else lambda host, _: host
-        self.host = [[floor(Fraction(least(x, y)) * ONE) for x, y in zip(*rows, strict=True)] for rows in both]
-        self.rate = [Fraction(x) if isfinite(x) else Fraction(0) for x in best_rate(problem).tolist()]
-        self.running = {run.job: run for run in problem.running}
-        self.compute = problem.compute().tolist()
+        self.problem, fleet, jobs = problem, problem.fleet, problem.jobs
+        self.unit = sum((Fraction(job.weight) for job in jobs), Fraction(0)) / FINE or Fraction(1)
+        self._running = {run.job: run for run in problem.running}
+        self._rate = [Fraction(x) if isfinite(x) else Fraction(0) for x in best_rate(problem).tolist()]
+        least = min if any(0 < job.worker.gpu < 1 for job in jobs) else lambda host, _: host
+        both = zip(problem.speeds.host.tolist(), problem.speeds.gpu.tolist(), strict=True)
+        self.host = [[floor(Fraction(least(*x)) * ONE) for x in zip(*rows, strict=True)] for rows in both]
         alike: dict[Any, list[int]] = {}
-        for n in range(fleet.n_nodes):
-            if fleet.usable[n]:
-                alike.setdefault(self._kind(n), []).append(n)
-        self.samples = [nodes[0] for nodes in alike.values()]
-        rooms = [[self._room(job, n) for n in self.samples] for job in problem.jobs]
-        self.families: list[Family] = []
+        for n in fleet.usable.nonzero()[0].tolist():
+            alike.setdefault(self._kind(n), []).append(n)
+        self._sample = [nodes[0] for nodes in alike.values()]
         found: dict[Any, list[int]] = {}
-        for j, job in enumerate(problem.jobs):
-            lone = job.workers == (1,) and job.name not in self.running
-            key = j if not lone else (
-                job.model, job.worker, job.collective, job.servers > 0, job.weight, self.rate[j], job.value,
-                job.where,
-            )  # fmt: skip
-            found.setdefault(key, []).append(j)
-        for jobs in found.values():
-            value = problem.jobs[jobs[0]].value
-            self.families.append(Family(jobs, None if value is None else floor(Fraction(value) / self.unit)))
-        alike_too: dict[Any, int] = {}
-        for q, nodes in enumerate(alike.values()):
-            options = tuple(
-                option
-                for f, family in enumerate(self.families)
-                for option in self._options(f, family.jobs[0], nodes[0], rooms[family.jobs[0]], q)
-            )
-            has = tuple(ceil(x * ONE) for x in self._has(nodes[0]))
-            alike_too[options, has] = alike_too.get((options, has), 0) + len(nodes)
-        self.kinds = [Kind(self, list(options), has, count) for (options, has), count in alike_too.items()]
+        for j, job in enumerate(jobs):
+            key = (job.model, job.worker, job.collective, job.servers, job.weight, self._rate[j], job.value, job.where)
+            lone = job.workers == (1,) and job.name not in self._running
+            found.setdefault(key if lone else j, []).append(j)
+        self.families: list[Family] = []
+        columns = []
+        for f, same in enumerate(found.values()):
+            job, nic = jobs[same[0]], Fraction(fleet.nic.max().item())
+            size = Fraction(problem.speeds.gradient[problem.speeds.models.index(job.model)].item())
+            served = Fraction(job.weight) * self._rate[same[0]] * size / max(job.servers, 1) / nic / self.unit
+            value = None if job.value is None else floor(Fraction(job.value) / self.unit)
+            self.families.append(Family(len(same), value, job.servers, floor(served)))
+            columns.append(self._options(f, same[0]))
+        kinds = Counter[Any]()
+        for n, nodes, own in zip(self._sample, alike.values(), zip(*columns, strict=True), strict=True):
+            has = tuple(ceil(x * ONE) for x in self._has(n))
+            kinds[tuple(x for options in own for x in options), has] += len(nodes)
+        self.kinds = [(options, has, count) for (options, has), count in kinds.items()]
 
     def _has(self, n: int) -> tuple[Fraction, ...]:
         fleet = self.problem.fleet
-        amounts = fleet.gpus[n], fleet.cpu[n], fleet.memory[n], fleet.nic[n]
-        return tuple(Fraction(x.item()) * (1 + SLACK) for x in amounts)
+        return tuple(Fraction(x[n].item()) * (1 + SLACK) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic))
 
     def _kind(self, n: int) -> Any:
+        """Return what makes nodes alike: what they have, who may be there, and who is."""
         fleet, name = self.problem.fleet, self.problem.fleet.names[n]
-        there = tuple(
-            (run.job, *(x[run.nodes.index(name)] for x in (run.workers, run.servers)))
-            for run in self.problem.running
-            if name in run.nodes
-        )
+        alone = n if any(name in run.nodes for run in self.problem.running) else -1
+        marks = *fleet.labelled[:, n].tolist(), *fleet.tainted[:, n].tolist()
         kind = int(fleet.gpu_type[n]) if fleet.gpus[n] else -1
-        marks = tuple(fleet.labelled[:, n].tolist()), tuple(fleet.tainted[:, n].tolist())
-        return self._has(n), kind, float(fleet.link[n]), *marks, there
+        return self._has(n), kind, float(fleet.link[n]), marks, alone
 
-    def _room(self, job: Any, n: int) -> int:
-        """Return how many workers of a job an empty node holds."""
-        j = self.problem.jobs.index(job)
-        if self.compute[j][n] == inf or not self.problem.fleet.admits(job.requires, job.tolerates)[n]:
-            return 0
-        most = min(job.workers[-1], job.most_per_node or job.workers[-1])
-        fits = (floor(has / x) for has, x in zip(self._has(n), _need(job.worker), strict=True) if x)
-        return min([most, *fits])
-
-    def _options(self, f: int, j: int, n: int, rooms: list[int], q: int) -> Iterator[Option]:
-        job = self.problem.jobs[j]
-        run = self.running.get(job.name)
-        name = self.problem.fleet.names[n]
-        before = None
-        if run is not None:
-            k = run.nodes.index(name) if name in run.nodes else -1
-            before = (run.workers[k], run.servers[k]) if k >= 0 else (0, 0)
-        for degree in job.workers:
-            for a in range(1, min(rooms[q], degree) + 1):
-                for p in range(job.servers + 1) if a < degree else (0,):
-                    moved = 0
-                    if run is not None and (a != before[0] or (a < degree and p != before[1])):
-                        if not run.movable:
+    def _options(self, f: int, j: int) -> Iterator[tuple[Option, ...]]:
+        """Yield the options of a job on each kind of node."""
+        job, fleet, speeds = self.problem.jobs[j], self.problem.fleet, self.problem.speeds
+        seconds = self.problem.compute_at(j, self._sample).tolist()
+        admits, need = fleet.admits(job.requires, job.tolerates), _need(job.worker)
+        rooms = []
+        for n, x in zip(self._sample, seconds, strict=True):
+            fits = (floor(has / y) for has, y in zip(self._has(n), need, strict=True) if y)
+            most = min([job.workers[-1], job.most_per_node or job.workers[-1], *fits])
+            rooms.append(most if x < inf and admits[n] else 0)
+        k, room = speeds.models.index(job.model), max(rooms, default=0)
+        size, duty, shown = (Fraction(x[k].item()) for x in (speeds.gradient, speeds.duty, speeds.overlap))
+        ways = [(d, _Sync(job, d, size, room, fleet)) for d in job.workers]
+        for n, x, most in zip(self._sample, seconds, rooms, strict=True):
+            options = []
+            for d, sync in ways:
+                per = Fraction(job.weight) * self._rate[j] / d / self.unit
+                for a in range(1, min(most, d) + 1):
+                    for p in range(job.servers + 1) if a < d else (0,):
+                        moved = self._moved(job, n, a, p if a < d else None)
+                        if moved is None:
                             continue
-                        moved = floor(Fraction(run.migration) / self.unit)
-                    yield self._option(f, j, n, degree, a, p, max(rooms), moved)
+                        inside, through, apart = sync.seconds(a, p, Fraction(fleet.link[n].item()))
+                        compute = per * Fraction(x)
+                        costs = (compute, (1 - shown) * compute, per * inside, per * through, per * apart)
+                        takes = tuple(floor((a * y + p * z) * ONE) for y, z in zip(need, _need(job.server), strict=True))
+                        options.append(Option(
+                            f, d, a, p, k, *map(floor, costs), job.collective == "hierarchical", moved,
+                            floor(duty * ONE) if a < d else 0, takes,
+                        ))  # fmt: skip
+            yield tuple(options)
 
-    def _option(self, f: int, j: int, n: int, degree: int, a: int, p: int, room: int, moved: int) -> Option:
-        job, k, speeds = self.problem.jobs[j], self.models[j], self.problem.speeds
-        fleet = self.problem.fleet
-        per = Fraction(job.weight) * self.rate[j] / degree / self.unit
-        size, link = Fraction(float(speeds.gradient[k])), Fraction(float(fleet.link[n]))
-        nic = Fraction(float(fleet.nic[n]))
-        split, others = a < degree, -(-(degree - a) // room)
-        through = Fraction(0)
-        if job.collective == "ps":
-            servers = Fraction(job.servers)
+    def _moved(self, job: Any, n: int, a: int, p: int | None) -> int | None:
+        """Return what moving costs a job that has these tasks on a node, `None` if it may not."""
+        run, name = self._running.get(job.name), self.problem.fleet.names[n]
+        if run is None:
+            return 0
+        before = {node: (w, s) for node, w, s in zip(run.nodes, run.workers, run.servers, strict=True)}.get(name, (0, 0))
+        if a == before[0] and p in (None, before[1]):
+            return 0
+        return floor(Fraction(run.migration) / self.unit) if run.movable else None
+
+
+class _Sync:
+    """Seconds in which a gang of one degree synchronises at least."""
+
+    def __init__(self, job: Any, degree: int, size: Fraction, room: int, fleet: Any) -> None:
+        self.job, self.degree, self.size, self.room = job, degree, size, max(1, room)
+        self.nic = Fraction(fleet.nic.max().item())
+        few, link = max(2, -(-degree // self.room)), Fraction(fleet.link.max().item())
+        self.apart = Fraction(0)
+        if job.collective == "ps":  # some node has a server or more, and not all workers
+            outside = Fraction(max(degree - room, 1), degree)
+            self.apart = size * degree * min(Fraction(1, job.servers), outside) / self.nic
+        elif job.collective == "hierarchical" and few <= degree:
+            ways = range(few, degree + 1)
+            self.apart = min(_ring(-(-degree // k)) * size / link + _ring(k) * size / self.nic for k in ways)
+
+    def seconds(self, a: int, p: int, link: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+        """Return those inside a node with so many workers and servers, through its NIC, and wherever the rest is.
+
+        Phases of a hierarchy take as long in all as one ring of all nodes over a NIC, or longer.
+        """
+        d, size, nic, servers = self.degree, self.size, self.nic, self.job.servers
+        split, others = a < d, -(-(d - a) // self.room)
+        if self.job.collective == "ps":
             if split:
-                fixed = size * a * p / servers / link
-                through = size * (a * (servers - p) + p * (degree - a)) / servers / nic
-            else:
-                fixed = min(
-                    max(size * a * x / servers / link, size * a * (servers - x) / servers / nic)
-                    for x in range(job.servers + 1)
-                )
-        elif job.collective == "hierarchical":
-            fixed = _ring(a) * size / link
-            through = _ring(1 + others) * size / nic if split else Fraction(0)
-        else:
-            moved_bytes = (_ring(degree) if job.collective == "ring" else Fraction(2 * (degree > 1))) * size
-            fixed = moved_bytes / link if a > 1 else Fraction(0)
-            through = moved_bytes / nic if split else Fraction(0)
-        compute = per * Fraction(self.compute[j][n])
-        need = _need(job.worker)
-        if split and p:
-            need = tuple(x * a + y * p for x, y in zip(need, _need(job.server), strict=True))
-        else:
-            need = tuple(x * a for x in need)
-        return Option(
-            f, degree, a, p, k, floor(compute), floor((1 - Fraction(float(speeds.overlap[k]))) * compute),
-            floor(per * fixed), floor(per * through), job.collective == "hierarchical",
-            floor(per * self._apart(j, degree, room)) if split else 0, moved,
-            floor(Fraction(float(speeds.duty[k])) * ONE) if split else 0, tuple(floor(x * ONE) for x in need),
-        )  # fmt: skip
-
-
-    def _apart(self, j: int, degree: int, room: int) -> Fraction:
-        """Return the least seconds in which a gang synchronises that is on several nodes, of so much room each."""
-        job, fleet = self.problem.jobs[j], self.problem.fleet
-        size = Fraction(float(self.problem.speeds.gradient[self.models[j]]))
-        link, nic = Fraction(float(fleet.link.max())), Fraction(float(fleet.nic.max()))
-        if job.collective == "ps":
-            # some node has a server or more, and not all workers
-            return size * degree * min(Fraction(1, job.servers), Fraction(max(degree - room, 1), degree)) / nic
-        if job.collective == "hierarchical":
-            few = max(2, -(-degree // room))
-            return min(
-                (_ring(-(-degree // k)) * size / link + _ring(k) * size / nic for k in range(few, degree + 1)),
-                default=Fraction(0),
-            )
-        return Fraction(0)
+                return size * a * p / servers / link, size * (a * (servers - p) + p * (d - a)) / servers / nic, self.apart
+            ways = range(servers + 1)
+            return min(max(size * a * x / servers / link, size * a * (servers - x) / servers / nic) for x in ways), *[Fraction(0)] * 2
+        if self.job.collective == "hierarchical":
+            return _ring(a) * size / link, _ring(1 + others) * size / nic, self.apart * split
+        sent = _ring(d) * size if self.job.collective == "ring" else Fraction(2 * (d > 1)) * size
+        return sent / link * (a > 1), sent / nic * split, Fraction(0)
 
 
 def _need(demand: Any) -> tuple[Fraction, ...]:
@@ -239,119 +211,3 @@ def _need(demand: Any) -> tuple[Fraction, ...]:
 
 def _ring(n: int) -> Fraction:
     return Fraction(2 * (n - 1), n)
-
-
-class Kind:
-    """Nodes that are alike, and the search for their patterns."""
-
-    def __init__(self, nodes: Nodes, options: list[Option], has: tuple[int, ...], count: int) -> None:
-        self.nodes, self.options, self.has, self.count = nodes, options, has, count
-        self.pays = [0] * len(options)
-        self.many = [len(family.jobs) for family in nodes.families]
-        # what a share of 1 more compute costs at least
-        full = [not x.split and x.compute >= x.hidden + x.fixed for x in options]
-        slopes = [(x.compute if y else x.hidden) * x.workers // x.degree for x, y in zip(options, full, strict=True)]
-        host = nodes.host
-        # what two options cost each other at least
-        self.meet = [
-            [(a * host[x.model][y.model] + b * host[y.model][x.model]) >> 40 for y, b in zip(options, slopes, strict=True)]
-            for x, a in zip(options, slopes, strict=True)
-        ]
-
-    def pay(self, prices: list[int]) -> None:
-        """Let options pay parts of the prices of gangs, rounded up."""
-        self.pays = [-(-prices[x.family] * x.workers // x.degree) for x in self.options]
-
-    def patterns(self, limit: int, steps: list[int]) -> Iterator[Pattern]:
-        """Yield all patterns whose cost less pay is below `limit`."""
-        self.limit, self.steps = limit, steps
-        yield from self._extend([], [], 0, list(range(len(self.options))), self.has)
-
-    def _extend(
-        self, chosen: list[int], slower: list[int], busy: int, able: list[int], left: tuple[int, ...]
-    ) -> Iterator[Pattern]:
-        """Yield the patterns that have the chosen options, and others out of those that are able."""
-        options, host, pays = self.options, self.nodes.host, self.pays
-        self.steps[0] -= 1
-        if self.steps[0] < 0:
-            raise InstanceError("steps", "are over before the search is")
-        mine = [options[i] for i in chosen]
-        whole = [x.whole(s, busy - x.duty) for x, s in zip(mine, slower, strict=True)]
-        value = sum(w * x.workers // x.degree - pays[i] for w, x, i in zip(whole, mine, chosen, strict=True))
-        if value < self.limit:
-            yield Pattern(value, tuple(mine), tuple(whole))
-        # what a model adds to the chosen at least, and suffers
-        added, suffers = {}, {}
-        for k in {options[i].model for i in able}:
-            added[k] = suffers[k] = 0
-            for x, s, now in zip(mine, slower, whole, strict=True):
-                h = host[x.model][k]
-                more = x.hidden * h >> 40 if x.split else x.whole(s + h, 0) - now
-                added[k] += more * x.workers // x.degree
-                suffers[k] += host[k][x.model]
-        taken = [x.family for x in mine]
-        gains: list[tuple[int, int]] = []
-        for i in able:
-            x = options[i]
-            if taken.count(x.family) < self.many[x.family] and all(map(le, x.need, left)):
-                gains.append((x.here(suffers[x.model], busy) + added[x.model] - pays[i], i))
-        gains.sort()
-        for k, least in enumerate(self._least(gains, taken, left[0])):
-            if value + least >= self.limit:
-                continue
-            i = gains[k][1]
-            x = options[i]
-            more_slower = [s + host[y.model][x.model] for y, s in zip(mine, slower, strict=True)]
-            yield from self._extend(
-                [*chosen, i], [*more_slower, suffers[x.model]], busy + x.duty, [y for _, y in gains[k:]],
-                tuple(a - b for a, b in zip(left, x.need, strict=True)),
-            )  # fmt: skip
-
-    def _least(self, gains: list[tuple[int, int]], taken: list[int], room: int) -> list[int]:
-        """Return what a set adds at least whose first option is each of these: its options gain, and meet one another.
-
-        Of m options each meets m - 1 others; those that gain nothing need not be there, but for the first.
-        """
-        options, meet = self.options, self.meet
-        family = [options[i].family for _, i in gains]
-        many = {f: self.many[f] - taken.count(f) for f in family}
-        able = [k for k, (gain, _) in enumerate(gains) if gain < 0]
-        one = {f: [k for k in able if family[k] == f] for f in many}
-        found = [gain for gain, _ in gains]
-        if not able:
-            return found
-        sums = []
-        for k, (gain, i) in enumerate(gains):
-            row, others = meet[i], []
-            for f, ks in one.items():
-                if ks:
-                    others += [min([row[gains[y][1]] for y in ks])] * (many[f] - (f == family[k]))
-            others.sort()
-            sums.append(list(accumulate(others, initial=2 * gain)))
-        least = min(options[gains[k][1]].need[0] for k in able)
-        for m in range(2, 1 + min(sum(many.values()), room // least if least else len(gains))):
-            # the m - 1 cheapest of those that are not before it, at most as many of each family as there are
-            best: list[int] = []
-            last: dict[int, int] = {}
-            for k in range(len(gains) - 1, -1, -1):
-                if len(sums[k]) < m:
-                    continue
-                cost, f = sums[k][m - 1], family[k]
-                if gains[k][0] < 0:
-                    before = last.get(f)
-                    if before is None or cost < before:
-                        for _ in range(min(m, many[f])):
-                            if before is not None:
-                                best.remove(before)
-                            insort(best, cost)
-                        last[f] = cost
-                if len(best) < m - 1:
-                    continue
-                total = cost + sum(best[: m - 1])
-                found[k] = min(found[k], total // 2)
-        return found
-
-
-from bisect import insort
-from operator import le
-from itertools import accumulate

@@ -1,164 +1,121 @@
-"""Refute a threshold by patterns, what single nodes hold: prices of gangs, and a search for nodes that hold them all."""
+"""Sets of tasks that one node may hold, patterns, and the search for all that cost less than they pay."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
-from dataclasses import dataclass
-from fractions import Fraction
-from math import inf
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from itertools import accumulate
+from operator import le, sub
+from typing import NamedTuple
 
 from ..errors import InstanceError
-from .document import Certificate
-from .exact import SLACK, weights
-from .nodes import Nodes, Option, Pattern
-
-_STEPS = 20_000_000
+from .nodes import ONE, Nodes, Option
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns(Certificate):
-    """..."""
+class Pattern(NamedTuple):
+    """Options that are on one node: their cost less what they pay, and what each gang costs at least because of them."""
 
-    argument: ClassVar[str] = "patterns"
-    objectives: ClassVar[tuple[str, ...]] = ("placement",)
-
-    threshold: Fraction
-    prices: tuple[Fraction, ...]
-    steps: int
-
-    def bound(self, problem: Any) -> Fraction | float:
-        nodes = Nodes(problem)
-        weights(self.prices, len(nodes.families), "prices")
-        if problem.goal != "slowdown":
-            return Fraction(0)
-        for f, family in enumerate(nodes.families):
-            if family.value is None and not any(x.family == f for kind in nodes.kinds for x in kind.options):
-                return inf
-        prices = [int(x / nodes.unit) for x in self.prices]
-        return Cover(nodes, prices, min(self.steps, _STEPS)).bound(self.threshold) / (1 + SLACK)
+    reduced: int
+    options: tuple[Option, ...]
+    whole: tuple[int, ...]
 
 
-class Cover:
-    """..."""
+class Kind:
+    """Nodes that are alike, with prices of gangs, of which options pay their share by workers.
 
-    def __init__(self, nodes: Nodes, prices: list[int], steps: int) -> None:
-        self.nodes, self.steps = nodes, [steps]
-        self.prices = [p if f.value is None else min(p, f.value) for f, p in zip(nodes.families, prices, strict=True)]
-        self.least = []
-        for kind in nodes.kinds:
-            kind.pay(self.prices)
-            low = 0
-            # each pattern that is found lowers the limit
-            for pattern in kind.patterns(0, self.steps):
-                if pattern.reduced < low:
-                    low = kind.limit = pattern.reduced
-            self.least.append(low)
-        self.value = sum(len(f.jobs) * p for f, p in zip(nodes.families, self.prices, strict=True))
-        self.value += sum(kind.count * low for kind, low in zip(nodes.kinds, self.least, strict=True))
+    Attributes:
+        count: of nodes.
+        limit: of cost less pay; who iterates over patterns may lower it on the way.
+    """
 
-    def bound(self, threshold: Fraction) -> Fraction:
-        unit = self.nodes.unit
-        gap = -(-threshold // unit) - self.value
-        if gap <= 0:
-            return self.value * unit
-        self.gap = gap
-        # what a node costs above the least of its kind
-        every: list[list[_Held]] = []
-        for kind, low in zip(self.nodes.kinds, self.least, strict=True):
-            found = [_Held(x, x.reduced - low) for x in kind.patterns(low + gap, self.steps) if x.options]
-            every.append(sorted(found, key=lambda x: x.above))
-        left = [kind.count for kind in self.nodes.kinds]
-        self._place([len(f.jobs) for f in self.nodes.families], {}, left, every, 0)
-        return threshold
+    def __init__(self, nodes: Nodes, q: int, prices: list[int]) -> None:
+        self.options, self._has, self.count = nodes.kinds[q]
+        self.limit, self._host = 0, nodes.host
+        self._many = [family.count for family in nodes.families]
+        self._pays = [-x.part(-prices[x.family]) for x in self.options]
+        # what a share of 1 more compute costs at least, and so two options each other
+        full = [not x.split and x.compute >= x.hidden + x.fixed for x in self.options]
+        slopes = [x.part(x.compute if y else x.hidden) for x, y in zip(self.options, full, strict=True)]
+        rows = [(x.model, slope) for x, slope in zip(self.options, slopes, strict=True)]
+        self._meet = [[(a * self._host[k][m] + b * self._host[m][k]) // ONE for m, b in rows] for k, a in rows]
 
-    def _place(
-        self, need: list[int], gangs: dict[int, _Gang], left: list[int], every: list[list[_Held]], spent: int
-    ) -> None:
-        """Raise if nodes with these patterns may hold all jobs that need one, and cost less than the gap in all."""
-        if not any(need):
-            if spent - sum(n * low for n, low in zip(left, self.least, strict=True)) < self.gap:
-                raise InstanceError("threshold", "a plan may be below it")
-            return
-        room = self.gap - spent
-        able = [[x for x in held if x.above < room and x.fits(need, gangs)] if n else [] for held, n in zip(every, left, strict=True)]
-        self.steps[0] -= 1 + sum(map(len, every)) // 256
-        if self.steps[0] < 0:
+    def patterns(self, limit: int, steps: list[int]) -> Iterator[Pattern]:
+        """Yield all patterns whose cost less pay is below `limit`; each set of options that is looked at is a step."""
+        self.limit, self._steps = limit, steps
+        yield from self._extend([], [], 0, list(range(len(self.options))), self._has)
+
+    def _extend(
+        self, chosen: list[int], slower: list[int], busy: int, able: list[int], left: tuple[int, ...]
+    ) -> Iterator[Pattern]:
+        """Yield the patterns that have the chosen options, and others out of those that are able."""
+        options, host, pays = self.options, self._host, self._pays
+        self._steps[0] -= 1
+        if self._steps[0] < 0:
             raise InstanceError("steps", "are over before the search is")
-        ways = {f: 0 for f, n in enumerate(need) if n}
-        for held in able:
-            for x in held:
-                for f in x.families:
-                    ways[f] += 1
-        f = min(ways, key=ways.__getitem__)
-        for q, held in enumerate(able):
-            k = 0
-            while k < len(held):
-                x = held[k]
-                if f not in x.families:
-                    k += 1
+        mine = [options[i] for i in chosen]
+        whole = [x.whole(s, busy - x.duty) for x, s in zip(mine, slower, strict=True)]
+        value = sum(x.part(cost) - pays[i] for cost, x, i in zip(whole, mine, chosen, strict=True))
+        if chosen and value < self.limit:
+            yield Pattern(value, tuple(mine), tuple(whole))
+        # what another of a model suffers, and costs the chosen at least: a part of a gang may be slower elsewhere
+        suffers, costs = dict[int, int](), dict[int, int]()
+        for k in {options[i].model for i in able}:
+            suffers[k] = sum(host[k][x.model] for x in mine)
+            costs[k] = sum(
+                x.part(x.hidden * host[x.model][k] // ONE if x.split else x.whole(s + host[x.model][k]) - now)
+                for x, s, now in zip(mine, slower, whole, strict=True)
+            )
+        taken, gains = Counter(x.family for x in mine), list[tuple[int, int]]()
+        for i in able:
+            x = options[i]
+            if taken[x.family] < self._many[x.family] and all(map(le, x.need, left)):
+                gains.append((x.part(x.whole(suffers[x.model], busy)) + costs[x.model] - pays[i], i))
+        gains.sort()
+        for k, least in enumerate(self._least(gains, taken, left[0])):
+            if value + least < self.limit:
+                i = gains[k][1]
+                x = options[i]
+                more = [s + host[y.model][x.model] for y, s in zip(mine, slower, strict=True)]
+                rest, room = [y for _, y in gains[k:]], tuple(map(sub, left, x.need))
+                yield from self._extend([*chosen, i], [*more, suffers[x.model]], busy + x.duty, rest, room)
+
+    def _least(self, gains: list[tuple[int, int]], taken: Counter[int], room: int) -> list[int]:
+        """Return what a set adds at least whose first option is each of these: options gain, and meet one another.
+
+        Each of m options meets m - 1 others, and shares what that costs with them; but for the first, those that gain
+        nothing need not be there.
+        """
+        family = [self.options[i].family for _, i in gains]
+        many = {f: self._many[f] - taken[f] for f in family}
+        able = dict[int, list[int]]()
+        for f, (gain, i) in zip(family, gains, strict=True):
+            if gain < 0:
+                able.setdefault(f, []).append(i)
+        found = [gain for gain, _ in gains]
+        if not able:
+            return found
+        sums = []  # twice what each costs as one of 1, 2, ...
+        for f, (gain, i) in zip(family, gains, strict=True):
+            row, others = self._meet[i], list[int]()
+            for g, own in able.items():
+                others += [min([row[y] for y in own])] * (many[g] - (f == g))
+            sums.append([*accumulate(sorted(others), initial=2 * gain)])
+        least = min(self.options[i].need[0] for own in able.values() for i in own)
+        most = 1 + sum(many[f] for f in able)
+        for m in range(2, 1 + min(most, room // least + 1 if least else most)):
+            # the cheapest that come after each, at most as many of a family as there are
+            cheapest, last = list[int](), dict[int, int]()
+            for k in range(len(gains) - 1, -1, -1):
+                if len(sums[k]) < m:
                     continue
-                after, extra = dict(gangs), 0
-                fewer = need.copy()
-                for option, whole in zip(x.pattern.options, x.pattern.whole, strict=True):
-                    g = option.family
-                    if not option.split:
-                        fewer[g] -= 1
-                        continue
-                    gang = after.get(g) or _Gang(option.degree, 0, 0, 0, 0, 0)
-                    after[g] = gang = gang.with_(option, whole)
-                    extra += gang.above - (gangs[g].above if g in gangs else 0)
-                    if gang.workers == gang.degree:
-                        fewer[g] -= 1
-                left[q] -= 1
-                self._place(fewer, after, left, able, spent + x.above + extra)
-                left[q] += 1
-                del held[k]  # all plans with it have been looked at
-        family = self.nodes.families[f]
-        if family.value is not None and f not in gangs:
-            fewer = need.copy()
-            fewer[f] -= 1
-            cost = family.value - self.prices[f]
-            if spent + cost < self.gap:
-                self._place(fewer, gangs, left, able, spent + cost)
-
-
-class _Gang(NamedTuple):
-    """Parts of a gang on some nodes: workers and servers, nodes, the most that it costs because of one of them, and what counts already."""
-
-    degree: int
-    workers: int
-    servers: int
-    nodes: int
-    most: int
-    counted: int
-
-    def with_(self, option: Option, whole: int) -> _Gang:
-        return _Gang(
-            self.degree, self.workers + option.workers, self.servers + option.servers, self.nodes + 1,
-            max(self.most, whole), self.counted + whole * option.workers // option.degree,
-        )
-
-    @property
-    def above(self) -> int:
-        """Return what it costs at least on top of what counts."""
-        return max(0, self.most * self.workers // self.degree - self.counted)
-
-
-class _Held:
-    """A pattern, and what it costs above the least of its kind of node."""
-
-    def __init__(self, pattern: Pattern, above: int) -> None:
-        self.pattern, self.above = pattern, above
-        self.families = Counter(x.family for x in pattern.options)
-
-    def fits(self, need: list[int], gangs: dict[int, _Gang]) -> bool:
-        if any(need[f] < n for f, n in self.families.items()):
-            return False
-        for x in self.pattern.options:
-            gang = gangs.get(x.family)
-            if gang is not None and (
-                not x.split or x.degree != gang.degree or gang.workers + x.workers > x.degree
-            ):
-                return False
-        return True
+                f, cost = family[k], sums[k][m - 1]
+                if gains[k][0] < 0 and cost < last.get(f, cost + 1):
+                    for _ in range(min(m, many[f])):
+                        if f in last:
+                            cheapest.remove(last[f])
+                        insort(cheapest, cost)
+                    last[f] = cost
+                if len(cheapest) >= m - 1:
+                    found[k] = min(found[k], (cost + sum(cheapest[: m - 1])) // 2)
+        return found
