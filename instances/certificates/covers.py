@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK, weights
-from .nodes import Nodes, Option
-from .patterns import Kind, Pattern
+from .nodes import Family, Nodes, Option
+from .patterns import Budget, Kind, Pattern
 
-_STEPS = 1_000_000
+MOST = 1_000_000
 """Steps that any certificate may ask for: minutes."""
 _LOOKS = 256
 """Patterns that are looked at in a step of the search for those of all nodes."""
@@ -56,7 +56,7 @@ class Covers(Certificate):
         able = {x.family for options, _, _ in nodes.kinds for x in options}
         if any(family.value is None and f not in able for f, family in enumerate(nodes.families)):
             return inf
-        cover = Cover(nodes, self.prices, min(self.steps, _STEPS))
+        cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST)))
         gap = -(-self.threshold // nodes.unit) - cover.value
         return max(cover.value * nodes.unit, self.threshold if cover.refutes(gap) else 0) / (1 + SLACK)
 
@@ -64,8 +64,8 @@ class Covers(Certificate):
 class Cover:
     """The search for nodes that hold all gangs. `value`: what prices alone prove, in the unit of costs."""
 
-    def __init__(self, nodes: Nodes, prices: tuple[Fraction, ...], steps: int) -> None:
-        self.families, self.steps = nodes.families, [steps]
+    def __init__(self, nodes: Nodes, prices: tuple[Fraction, ...], steps: Budget) -> None:
+        self.families, self.steps = nodes.families, steps
         every = (int(x / nodes.unit) for x in prices)
         self.prices = [x if f.value is None else min(x, f.value) for f, x in zip(nodes.families, every, strict=True)]
         self.kinds = [Kind(nodes, q, self.prices) for q in range(len(nodes.kinds))]
@@ -97,18 +97,22 @@ class Cover:
             if spent - sum(n * low for n, low in zip(left, self.least, strict=True)) < self.gap:
                 raise InstanceError("threshold", "a plan may be below it")
             return
-        self.steps[0] -= 1 + sum(map(len, every)) // _LOOKS
-        if self.steps[0] < 0:
-            raise InstanceError("steps", "are over before the search is")
+        self.steps.take(1 + sum(map(len, every)) // _LOOKS)
         able = [
-            [x for x in held if x.above < self.gap - spent and x.fits(need, gangs)] if n else []
+            [x for x in held if x.above < self.gap - spent and x.fits(need, gangs, self.families)] if n else []
             for held, n in zip(every, left, strict=True)
         ]
-        ways = Counter(f for held in able for x in held for f in x.families)
+        ways, share = Counter[int](), dict[int, int]()
+        for x in (x for held in able for x in held):
+            for f in x.families:
+                ways[f] += 1
+                share[f] = min(share.get(f, self.gap), x.above // len(x.parts))
+        if spent + sum(n * share.get(f, 0) for f, n in need.items() if self.families[f].value is None) >= self.gap:
+            return
         f = min(need, key=ways.__getitem__)
         for q, held in enumerate(able):
             for x in [x for x in held if f in x.families]:
-                fewer, after, more = x.placed(need, gangs, self.families, sum(left) - 1)
+                fewer, after, more = self._placed(x, need, gangs)
                 if spent + x.above + more < self.gap:
                     rest = [n - (k == q) for k, n in enumerate(left)]
                     self._extend(fewer, after, rest, able, spent + x.above + more)
@@ -116,6 +120,29 @@ class Cover:
         value = self.families[f].value
         if value is not None and f not in gangs and (total := spent + need[f] * (value - self.prices[f])) < self.gap:
             self._extend({g: n for g, n in need.items() if g != f}, gangs, left, able, total)
+
+    def _placed(
+        self, held: _Held, need: dict[int, int], gangs: dict[int, _Gang]
+    ) -> tuple[dict[int, int], dict[int, _Gang], int]:
+        """Return what is then to be placed, parts of gangs, and what these cost at least on top of what counts."""
+        fewer, after, more = dict(need), dict(gangs), 0
+        for x, whole in held.parts:
+            f, done = x.family, True
+            if x.split:
+                before = gangs.get(f, _Gang(x.degree))
+                gang = before.with_(x, whole)
+                done, lacks = gang.workers == x.degree, self.families[f].servers - gang.servers
+                if done and lacks:  # they are on nodes without workers
+                    others = sum(kind.count for kind in self.kinds) - gang.nodes
+                    most = (
+                        x.hidden + self.families[f].served * -(-lacks // others) if others else self.gap + gang.counted
+                    )
+                    gang = gang._replace(most=max(gang.most, most))
+                after[f], more = gang, more + gang.above - before.above
+            fewer[f] -= done
+            if not fewer[f]:
+                del fewer[f]
+        return fewer, after, more
 
 
 class _Gang(NamedTuple):
@@ -148,27 +175,13 @@ class _Held:
         self.above, self.parts = above, [*zip(pattern.options, pattern.whole, strict=True)]
         self.families = Counter(x.family for x in pattern.options)
 
-    def fits(self, need: dict[int, int], gangs: dict[int, _Gang]) -> bool:
+    def fits(self, need: dict[int, int], gangs: dict[int, _Gang], families: list[Family]) -> bool:
         """Return whether all jobs in it are still to be placed."""
         return all(need.get(f, 0) >= n for f, n in self.families.items()) and all(
-            x.split and x.degree == gang.degree and x.workers <= gang.degree - gang.workers
+            x.split
+            and x.degree == gang.degree
+            and x.workers <= gang.degree - gang.workers
+            and x.servers <= families[x.family].servers - gang.servers
             for x, _ in self.parts
             if (gang := gangs.get(x.family)) is not None
         )
-
-    def placed(
-        self, need: dict[int, int], gangs: dict[int, _Gang], families: list[Any], others: int
-    ) -> tuple[dict[int, int], dict[int, _Gang], int]:
-        """Return what is then to be placed, parts of gangs, and what these cost at least on top of what counts."""
-        fewer, after, more = dict(need), dict(gangs), 0
-        for x, whole in self.parts:
-            f, done = x.family, True
-            if x.split:
-                before = gangs.get(f, _Gang(x.degree))
-                gang = before.with_(x, whole)
-                done = gang.workers == gang.degree
-                after[f], more = gang, more + gang.above - before.above
-            fewer[f] -= done
-            if not fewer[f]:
-                del fewer[f]
-        return fewer, after, more

@@ -67,12 +67,14 @@ class Family(NamedTuple):
     """Jobs that are alike, of one worker each if there are several.
 
     Attributes:
+        first: the number of its first job.
         count: of jobs.
         value: what leaving one out costs; `None` if it must be placed.
         servers: of a gang.
         served: cost of synchronisation for each server on a node without workers.
     """
 
+    first: int
     count: int
     value: int | None
     servers: int
@@ -109,7 +111,7 @@ class Nodes:
             size = Fraction(problem.speeds.gradient[problem.speeds.models.index(job.model)].item())
             served = Fraction(job.weight) * self._rate[same[0]] * size / max(job.servers, 1) / nic / self.unit
             value = None if job.value is None else floor(Fraction(job.value) / self.unit)
-            self.families.append(Family(len(same), value, job.servers, floor(served)))
+            self.families.append(Family(same[0], len(same), value, job.servers, floor(served)))
             columns.append(self._options(f, same[0]))
         kinds = Counter[Any]()
         for n, nodes, own in zip(self._sample, alike.values(), zip(*columns, strict=True), strict=True):
@@ -154,7 +156,9 @@ class Nodes:
                         inside, through, apart = sync.seconds(a, p, Fraction(fleet.link[n].item()))
                         compute = per * Fraction(x)
                         costs = (compute, (1 - shown) * compute, per * inside, per * through, per * apart)
-                        takes = tuple(floor((a * y + p * z) * ONE) for y, z in zip(need, _need(job.server), strict=True))
+                        takes = tuple(
+                            floor((a * y + p * z) * ONE) for y, z in zip(need, _need(job.server), strict=True)
+                        )
                         options.append(Option(
                             f, d, a, p, k, *map(floor, costs), job.collective == "hierarchical", moved,
                             floor(duty * ONE) if a < d else 0, takes,
@@ -166,7 +170,9 @@ class Nodes:
         run, name = self._running.get(job.name), self.problem.fleet.names[n]
         if run is None:
             return 0
-        before = {node: (w, s) for node, w, s in zip(run.nodes, run.workers, run.servers, strict=True)}.get(name, (0, 0))
+        before = {node: (w, s) for node, w, s in zip(run.nodes, run.workers, run.servers, strict=True)}.get(
+            name, (0, 0)
+        )
         if a == before[0] and p in (None, before[1]):
             return 0
         return floor(Fraction(run.migration) / self.unit) if run.movable else None
@@ -196,9 +202,15 @@ class _Sync:
         split, others = a < d, -(-(d - a) // self.room)
         if self.job.collective == "ps":
             if split:
-                return size * a * p / servers / link, size * (a * (servers - p) + p * (d - a)) / servers / nic, self.apart
+                return (
+                    size * a * p / servers / link,
+                    size * (a * (servers - p) + p * (d - a)) / servers / nic,
+                    self.apart,
+                )
             ways = range(servers + 1)
-            return min(max(size * a * x / servers / link, size * a * (servers - x) / servers / nic) for x in ways), *[Fraction(0)] * 2
+            return min(max(size * a * x / servers / link, size * a * (servers - x) / servers / nic) for x in ways), *[
+                Fraction(0)
+            ] * 2
         if self.job.collective == "hierarchical":
             return _ring(a) * size / link, _ring(1 + others) * size / nic, self.apart * split
         sent = _ring(d) * size if self.job.collective == "ring" else Fraction(2 * (d > 1)) * size

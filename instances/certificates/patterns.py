@@ -21,6 +21,19 @@ class Pattern(NamedTuple):
     whole: tuple[int, ...]
 
 
+class Budget:
+    """Steps that searches may still take; who makes a certificate may have other reasons to end them."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def take(self, steps: int = 1) -> None:
+        """Take some; raise if there are no more."""
+        self.left -= steps
+        if self.left < 0:
+            raise InstanceError("steps", "are over before the search is")
+
+
 class Kind:
     """Nodes that are alike, with prices of gangs, of which options pay their share by workers.
 
@@ -40,7 +53,7 @@ class Kind:
         rows = [(x.model, slope) for x, slope in zip(self.options, slopes, strict=True)]
         self._meet = [[(a * self._host[k][m] + b * self._host[m][k]) // ONE for m, b in rows] for k, a in rows]
 
-    def patterns(self, limit: int, steps: list[int]) -> Iterator[Pattern]:
+    def patterns(self, limit: int, steps: Budget) -> Iterator[Pattern]:
         """Yield all patterns whose cost less pay is below `limit`; each set of options that is looked at is a step."""
         self.limit, self._steps = limit, steps
         yield from self._extend([], [], 0, list(range(len(self.options))), self._has)
@@ -50,9 +63,7 @@ class Kind:
     ) -> Iterator[Pattern]:
         """Yield the patterns that have the chosen options, and others out of those that are able."""
         options, host, pays = self.options, self._host, self._pays
-        self._steps[0] -= 1
-        if self._steps[0] < 0:
-            raise InstanceError("steps", "are over before the search is")
+        self._steps.take()
         mine = [options[i] for i in chosen]
         whole = [x.whole(s, busy - x.duty) for x, s in zip(mine, slower, strict=True)]
         value = sum(x.part(cost) - pays[i] for cost, x, i in zip(whole, mine, chosen, strict=True))
