@@ -57,15 +57,16 @@ class Covers(Certificate):
         if any(family.value is None and f not in able for f, family in enumerate(nodes.families)):
             return inf
         cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST)))
-        gap = -(-self.threshold // nodes.unit) - cover.value
-        return max(cover.value * nodes.unit, self.threshold if cover.refutes(gap) else 0) / (1 + SLACK)
+        if cover.value * nodes.unit < self.threshold > 0:
+            cover.search(self.threshold)
+        return max(cover.value * nodes.unit, self.threshold) / (1 + SLACK)
 
 
 class Cover:
     """The search for nodes that hold all gangs. `value`: what prices alone prove, in the unit of costs."""
 
     def __init__(self, nodes: Nodes, prices: tuple[Fraction, ...], steps: Budget) -> None:
-        self.families, self.steps = nodes.families, steps
+        self.families, self.unit, self.steps = nodes.families, nodes.unit, steps
         every = (int(x / nodes.unit) for x in prices)
         self.prices = [x if f.value is None else min(x, f.value) for f, x in zip(nodes.families, every, strict=True)]
         self.kinds = [Kind(nodes, q, self.prices) for q in range(len(nodes.kinds))]
@@ -76,18 +77,15 @@ class Cover:
         self.value = sum(family.count * x for family, x in zip(self.families, self.prices, strict=True))
         self.value += sum(kind.count * low for kind, low in zip(self.kinds, self.least, strict=True))
 
-    def refutes(self, gap: int) -> bool:
-        """Return whether no plan is above `value` by less than the gap; raise if one may be."""
-        self.gap = gap
+    def search(self, threshold: Fraction) -> None:
+        """Look at all plans that may be below a threshold; raise if there may be one."""
+        self.gap = -(-threshold // self.unit) - self.value
         every = [
-            sorted((_Held(x, x.reduced - low) for x in kind.patterns(low + gap, self.steps)), key=lambda x: x.above)
+            sorted((_Held(x, x.reduced - low) for x in kind.patterns(low + self.gap, self.steps)), key=lambda x: x.above)
             for kind, low in zip(self.kinds, self.least, strict=True)
-            if gap > 0
         ]
-        if gap > 0:
-            need = {f: family.count for f, family in enumerate(self.families)}
-            self._extend(need, {}, [kind.count for kind in self.kinds], every, 0)
-        return gap > 0
+        need = {f: family.count for f, family in enumerate(self.families)}
+        self._extend(need, {}, [kind.count for kind in self.kinds], every, 0)
 
     def _extend(
         self, need: dict[int, int], gangs: dict[int, _Gang], left: list[int], every: list[list[_Held]], spent: int

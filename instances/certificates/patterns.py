@@ -14,7 +14,7 @@ from .nodes import ONE, Nodes, Option
 
 
 class Pattern(NamedTuple):
-    """Options that are on one node: their cost less what they pay, and what each gang costs at least because of them."""
+    """Options on one node: their cost less what they pay, and what each gang costs at least because of them."""
 
     reduced: int
     options: tuple[Option, ...]

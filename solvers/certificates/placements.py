@@ -20,7 +20,7 @@ from .bounds import rounded
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
 _LONGEST = 60.0
-"""Seconds that a search may take, and so whoever checks it."""
+"""Seconds of the processor that a search may take, and so whoever checks it."""
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""
 _PRICED = 0.3
@@ -44,25 +44,26 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
         yield Covers(Fraction(0), prices, MOST - cover.steps.left)
         if best is None or cover.value > best.value:
             best, chosen = cover, prices
-    if best is None or not value:
+    if best is None or best.value * nodes.unit >= threshold:
         return
     try:
-        best.refutes(-(-threshold // nodes.unit) - best.value)
+        best.search(threshold)
     except InstanceError:
         return  # a plan may be below the threshold, for all that is counted here, or time is up
     yield Covers(threshold, chosen, MOST - best.steps.left)
 
 
 class _Timed(Budget):
-    """As many steps as the checker allows, as long as there is time."""
+    """As many steps as the checker allows, as long as there is time; the checker takes as long once more."""
 
     def __init__(self, left: Callable[[], float]) -> None:
         super().__init__(MOST)
-        self._end = time.perf_counter() + min(left() / 2, _LONGEST)  # the checker takes as long once more
+        self._wall, self._left, self._cpu = left() / 2, left, time.process_time() + _LONGEST
 
     def take(self, steps: int = 1) -> None:
+        """Take some; raise if there are no more, or no time."""
         super().take(steps)
-        if time.perf_counter() > self._end:
+        if self._left() < self._wall or time.process_time() > self._cpu:
             raise InstanceError("steps", "take too long")
 
 
