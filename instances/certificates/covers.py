@@ -81,7 +81,9 @@ class Cover:
         """Look at all plans that may be below a threshold; raise if there may be one."""
         self.gap = -(-threshold // self.unit) - self.value
         every = [
-            sorted((_Held(x, x.reduced - low) for x in kind.patterns(low + self.gap, self.steps)), key=lambda x: x.above)
+            sorted(
+                (_Held(x, x.reduced - low) for x in kind.patterns(low + self.gap, self.steps)), key=lambda x: x.above
+            )
             for kind, low in zip(self.kinds, self.least, strict=True)
         ]
         need = {f: family.count for f, family in enumerate(self.families)}
