@@ -134,10 +134,8 @@ class Cover:
                 done, lacks = gang.workers == x.degree, self.families[f].servers - gang.servers
                 if done and lacks:  # they are on nodes without workers
                     others = sum(kind.count for kind in self.kinds) - gang.nodes
-                    most = (
-                        x.hidden + self.families[f].served * -(-lacks // others) if others else self.gap + gang.counted
-                    )
-                    gang = gang._replace(most=max(gang.most, most))
+                    least = self.families[f].served * -(-lacks // others) if others else self.gap + gang.counted
+                    gang = gang._replace(most=max(gang.most, x.hidden + least))
                 after[f], more = gang, more + gang.above - before.above
             fewer[f] -= done
             if not fewer[f]:

@@ -135,7 +135,7 @@ class Nodes:
         """Yield the options of a job on each kind of node."""
         job, fleet, speeds = self.problem.jobs[j], self.problem.fleet, self.problem.speeds
         seconds = self.problem.compute_at(j, self._sample).tolist()
-        admits, need = fleet.admits(job.requires, job.tolerates), _need(job.worker)
+        admits, need, server = fleet.admits(job.requires, job.tolerates), _need(job.worker), _need(job.server)
         rooms = []
         for n, x in zip(self._sample, seconds, strict=True):
             fits = (floor(has / y) for has, y in zip(self._has(n), need, strict=True) if y)
@@ -156,9 +156,7 @@ class Nodes:
                         inside, through, apart = sync.seconds(a, p, Fraction(fleet.link[n].item()))
                         compute = per * Fraction(x)
                         costs = (compute, (1 - shown) * compute, per * inside, per * through, per * apart)
-                        takes = tuple(
-                            floor((a * y + p * z) * ONE) for y, z in zip(need, _need(job.server), strict=True)
-                        )
+                        takes = tuple(floor((a * y + p * z) * ONE) for y, z in zip(need, server, strict=True))
                         options.append(Option(
                             f, d, a, p, k, *map(floor, costs), job.collective == "hierarchical", moved,
                             floor(duty * ONE) if a < d else 0, takes,
@@ -170,10 +168,9 @@ class Nodes:
         run, name = self._running.get(job.name), self.problem.fleet.names[n]
         if run is None:
             return 0
-        before = {node: (w, s) for node, w, s in zip(run.nodes, run.workers, run.servers, strict=True)}.get(
-            name, (0, 0)
-        )
-        if a == before[0] and p in (None, before[1]):
+        before = dict(zip(run.nodes, zip(run.workers, run.servers, strict=True), strict=True))
+        workers, servers = before.get(name, (0, 0))
+        if a == workers and p in (None, servers):
             return 0
         return floor(Fraction(run.migration) / self.unit) if run.movable else None
 
@@ -201,16 +198,12 @@ class _Sync:
         d, size, nic, servers = self.degree, self.size, self.nic, self.job.servers
         split, others = a < d, -(-(d - a) // self.room)
         if self.job.collective == "ps":
-            if split:
-                return (
-                    size * a * p / servers / link,
-                    size * (a * (servers - p) + p * (d - a)) / servers / nic,
-                    self.apart,
-                )
-            ways = range(servers + 1)
-            return min(max(size * a * x / servers / link, size * a * (servers - x) / servers / nic) for x in ways), *[
-                Fraction(0)
-            ] * 2
+            ways = [
+                (size * a * x / servers / link, size * (a * (servers - x) + x * (d - a)) / servers / nic)
+                for x in ([p] if split else range(servers + 1))
+            ]
+            inside, through = min(ways, key=max)
+            return (inside, through, self.apart) if split else (max(inside, through), Fraction(0), Fraction(0))
         if self.job.collective == "hierarchical":
             return _ring(a) * size / link, _ring(1 + others) * size / nic, self.apart * split
         sent = _ring(d) * size if self.job.collective == "ring" else Fraction(2 * (d > 1)) * size
