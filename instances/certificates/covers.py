@@ -74,7 +74,7 @@ class Cover:
             for pattern in kind.patterns(0, self.steps):
                 kind.limit = min(kind.limit, pattern.reduced)
         self.least = [kind.limit for kind in self.kinds]
-        self.value = sum(family.count * x for family, x in zip(self.families, self.prices, strict=True))
+        self.value = sum(family.size * x for family, x in zip(self.families, self.prices, strict=True))
         self.value += sum(kind.count * low for kind, low in zip(self.kinds, self.least, strict=True))
 
     def search(self, threshold: Fraction) -> None:
@@ -86,7 +86,7 @@ class Cover:
             )
             for kind, low in zip(self.kinds, self.least, strict=True)
         ]
-        need = {f: family.count for f, family in enumerate(self.families)}
+        need = {f: family.size for f, family in enumerate(self.families)}
         self._extend(need, {}, [kind.count for kind in self.kinds], every, 0)
 
     def _extend(

@@ -68,14 +68,14 @@ class Family(NamedTuple):
 
     Attributes:
         first: the number of its first job.
-        count: of jobs.
+        size: how many jobs.
         value: what leaving one out costs; `None` if it must be placed.
         servers: of a gang.
         served: cost of synchronisation for each server on a node without workers.
     """
 
     first: int
-    count: int
+    size: int
     value: int | None
     servers: int
     served: int
@@ -92,9 +92,11 @@ class Nodes:
         self.unit = sum((Fraction(job.weight) for job in jobs), Fraction(0)) / FINE or Fraction(1)
         self._running = {run.job: run for run in problem.running}
         self._rate = [Fraction(x) if isfinite(x) else Fraction(0) for x in best_rate(problem).tolist()]
-        least = min if any(0 < job.worker.gpu < 1 for job in jobs) else lambda host, _: host
+        shared = any(0 < job.worker.gpu < 1 for job in jobs)
         both = zip(problem.speeds.host.tolist(), problem.speeds.gpu.tolist(), strict=True)
-        self.host = [[floor(Fraction(least(*x)) * ONE) for x in zip(*rows, strict=True)] for rows in both]
+        self.host = [
+            [floor(Fraction(min(x, y) if shared else x) * ONE) for x, y in zip(*rows, strict=True)] for rows in both
+        ]
         alike: dict[Any, list[int]] = {}
         for n in fleet.usable.nonzero()[0].tolist():
             alike.setdefault(self._kind(n), []).append(n)
@@ -155,10 +157,11 @@ class Nodes:
                             continue
                         inside, through, apart = sync.seconds(a, p, Fraction(fleet.link[n].item()))
                         compute = per * Fraction(x)
-                        costs = (compute, (1 - shown) * compute, per * inside, per * through, per * apart)
                         takes = tuple(floor((a * y + p * z) * ONE) for y, z in zip(need, server, strict=True))
                         options.append(Option(
-                            f, d, a, p, k, *map(floor, costs), job.collective == "hierarchical", moved,
+                            f, d, a, p, k, floor(compute), floor((1 - shown) * compute),
+                            floor(per * inside), floor(per * through), floor(per * apart),
+                            job.collective == "hierarchical", moved,
                             floor(duty * ONE) if a < d else 0, takes,
                         ))  # fmt: skip
             yield tuple(options)

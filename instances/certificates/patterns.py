@@ -45,7 +45,7 @@ class Kind:
     def __init__(self, nodes: Nodes, q: int, prices: list[int]) -> None:
         self.options, self._has, self.count = nodes.kinds[q]
         self.limit, self._host = 0, nodes.host
-        self._many = [family.count for family in nodes.families]
+        self._many = [family.size for family in nodes.families]
         self._pays = [-x.part(-prices[x.family]) for x in self.options]
         # what a share of 1 more compute costs at least, and so two options each other
         full = [not x.split and x.compute >= x.hidden + x.fixed for x in self.options]
