@@ -217,7 +217,7 @@ class PatternBound:
             for price, jobs in zip(self._best.tolist(), self.families, strict=True):
                 for j in jobs:
                     found[j] += price - self._own[j] * self._floor[j]
-        return np.maximum(np.nan_to_num(found, posinf=0.0), 0.0)
+        return np.asarray(np.maximum(np.nan_to_num(found, posinf=0.0), 0.0), dtype=np.float64)
 
     def _generate(self, price: FloatArray | None) -> FloatArray:
         """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
