@@ -81,6 +81,7 @@ ARGUMENTS = Lazy(
         "together": ".steps:Together",
         "tree": ".linear:Tree",
         "calls": ".calls:Calls",
+        "covers": ".covers:Covers",
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",

@@ -96,6 +96,10 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         from .schedules import candidates
 
         yield from candidates(run, left)
+    if problem.objective == "placement":
+        from .placements import candidates as placements
+
+        yield from placements(run, left)
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):

@@ -191,6 +191,8 @@ class PatternBound:
         )
         scale = batch.weight * batch.best
         own = np.array([scale[jobs[0]] / scale[j] for jobs in self.families for j in jobs])
+        self._floor, self._own = floor, dict(zip(inside, own.tolist(), strict=True))
+        self._best: FloatArray | None = None
         self.rest = float(floor.sum() - floor[inside] @ own) if inside else float(floor.sum())
         self.count = np.array([len(jobs) for jobs in self.families], dtype=float)
         values = [batch.jobs[j].value for j in lead]
@@ -207,6 +209,15 @@ class PatternBound:
             self.known: list[set[tuple[int, ...]]] = [set() for _ in self.kinds]
             if self.kinds:
                 price = self._generate(price)
+
+    def prices(self) -> FloatArray:
+        """Return the prices of the best bound by job, at least 0: what each costs anyhow, and what its family adds."""
+        found = self._floor.copy()
+        if self._best is not None:
+            for price, jobs in zip(self._best.tolist(), self.families, strict=True):
+                for j in jobs:
+                    found[j] += price - self._own[j] * self._floor[j]
+        return np.asarray(np.maximum(np.nan_to_num(found, posinf=0.0), 0.0), dtype=np.float64)
 
     def _generate(self, price: FloatArray | None) -> FloatArray:
         """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
@@ -341,7 +352,7 @@ class PatternBound:
         total -= _EPS * (1 + abs(total))
         if total <= self.bound:
             return False
-        self.bound = total
+        self.bound, self._best = total, price.copy()
         self.run.raise_bound(total, "bounds")
         return True
 

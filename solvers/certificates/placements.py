@@ -1,0 +1,86 @@
+"""Certificates of placements: prices of gangs, what each costs alone or the duals of patterns, and a search by them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.certificates.covers import MOST, Cover, Covers
+from gangplan.instances.certificates.nodes import Nodes
+from gangplan.instances.certificates.patterns import Budget
+
+from ..placement.pattern_bound import PatternBound
+from ..placement.prepare import Batch
+from ..run import Run
+from .bounds import rounded
+
+_BELOW = Fraction(1, 2 * 10**6)
+"""How far the threshold is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
+_LONGEST = 60.0
+"""Seconds of the processor that a search may take, and so whoever checks it."""
+_JOBS = 4_000
+"""Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""
+_PRICED = 0.3
+"""Share of the time that is left for prices."""
+
+
+def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
+    """Yield certificates of a placement problem: prices alone, then a search that refutes what is below the plan."""
+    problem: Any = run.problem
+    kinds = 1 + len({name for one in problem.running for name in one.nodes})
+    if problem.goal != "slowdown" or len(problem.jobs) * kinds > _JOBS:
+        return
+    nodes, value = Nodes(problem), Fraction(run.objective or 0)
+    threshold = value * (1 - _BELOW)
+    best: Cover | None = None
+    for prices in (_alone(nodes), _paid(run, nodes, left)):
+        try:
+            cover = Cover(nodes, prices, _Timed(left))
+        except InstanceError:
+            continue  # there is no time for a search like that
+        yield Covers(Fraction(0), prices, MOST - cover.steps.left)
+        if best is None or cover.value > best.value:
+            best, chosen = cover, prices
+    if best is None or best.value * nodes.unit >= threshold:
+        return
+    try:
+        best.search(threshold)
+    except InstanceError:
+        return  # a plan may be below the threshold, for all that is counted here, or time is up
+    yield Covers(threshold, chosen, MOST - best.steps.left)
+
+
+class _Timed(Budget):
+    """As many steps as the checker allows, as long as there is time; the checker takes as long once more."""
+
+    def __init__(self, left: Callable[[], float]) -> None:
+        super().__init__(MOST)
+        self._wall, self._left, self._cpu = left() / 2, left, time.process_time() + _LONGEST
+
+    def take(self, steps: int = 1) -> None:
+        """Take some; raise if there are no more, or no time."""
+        super().take(steps)
+        if self._left() < self._wall or time.process_time() > self._cpu:
+            raise InstanceError("steps", "take too long")
+
+
+def _alone(nodes: Nodes) -> tuple[Fraction, ...]:
+    """Return what a gang of each family costs alone, where that is least."""
+    least: dict[int, int] = {}
+    for options, _, _ in nodes.kinds:
+        for x in options:
+            least[x.family] = min(x.whole(), least.get(x.family, x.whole()))
+    return tuple(least.get(f, 0) * nodes.unit for f in range(len(nodes.families)))
+
+
+def _paid(run: Run, nodes: Nodes, left: Callable[[], float]) -> tuple[Fraction, ...]:
+    """Return the prices of the linear programme over patterns, on top of what a gang's own weight adds."""
+    inner = Run(run.problem, time_limit=max(0.0, left() * _PRICED), seed=run.seed)
+    relaxation = PatternBound(inner, Batch(run.problem))
+    if relaxation.families:
+        relaxation.solve()
+    prices = relaxation.prices()
+    return rounded([prices[family.first] for family in nodes.families])
