@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -12,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .classes import numbered
+from .cuts import cheapest
 from .document import Certificate
 from .exact import SLACK, exact
 
@@ -90,7 +89,10 @@ class _Path:
         self.scale = Fraction(_ENDLESS // 2) / (most or 1)
         self.own, self.host = ([self.whole(x) for x in row] for row in (own, host))
         self.host = [self.host[v] for v in ops]
-        self.nets = [(x, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
+        self.nets = [({self.of[v] for v in x}, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
+        self.classes = [0] * (max(self.of) + 1)
+        for g, takes in zip(self.of, self.own, strict=True):
+            self.classes[g] += takes
         first, last = {v: i for i, v in enumerate(ops)}, {v: i for i, v in enumerate(ops)}
         order = graph.topological_order().tolist()
         for v in order:
@@ -156,7 +158,8 @@ class _Path:
         best, todo = _ENDLESS, [node]
         # where the cheapest set is too large, its largest class is in it or not
         for k, node in enumerate(todo):
-            value, chosen = self.cheapest(dict(node))
+            value, chosen, looked = cheapest(self.classes, self.nets, node, _ENDLESS)
+            self.looked += looked
             size: dict[int, int] = {}
             for v, x in enumerate(self.bytes):
                 size[self.of[v]] = size.get(self.of[v], 0) + (
@@ -171,58 +174,3 @@ class _Path:
             g = max(open_, key=lambda g: (size[g], -g))
             todo += [node | {g: 1}, node | {g: 0}]
         return best
-
-    def cheapest(self, node: dict[int, int]) -> tuple[int, set[int]]:
-        """Return what the cheapest call takes that has classes of node 0 and none of node 1, and its classes."""
-        value, arcs = 0, list[dict[int, int]]([{}, {}])
-
-        def arc(a: int, b: int, room: int) -> None:
-            arcs[a][b] = arcs[a].get(b, 0) + room
-            arcs[b].setdefault(a, 0)
-
-        for v, takes in enumerate(self.own):
-            if self.of[v] not in node:
-                node[self.of[v]] = len(arcs)
-                arcs.append({})
-            at = node[self.of[v]]
-            if at == 0:
-                value += takes
-            elif at > 1:
-                arc(at, 1, takes)
-        for pins, cost in self.nets:
-            ends = {node[self.of[v]] for v in pins}
-            if {0, 1} <= ends:
-                value += cost
-            elif len(ends) > 1:
-                arcs += [{}, {}]
-                arc(len(arcs) - 2, len(arcs) - 1, cost)
-                for x in ends:
-                    arc(x, len(arcs) - 2, _ENDLESS)
-                    arc(len(arcs) - 1, x, _ENDLESS)
-        flow, inside = self.flow(arcs)
-        return min(value + flow, _ENDLESS), {g for g, x in node.items() if x in inside}
-
-    def flow(self, arcs: list[dict[int, int]]) -> tuple[int, Collection[int]]:
-        """Return the maximum flow from node 0 to node 1, by shortest ways, and the side of node 0 of a minimum cut."""
-        total, came = 0, dict[int, int]()
-        while total < _ENDLESS:
-            came, todo = {0: 0}, deque([0])
-            while todo and 1 not in came:
-                a = todo.popleft()
-                self.looked += len(arcs[a])
-                for b, room in arcs[a].items():
-                    if room and b not in came:
-                        came[b] = a
-                        todo.append(b)
-            if 1 not in came:
-                break
-            way = [1]
-            while way[-1]:
-                way.append(came[way[-1]])
-            steps = list(zip(way[1:], way, strict=False))
-            room = min(arcs[a][b] for a, b in steps)
-            for a, b in steps:
-                arcs[a][b] -= room
-                arcs[b][a] += room
-            total += room
-        return total, came

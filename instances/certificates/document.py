@@ -80,6 +80,7 @@ ARGUMENTS = Lazy(
         "together": ".steps:Together",
         "tree": ".linear:Tree",
         "calls": ".calls:Calls",
+        "around": ".around:Around",
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",

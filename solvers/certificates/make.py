@@ -11,6 +11,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.around import Around
 from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
 from gangplan.instances.certificates.ideals import Ideals
@@ -105,6 +106,7 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     if problem.objective == "stages":
         yield Recurrence(threshold, int(_NUMBERS * min(left(), _LONGEST)))
         return
+    yield Around(threshold, int(_ARCS * min(left() * _SHARE, _LONGEST)))
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
         yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
