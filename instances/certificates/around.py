@@ -113,7 +113,7 @@ class _Groups:
         return any(self.cut(g)[0] >= _ONE for _, g in heavy)
 
     def join(self) -> None:
-        """Join groups that cannot be apart: first those of which the nets that they share are too much, then by cuts."""
+        """Join groups that cannot be apart: by the nets that they share, and where that joins none by cuts."""
         of = list(range(len(self.options)))
 
         def group(g: int) -> int:

@@ -58,7 +58,8 @@ class Calls(Certificate):
                 path.least[i, j] = max(int(path.least[i, j]), path.cut(i, j))
             known.update(dull)
         value, _ = path.intervals()
-        return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + len(self.ops) * SLACK) / (1 + SLACK)
+        # sums of floats are off by less, first those of each call and then those of all
+        return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + SLACK) ** 2
 
 
 class _Path:
@@ -88,7 +89,7 @@ class _Path:
         most = sum(x for x in (*own, *host) if x < inf) + sum(len(x) * cost[u] for u, x in pins.items())
         self.scale = Fraction(_ENDLESS // 2) / (most or 1)
         self.own, self.host = ([self.whole(x) for x in row] for row in (own, host))
-        self.host = [self.host[v] for v in ops]
+        self.every, self.host = self.host, [self.host[v] for v in ops]
         self.nets = [({self.of[v] for v in x}, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
         self.classes = [0] * (max(self.of) + 1)
         for g, takes in zip(self.of, self.own, strict=True):
@@ -104,22 +105,42 @@ class _Path:
             last[v] = min(last.get(v, m), after)
         # the last place of the path at or before each op, the first at or after it
         self.lo, self.hi = (np.array([x[v] for v in range(graph.n_ops)]) for x in (first, last))
-        corner, inner = np.zeros((m, m), dtype=np.int64), (self.lo >= 0) & (self.hi < m)
-        np.add.at(corner, (self.lo[inner], self.hi[inner]), np.array(self.own)[inner])
-        self.least = corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+        inner = (self.lo >= 0) & (self.hi < m)
+        # what is with an op of the hull is in the call too
+        home: dict[int, int] = {}
+        for v in np.flatnonzero(inner).tolist():
+            home.setdefault(self.of[v], v)
+        at = np.array([v if inner[v] else home.get(g, -1) for v, g in enumerate(self.of)])
+        held = np.flatnonzero(at >= 0)
+        at = at[held]
+        self.order: list[int] = order
+        self.sources: list[list[int]] = [[] for _ in order]
+        for u, targets in pins.items():
+            for v in targets - {u}:
+                self.sources[v].append(u)
+
+        def inside(amounts: list[int]) -> Any:
+            corner = np.zeros((m, m), dtype=np.int64)
+            np.add.at(corner, (self.lo[at], self.hi[at]), np.array(amounts)[held])
+            return corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+
+        self.least = inside(self.own)
         room = max((inf if x.memory is None else Fraction(x.memory) for _, x in kinds if not x.host), default=inf)
         # bytes in parts of what a device has
         part = Fraction(0) if room == inf else _ENDLESS // 2 / (room * (1 + SLACK) or 1)
         self.room = _ENDLESS // 2 if room else 0
         self.bytes = [min(int(Fraction(x) * part), _ENDLESS) for x in graph.memory.tolist()]
-        size = np.zeros((m, m), dtype=np.int64)
-        np.add.at(size, (self.lo[inner], self.hi[inner]), np.array(self.bytes)[inner])
-        large = size[::-1].cumsum(axis=0)[::-1].cumsum(axis=1) > self.room
+        large = inside(self.bytes) > self.room
         # outputs of the path are moved in and out
         sent = [self.whole(cost[v]) for v in ops]
         self.least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
         self.least[large | (self.least > _ENDLESS)] = _ENDLESS
         self.least[np.tril_indices(m, -1)] = _ENDLESS
+        places: dict[int, int] = {}
+        for b, v in enumerate(ops):
+            a = places.setdefault(self.of[v], b)
+            if a < b:  # both or neither
+                self.least[: a + 1, a:b] = self.least[a + 1 : b + 1, b:] = _ENDLESS
 
     def intervals(self) -> tuple[int, list[tuple[int, int]]]:
         """Return the least sum of intervals in no more calls than there are devices, and those that it has."""
@@ -148,6 +169,27 @@ class _Path:
         """Return seconds in small units, rounded down."""
         return _ENDLESS if amount == inf else int(amount * self.scale)
 
+    def _aside(self, i: int, j: int, chosen: set[int]) -> tuple[list[int], int]:
+        """Return what classes take in a call on p[i..j] beyond what they take anyhow, in it or before or after it.
+
+        Nothing is before p[0]: what leads to its call and is not in it is done before, and so are the ops of a way
+        there, one after the other; likewise behind the end. The ways are the longest outside of the `chosen` classes.
+        """
+        takes, more, m = list(self.classes), 0, len(self.host)
+        upper, lower = (self.lo < 0) & (self.hi <= j), (self.lo >= i) & (self.hi == m)
+        for near, wanted in ((i == 0, upper), (j == m - 1, lower)):
+            length, came, end = {-1: 0}, dict[int, int](), -1
+            for v in self.order if near else ():
+                if wanted[v] and self.of[v] not in chosen:
+                    came[v] = max((u for u in self.sources[v] if u in length), key=lambda u: length[u], default=-1)
+                    length[v] = length[came[v]] + min(self.own[v], self.every[v])
+                    end = v if length[v] > length[end] else end
+            more += length[end]
+            while end >= 0:
+                takes[self.of[end]] -= min(self.own[end], self.every[end])
+                end = came[end]
+        return takes, more
+
     def cut(self, i: int, j: int) -> int:
         """Return the least that a call takes which has p[i..j], and so its hull, and not what is out."""
         node = dict[int, int]()
@@ -159,7 +201,10 @@ class _Path:
         # where the cheapest set is too large, its largest class is in it or not
         for k, node in enumerate(todo):
             value, chosen, looked = cheapest(self.classes, self.nets, node, _ENDLESS)
-            self.looked += looked
+            takes, more = self._aside(i, j, chosen)
+            if more:
+                value = max(value, more + cheapest(takes, self.nets, node, _ENDLESS)[0])
+            self.looked += 2 * looked
             size: dict[int, int] = {}
             for v, x in enumerate(self.bytes):
                 size[self.of[v]] = size.get(self.of[v], 0) + (

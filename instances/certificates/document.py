@@ -81,6 +81,7 @@ ARGUMENTS = Lazy(
         "tree": ".linear:Tree",
         "calls": ".calls:Calls",
         "around": ".around:Around",
+        "grouped": ".grouped:Grouped",
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",

@@ -14,6 +14,7 @@ from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.around import Around
 from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
+from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
@@ -33,7 +34,9 @@ _NUMBERS = 10**8
 _ARCS = 10**6
 """Arcs of minimum cuts that are looked at in a second."""
 _PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
-"""Arcs of paths that are looked at in a second; how far the threshold of step time is below the plan, as a share."""
+"""Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
+_PAIRS = 100_000
+"""Edges and pairs of groups that are looked at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -98,6 +101,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
             yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+        if run.objective and not problem.hosts().any():
+            threshold = Fraction(run.objective) * (1 - _CLOSE)
+            yield Grouped(threshold, int(_PAIRS * min(left(), _LONGEST)))
     if problem.objective == "step" and run.objective:
         yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), _LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
