@@ -105,42 +105,40 @@ class _Path:
             last[v] = min(last.get(v, m), after)
         # the last place of the path at or before each op, the first at or after it
         self.lo, self.hi = (np.array([x[v] for v in range(graph.n_ops)]) for x in (first, last))
-        inner = (self.lo >= 0) & (self.hi < m)
-        # what is with an op of the hull is in the call too
-        home: dict[int, int] = {}
-        for v in np.flatnonzero(inner).tolist():
-            home.setdefault(self.of[v], v)
-        at = np.array([v if inner[v] else home.get(g, -1) for v, g in enumerate(self.of)])
-        held = np.flatnonzero(at >= 0)
-        at = at[held]
         self.order: list[int] = order
         self.sources: list[list[int]] = [[] for _ in order]
         for u, targets in pins.items():
             for v in targets - {u}:
                 self.sources[v].append(u)
-
-        def inside(amounts: list[int]) -> Any:
-            corner = np.zeros((m, m), dtype=np.int64)
-            np.add.at(corner, (self.lo[at], self.hi[at]), np.array(amounts)[held])
-            return corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
-
-        self.least = inside(self.own)
         room = max((inf if x.memory is None else Fraction(x.memory) for _, x in kinds if not x.host), default=inf)
         # bytes in parts of what a device has
         part = Fraction(0) if room == inf else _ENDLESS // 2 / (room * (1 + SLACK) or 1)
         self.room = _ENDLESS // 2 if room else 0
         self.bytes = [min(int(Fraction(x) * part), _ENDLESS) for x in graph.memory.tolist()]
-        large = inside(self.bytes) > self.room
-        # outputs of the path are moved in and out
-        sent = [self.whole(cost[v]) for v in ops]
-        self.least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
-        self.least[large | (self.least > _ENDLESS)] = _ENDLESS
-        self.least[np.tril_indices(m, -1)] = _ENDLESS
-        places: dict[int, int] = {}
+        self.least = self._hulls(ops, [self.whole(cost[v]) for v in ops])
+
+    def _hulls(self, ops: tuple[int, ...], sent: list[int]) -> Any:
+        """Return what a call on each interval takes at least: its hull, and what the path moves in and out."""
+        m, inner, home = len(ops), (self.lo >= 0) & (self.hi < len(ops)), dict[int, int]()
+        for v in np.flatnonzero(inner).tolist():
+            home.setdefault(self.of[v], v)
+        # what is in a class with an op of the hull is in the call too
+        at = np.array([v if inner[v] else home.get(g, -1) for v, g in enumerate(self.of)])
+        held = at >= 0
+        place = self.lo[at[held]], self.hi[at[held]]
+        least, size = (np.zeros((m, m), dtype=np.int64) for _ in range(2))
+        for total, amounts in ((least, self.own), (size, self.bytes)):
+            np.add.at(total, place, np.array(amounts)[held])
+            total[:] = total[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+        least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
+        least[(size > self.room) | (least > _ENDLESS)] = _ENDLESS
+        least[np.tril_indices(m, -1)] = _ENDLESS
+        first: dict[int, int] = {}
         for b, v in enumerate(ops):
-            a = places.setdefault(self.of[v], b)
-            if a < b:  # both or neither
-                self.least[: a + 1, a:b] = self.least[a + 1 : b + 1, b:] = _ENDLESS
+            a = first.setdefault(self.of[v], b)
+            if a < b:  # both are in a call, or neither
+                least[: a + 1, a:b] = least[a + 1 : b + 1, b:] = _ENDLESS
+        return least
 
     def intervals(self) -> tuple[int, list[tuple[int, int]]]:
         """Return the least sum of intervals in no more calls than there are devices, and those that it has."""
