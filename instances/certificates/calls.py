@@ -142,16 +142,16 @@ class _Path:
 
     def intervals(self) -> tuple[int, list[tuple[int, int]]]:
         """Return the least sum of intervals in no more calls than there are devices, and those that it has."""
-        m, least = len(self.host), np.minimum(np.cumsum([0, *self.host]), _ENDLESS)
-        begins = []
+        m, hosts = len(self.host), np.cumsum([0, *self.host])
+        least, begins = np.minimum(hosts, _ENDLESS), []
         for _ in range(self.calls):
-            fewer, least, begin = least, np.zeros(m + 1, dtype=np.int64), [0]
-            for j in range(m):
-                through = self.least[: j + 1, j] + fewer[: j + 1]
-                i, waits = int(through.argmin()), least[j] + self.host[j]
-                least[j + 1] = min(waits, through[i], _ENDLESS)
-                begin.append(i if through[i] < waits else -1)
-            begins.append(begin)
+            fewer, ways = least, least[:-1, None] + self.least
+            begin = ways.argmin(axis=0)
+            through = ways[begin, np.arange(m)]
+            least = np.minimum(
+                np.append(0, hosts[1:] + np.minimum.accumulate(np.minimum(through - hosts[1:], 0))), _ENDLESS
+            )
+            begins.append([0, *np.where(through < least[:-1] + self.host, begin, -1).tolist()])
             if (least == fewer).all():
                 break
         used, j = [], m
