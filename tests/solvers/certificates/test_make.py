@@ -66,6 +66,29 @@ def test_no_certified_bound_is_above_the_optimum(objective: str, variant: str) -
     assert tight, "no tiny problem was proved"
 
 
+@pytest.mark.parametrize(
+    ("argument", "objective"), [("around", "throughput"), ("grouped", "latency"), ("together", "step")]
+)
+def test_no_threshold_above_the_optimum_is_refuted(argument: str, objective: str) -> None:
+    """Whatever the threshold, a search of the checker's own proves no more than the best of all plans."""
+    refuted = refused = 0
+    for variant in suite(objective).variants:
+        for seed in range(SEEDS):
+            problem, optimum = tiny(objective, variant, seed)
+            for factor in (Fraction(1, 2), Fraction(999, 1000), 1, 1 + Fraction(1, 10**6), Fraction(3, 2)) * bool(
+                optimum
+            ):
+                threshold = str(Fraction(optimum or 0) * factor)
+                try:
+                    bound = verify_bound(problem, {"argument": argument, "threshold": threshold, "steps": 10**5})
+                except InstanceError:
+                    refused += 1
+                    continue
+                refuted += 1
+                assert bound <= optimum, (variant, seed, factor)
+    assert refuted and refused
+
+
 def scaled(problem: Any, rng: np.random.Generator) -> Any:
     """Return the problem with rows of numbers between a billionth and a billion times what they were."""
     if isinstance(problem, GraphProblem):
