@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -12,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .classes import numbered
+from .cuts import cheapest
 from .document import Certificate
 from .exact import SLACK, exact
 
@@ -59,7 +58,8 @@ class Calls(Certificate):
                 path.least[i, j] = max(int(path.least[i, j]), path.cut(i, j))
             known.update(dull)
         value, _ = path.intervals()
-        return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + len(self.ops) * SLACK) / (1 + SLACK)
+        # sums of floats are off by less, first those of each call and then those of all
+        return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + SLACK) ** 2
 
 
 class _Path:
@@ -89,8 +89,11 @@ class _Path:
         most = sum(x for x in (*own, *host) if x < inf) + sum(len(x) * cost[u] for u, x in pins.items())
         self.scale = Fraction(_ENDLESS // 2) / (most or 1)
         self.own, self.host = ([self.whole(x) for x in row] for row in (own, host))
-        self.host = [self.host[v] for v in ops]
-        self.nets = [(x, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
+        self.every, self.host = self.host, [self.host[v] for v in ops]
+        self.nets = [({self.of[v] for v in x}, self.whole(cost[u])) for u, x in pins.items() if cost[u]]
+        self.classes = [0] * (max(self.of) + 1)
+        for g, takes in zip(self.of, self.own, strict=True):
+            self.classes[g] += takes
         first, last = {v: i for i, v in enumerate(ops)}, {v: i for i, v in enumerate(ops)}
         order = graph.topological_order().tolist()
         for v in order:
@@ -102,35 +105,53 @@ class _Path:
             last[v] = min(last.get(v, m), after)
         # the last place of the path at or before each op, the first at or after it
         self.lo, self.hi = (np.array([x[v] for v in range(graph.n_ops)]) for x in (first, last))
-        corner, inner = np.zeros((m, m), dtype=np.int64), (self.lo >= 0) & (self.hi < m)
-        np.add.at(corner, (self.lo[inner], self.hi[inner]), np.array(self.own)[inner])
-        self.least = corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+        self.order: list[int] = order
+        self.sources: list[list[int]] = [[] for _ in order]
+        for u, targets in pins.items():
+            for v in targets - {u}:
+                self.sources[v].append(u)
         room = max((inf if x.memory is None else Fraction(x.memory) for _, x in kinds if not x.host), default=inf)
         # bytes in parts of what a device has
         part = Fraction(0) if room == inf else _ENDLESS // 2 / (room * (1 + SLACK) or 1)
         self.room = _ENDLESS // 2 if room else 0
         self.bytes = [min(int(Fraction(x) * part), _ENDLESS) for x in graph.memory.tolist()]
-        size = np.zeros((m, m), dtype=np.int64)
-        np.add.at(size, (self.lo[inner], self.hi[inner]), np.array(self.bytes)[inner])
-        large = size[::-1].cumsum(axis=0)[::-1].cumsum(axis=1) > self.room
-        # outputs of the path are moved in and out
-        sent = [self.whole(cost[v]) for v in ops]
-        self.least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
-        self.least[large | (self.least > _ENDLESS)] = _ENDLESS
-        self.least[np.tril_indices(m, -1)] = _ENDLESS
+        self.least = self._hulls(ops, [self.whole(cost[v]) for v in ops])
+
+    def _hulls(self, ops: tuple[int, ...], sent: list[int]) -> Any:
+        """Return what a call on each interval takes at least: its hull, and what the path moves in and out."""
+        m, inner, home = len(ops), (self.lo >= 0) & (self.hi < len(ops)), dict[int, int]()
+        for v in np.flatnonzero(inner).tolist():
+            home.setdefault(self.of[v], v)
+        # what is in a class with an op of the hull is in the call too
+        at = np.array([v if inner[v] else home.get(g, -1) for v, g in enumerate(self.of)])
+        held = at >= 0
+        place = self.lo[at[held]], self.hi[at[held]]
+        least, size = (np.zeros((m, m), dtype=np.int64) for _ in range(2))
+        for total, amounts in ((least, self.own), (size, self.bytes)):
+            np.add.at(total, place, np.array(amounts)[held])
+            total[:] = total[::-1].cumsum(axis=0)[::-1].cumsum(axis=1)
+        least += np.array([0, *sent[:-1]])[:, None] + np.array([*sent[:-1], 0])
+        least[(size > self.room) | (least > _ENDLESS)] = _ENDLESS
+        least[np.tril_indices(m, -1)] = _ENDLESS
+        first: dict[int, int] = {}
+        for b, v in enumerate(ops):
+            a = first.setdefault(self.of[v], b)
+            if a < b:  # both are in a call, or neither
+                least[: a + 1, a:b] = least[a + 1 : b + 1, b:] = _ENDLESS
+        return least
 
     def intervals(self) -> tuple[int, list[tuple[int, int]]]:
         """Return the least sum of intervals in no more calls than there are devices, and those that it has."""
-        m, least = len(self.host), np.minimum(np.cumsum([0, *self.host]), _ENDLESS)
-        begins = []
+        m, hosts = len(self.host), np.cumsum([0, *self.host])
+        least, begins = np.minimum(hosts, _ENDLESS), []
         for _ in range(self.calls):
-            fewer, least, begin = least, np.zeros(m + 1, dtype=np.int64), [0]
-            for j in range(m):
-                through = self.least[: j + 1, j] + fewer[: j + 1]
-                i, waits = int(through.argmin()), least[j] + self.host[j]
-                least[j + 1] = min(waits, through[i], _ENDLESS)
-                begin.append(i if through[i] < waits else -1)
-            begins.append(begin)
+            fewer, ways = least, least[:-1, None] + self.least
+            begin = ways.argmin(axis=0)
+            through = ways[begin, np.arange(m)]
+            least = np.minimum(
+                np.append(0, hosts[1:] + np.minimum.accumulate(np.minimum(through - hosts[1:], 0))), _ENDLESS
+            )
+            begins.append([0, *np.where(through < least[:-1] + self.host, begin, -1).tolist()])
             if (least == fewer).all():
                 break
         used, j = [], m
@@ -146,6 +167,27 @@ class _Path:
         """Return seconds in small units, rounded down."""
         return _ENDLESS if amount == inf else int(amount * self.scale)
 
+    def _aside(self, i: int, j: int, chosen: set[int]) -> tuple[list[int], int]:
+        """Return what classes take in a call on p[i..j] beyond what they take anyhow, in it or before or after it.
+
+        Nothing is before p[0]: what leads to its call and is not in it is done before, and so are the ops of a way
+        there, one after the other; likewise behind the end. The ways are the longest outside of the `chosen` classes.
+        """
+        takes, more, m = list(self.classes), 0, len(self.host)
+        upper, lower = (self.lo < 0) & (self.hi <= j), (self.lo >= i) & (self.hi == m)
+        for near, wanted in ((i == 0, upper), (j == m - 1, lower)):
+            length, came, end = {-1: 0}, dict[int, int](), -1
+            for v in self.order if near else ():
+                if wanted[v] and self.of[v] not in chosen:
+                    came[v] = max((u for u in self.sources[v] if u in length), key=lambda u: length[u], default=-1)
+                    length[v] = length[came[v]] + min(self.own[v], self.every[v])
+                    end = v if length[v] > length[end] else end
+            more += length[end]
+            while end >= 0:
+                takes[self.of[end]] -= min(self.own[end], self.every[end])
+                end = came[end]
+        return takes, more
+
     def cut(self, i: int, j: int) -> int:
         """Return the least that a call takes which has p[i..j], and so its hull, and not what is out."""
         node = dict[int, int]()
@@ -156,7 +198,11 @@ class _Path:
         best, todo = _ENDLESS, [node]
         # where the cheapest set is too large, its largest class is in it or not
         for k, node in enumerate(todo):
-            value, chosen = self.cheapest(dict(node))
+            value, chosen, looked = cheapest(self.classes, self.nets, node, _ENDLESS)
+            takes, more = self._aside(i, j, chosen)
+            if more:
+                value = max(value, more + cheapest(takes, self.nets, node, _ENDLESS)[0])
+            self.looked += 2 * looked
             size: dict[int, int] = {}
             for v, x in enumerate(self.bytes):
                 size[self.of[v]] = size.get(self.of[v], 0) + (
@@ -171,58 +217,3 @@ class _Path:
             g = max(open_, key=lambda g: (size[g], -g))
             todo += [node | {g: 1}, node | {g: 0}]
         return best
-
-    def cheapest(self, node: dict[int, int]) -> tuple[int, set[int]]:
-        """Return what the cheapest call takes that has classes of node 0 and none of node 1, and its classes."""
-        value, arcs = 0, list[dict[int, int]]([{}, {}])
-
-        def arc(a: int, b: int, room: int) -> None:
-            arcs[a][b] = arcs[a].get(b, 0) + room
-            arcs[b].setdefault(a, 0)
-
-        for v, takes in enumerate(self.own):
-            if self.of[v] not in node:
-                node[self.of[v]] = len(arcs)
-                arcs.append({})
-            at = node[self.of[v]]
-            if at == 0:
-                value += takes
-            elif at > 1:
-                arc(at, 1, takes)
-        for pins, cost in self.nets:
-            ends = {node[self.of[v]] for v in pins}
-            if {0, 1} <= ends:
-                value += cost
-            elif len(ends) > 1:
-                arcs += [{}, {}]
-                arc(len(arcs) - 2, len(arcs) - 1, cost)
-                for x in ends:
-                    arc(x, len(arcs) - 2, _ENDLESS)
-                    arc(len(arcs) - 1, x, _ENDLESS)
-        flow, inside = self.flow(arcs)
-        return min(value + flow, _ENDLESS), {g for g, x in node.items() if x in inside}
-
-    def flow(self, arcs: list[dict[int, int]]) -> tuple[int, Collection[int]]:
-        """Return the maximum flow from node 0 to node 1, by shortest ways, and the side of node 0 of a minimum cut."""
-        total, came = 0, dict[int, int]()
-        while total < _ENDLESS:
-            came, todo = {0: 0}, deque([0])
-            while todo and 1 not in came:
-                a = todo.popleft()
-                self.looked += len(arcs[a])
-                for b, room in arcs[a].items():
-                    if room and b not in came:
-                        came[b] = a
-                        todo.append(b)
-            if 1 not in came:
-                break
-            way = [1]
-            while way[-1]:
-                way.append(came[way[-1]])
-            steps = list(zip(way[1:], way, strict=False))
-            room = min(arcs[a][b] for a, b in steps)
-            for a, b in steps:
-                arcs[a][b] -= room
-                arcs[b][a] += room
-            total += room
-        return total, came

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
 from typing import Any
 
+from ..partition import precedence
 from .exact import SLACK, exact
 
 
@@ -65,3 +67,25 @@ def classes_of(problem: Any) -> Classes:
                 found.append((t, k * Fraction(takes), k * Fraction(needs)))
         options.append(tuple(found))
     return Classes(of, tuple(count), tuple(capacity), tuple(options))
+
+
+def earlier(problem: Any, of: tuple[int, ...]) -> list[int]:
+    """Return of each class, as bits, what comes before it in a pipeline, and itself.
+
+    What comes before has fewer before itself, or goes with it.
+    """
+    above = [1 << g for g in range(max(of) + 1)]
+    pairs = sorted({(of[u], of[v]) for u, v in zip(*(x.tolist() for x in precedence(problem.graph)), strict=True)})
+    before: list[int] = []
+    while above != before:
+        before = list(above)
+        for a, b in pairs:
+            above[b] |= above[a]
+    return above
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the classes of a set, a bit for each."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1

@@ -82,6 +82,8 @@ ARGUMENTS = Lazy(
         "tree": ".linear:Tree",
         "calls": ".calls:Calls",
         "covers": ".covers:Covers",
+        "around": ".around:Around",
+        "grouped": ".grouped:Grouped",
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",

@@ -9,8 +9,7 @@ from math import inf, lcm
 from typing import Any, ClassVar
 
 from ..errors import InstanceError
-from ..partition import precedence
-from .classes import classes_of
+from .classes import bits, classes_of, earlier
 from .document import Certificate
 from .exact import SLACK
 from .rows import nets_of, unit_of
@@ -63,19 +62,10 @@ class _Search:
         count = len(classes.options)
         if steps < count * count // 8:  # what follows takes as long
             raise InstanceError("steps", f"{steps} are too few for {count} classes")
-        above = [1 << g for g in range(count)]
-        earlier, later = (ends.tolist() for ends in precedence(problem.graph))
-        pairs = [(classes.of[u], classes.of[v]) for u, v in zip(earlier, later, strict=True)]
-        for _ in range(count):
-            before = list(above)
-            for a, b in pairs:
-                above[b] |= above[a]
-            if above == before:
-                break
-        # what comes before has fewer before itself, or goes with it
+        above = earlier(problem, classes.of)
         order = sorted(range(count), key=lambda g: (above[g].bit_count(), g))
         place = {g: i for i, g in enumerate(order)}
-        self.above = [sum(1 << place[h] for h in range(count) if above[g] >> h & 1) for g in order]
+        self.above = [sum(1 << place[h] for h in bits(above[g])) for g in order]
         self.below = [sum(1 << i for i, x in enumerate(self.above) if x >> v & 1) for v in range(count)]
         options = [classes.options[g][0] for g in order]
         unit = unit_of(threshold)
@@ -109,10 +99,10 @@ class _Search:
                 continue
             v = (undecided & -undecided).bit_length() - 1
             new, gone = self.above[v] & undecided, self.below[v] & undecided
-            less = sum(self.seconds[w] for w in _bits(gone))
+            less = sum(self.seconds[w] for w in bits(gone))
             if done + busy + open_ - less > need or (not rest and done + busy + open_ - less == self.all):
                 todo.append((inside, out | gone, busy, open_ - less, size, stays, tolls))
-            for w in _bits(new):
+            for w in bits(new):
                 busy, open_, size = busy + self.seconds[w], open_ - self.seconds[w], size + self.bytes[w]
                 for pins, cost in self.nets[w]:
                     if not pins & inside:
@@ -122,9 +112,3 @@ class _Search:
                 inside |= 1 << w
             if busy + stays < self.most and size <= self.room:
                 todo.append((inside, out, busy, open_, size, stays, tolls))
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1

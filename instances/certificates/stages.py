@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import InstanceError
-from ..partition import precedence
-from .classes import numbered
+from .classes import bits, earlier, numbered
 from .document import Certificate
 from .exact import SLACK, exact
 
@@ -147,32 +146,19 @@ def _between(total: Any, rows: slice) -> Any:
 
 def _ideals(problem: Any, of: tuple[int, ...]) -> Iterator[list[int]]:
     """Yield the sets of classes with all that come before them, as rows of 0 and 1, smaller ones first."""
-    count = max(of) + 1
-    above, ends = [1 << g for g in range(count)], (x.tolist() for x in precedence(problem.graph))
-    pairs = sorted({(of[u], of[v]) for u, v in zip(*ends, strict=True)})
-    before: list[int] = []
-    while above != before:
-        before = list(above)
-        for a, b in pairs:
-            above[b] |= above[a]
+    above = earlier(problem, of)
+    count = len(above)
     known, todo = {0}, [0]
     for ideal in todo:
         for v in range(count):
-            # what comes before has fewer before itself, or goes with it
             new = ideal | above[v]
-            if new not in known and not any(above[w] != above[v] for w in _bits(above[v] & ~ideal)):
+            if new not in known and not any(above[w] != above[v] for w in bits(above[v] & ~ideal)):
                 known.add(new)
                 todo.append(new)
         if len(todo) > _IDEALS:
             raise InstanceError("steps", f"there are more than {_IDEALS} ideals")
     for ideal in sorted(todo, key=lambda x: (x.bit_count(), x)):
         yield [ideal >> g & 1 for g in range(count)]
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1
 
 
 class _Level:

@@ -17,7 +17,7 @@ from .document import Certificate
 from .exact import SLACK, exact
 from .paths import early
 
-_STEPS = 10**8
+STEPS = 10**8
 """Arcs and pairs that any certificate may have looked at: minutes."""
 
 Apart = frozenset[tuple[int, int]]
@@ -47,17 +47,28 @@ class Together(Certificate):
         """Return the threshold, less what starts may be early by."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        search = _Search(problem, self.threshold, min(self.steps, _STEPS))
+        search = Search(problem, self.threshold, min(self.steps, STEPS), _delays(problem))
         todo: list[tuple[tuple[int, ...], Apart, Arcs]] = [(search.of, frozenset(), ())]
         while todo:
             todo += search.split(*todo.pop())
         return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
 
 
-class _Search:
+def _delays(problem: Any) -> list[Any]:
+    """Return the seconds that what each op makes is on its way at least, from one device to another."""
+    n = problem.graph.n_ops
+    if problem.cluster.n_devices == 1:
+        return [inf] * n
+    a, b = np.triu_indices(problem.cluster.n_devices, 1)
+    a, b = np.concatenate([a, b]), np.concatenate([b, a])
+    return [Fraction(problem.delay(np.full(len(a), v), a, b).min().item()) for v in range(n)]
+
+
+class Search:
     """Seconds are whole numbers, rounded down; a part of the search has a group for each class, and arcs of order."""
 
-    def __init__(self, problem: Any, threshold: Fraction, steps: int) -> None:
+    def __init__(self, problem: Any, threshold: Fraction, steps: int, least: list[Any]) -> None:
+        """Take what it takes at `least` to send what each op makes."""
         graph, cluster = problem.graph, problem.cluster
         self.left, n, self.goal = steps, graph.n_ops, 1 << 50
         scale = self.goal / threshold
@@ -67,26 +78,33 @@ class _Search:
         self.busy = [x > self.goal * 2 * (n + 2) * SLACK for x in self.took]
         self.of = numbered(graph.colocation.tolist())
         self.devices = cluster.n_devices
-        pairs = np.triu_indices(cluster.n_devices, 1)
-        least: list[Any] = [inf] * n
-        if self.devices > 1:
-            a, b = np.concatenate([pairs[0], pairs[1]]), np.concatenate([pairs[1], pairs[0]])
-            kinds = np.unique([problem.delay(np.full(len(a), v), a, b).min() for v in range(n)], return_inverse=True)
-            least = [Fraction(kinds[0][k]) for k in kinds[1].tolist()]
         self.delay = [int(Fraction(min(threshold, x)) * scale) for x in least]
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
         room: Any = max(inf if x.memory is None else Fraction(x.memory) * (1 + SLACK) for x in cluster.device_types)
         self.room, self.bytes = room, [Fraction(x) for x in graph.memory.tolist()]
 
+    def spend(self, steps: int) -> None:
+        """Count steps, and raise where they are too many."""
+        self.left -= steps
+        if self.left < 0:
+            raise InstanceError("steps", "the search is not over in so many")
+
+    def groups(self, of: tuple[int, ...]) -> dict[int, list[int]]:
+        """Return the ops of each group."""
+        groups: dict[int, list[int]] = {}
+        for v, g in enumerate(of):
+            groups.setdefault(g, []).append(v)
+        return groups
+
+    def full(self, groups: dict[int, list[int]]) -> bool:
+        """Return whether a group has more memory than a device."""
+        return any(sum(self.bytes[v] for v in ops) > self.room for ops in groups.values())
+
     def split(self, of: tuple[int, ...], apart: Apart, arcs: Arcs) -> list[tuple[tuple[int, ...], Apart, Arcs]]:
         """Return the parts that a part is split into, none if it has no plan: first do what there is no choice of."""
         while True:
-            groups: dict[int, list[int]] = {}
-            for v, g in enumerate(of):
-                groups.setdefault(g, []).append(v)
-            paths = self.paths(of, apart, arcs)
-            full = any(sum(self.bytes[v] for v in ops) > self.room for ops in groups.values())
-            if full or paths is None or any(a == b for a, b in apart):
+            groups, paths = self.groups(of), self.paths(of, apart, arcs)
+            if self.full(groups) or paths is None or any(a == b for a, b in apart):
                 return []
             before, (of, apart, choice, longest) = of, self.join(of, apart, *paths[:2])
             if of != before:
@@ -106,7 +124,7 @@ class _Search:
             choice = choice or near
             if choice is None:
                 raise InstanceError("threshold", "no path shows that a plan takes no less")
-            return [(of, apart | {_pair(*choice)}, arcs), (*_joined(of, apart, *choice), arcs)]
+            return [(of, apart | {pair_of(*choice)}, arcs), (*joined(of, apart, *choice), arcs)]
 
     def join(
         self, of: tuple[int, ...], apart: Apart, head: list[int], tail: list[int]
@@ -115,11 +133,11 @@ class _Search:
         choice, longest = None, -1
         for u, v in self.edges:
             a, b = of[u], of[v]
-            if a == b or _pair(a, b) in apart:
+            if a == b or pair_of(a, b) in apart:
                 continue
             length = head[u] + self.took[u] + self.delay[u] + self.took[v] + tail[v]
             if length >= self.goal:
-                of, apart = _joined(of, apart, a, b)
+                of, apart = joined(of, apart, a, b)
             elif length > longest and self.delay[u]:
                 longest, choice = length, (a, b)
         return of, apart, choice, longest
@@ -152,7 +170,7 @@ class _Search:
         found = list[int]()
         work = {g: sum(self.took[v] for v in ops if self.busy[v]) for g, ops in groups.items()}
         for g in sorted(work, key=lambda g: (-work[g], g)):
-            near = [h for h in found if _pair(g, h) not in apart]
+            near = [h for h in found if pair_of(g, h) not in apart]
             if near:
                 return found, (near[0], g)
             found.append(g)
@@ -167,12 +185,10 @@ class _Search:
         ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         waits = [0] * n
         for u, v in (*self.edges, *arcs):
-            sent = _pair(of[u], of[v]) in apart
+            sent = pair_of(of[u], of[v]) in apart
             ways[u].append((v, self.delay[u] if sent else 0))
             waits[v] += 1
-        self.left -= len(self.edges) + len(arcs)
-        if self.left < 0:
-            raise InstanceError("steps", "the search is not over in so many")
+        self.spend(len(self.edges) + len(arcs))
         head, tail, after = [0] * n, [0] * n, [0] * n
         order = [v for v in range(n) if not waits[v]]
         for u in order:
@@ -191,13 +207,14 @@ class _Search:
         return head, tail, after
 
 
-def _pair(a: int, b: int) -> tuple[int, int]:
+def pair_of(a: int, b: int) -> tuple[int, int]:
+    """Return two groups, the lesser first."""
     return (a, b) if a < b else (b, a)
 
 
-def _joined(of: tuple[int, ...], apart: Apart, a: int, b: int) -> tuple[tuple[int, ...], Apart]:
+def joined(of: tuple[int, ...], apart: Apart, a: int, b: int) -> tuple[tuple[int, ...], Apart]:
     """Return the groups with b made a part of a; a pair that was apart and is not any more has twice the same."""
-    pairs = (_pair(*(a if g == b else g for g in pair)) for pair in apart)
+    pairs = (pair_of(*(a if g == b else g for g in pair)) for pair in apart)
     return tuple(a if g == b else g for g in of), frozenset(pairs)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.certificates.around import Around
 from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, write
+from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
@@ -35,7 +37,9 @@ _ARCS = 10**6
 _INPUTS = 10**5
 """Inputs of ops that are looked at in a second."""
 _PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
-"""Arcs of paths that are looked at in a second; how far the threshold of step time is below the plan, as a share."""
+"""Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
+_PAIRS = 100_000
+"""Edges and pairs of groups that are looked at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _LONGEST = 60.0
@@ -104,6 +108,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
             yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+        if run.objective and not problem.hosts().any():
+            threshold = Fraction(run.objective) * (1 - _CLOSE)
+            yield Grouped(threshold, int(_PAIRS * min(left(), _LONGEST)))
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), _LONGEST)))
     if problem.objective == "step" and run.objective:
@@ -114,6 +121,7 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     if problem.objective == "stages":
         yield Recurrence(threshold, int(_NUMBERS * min(left(), _LONGEST)))
         return
+    yield Around(threshold, int(_ARCS * min(left() * _SHARE, _LONGEST)))
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
         yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:

@@ -14,14 +14,14 @@ from .brute import optimum
 from .draw import CASES, problem
 
 
-def one(job: tuple[str, str, int]) -> tuple[Any, list[str], Counter[str]]:
-    """Enumerate one problem and attack its certificates."""
+def one(job: tuple[str, str, int], seen: dict[str, list[Any]]) -> tuple[Any, list[str], Counter[str]]:
+    """Enumerate one problem and attack its certificates, also with those of problems before."""
     drawn, counts = problem(*job), Counter[str]()
     best, plan = optimum(drawn)
     counts["problems"] += 1
     counts["problems without a plan"] += best is None
     try:
-        return job, attack(drawn, best, plan, random.Random(job[2]), counts), counts
+        return job, attack(drawn, best, plan, random.Random(job[2]), counts, seen), counts
     except Exception as error:
         return job, [f"{type(error).__name__}: {error}"], counts
 
@@ -35,12 +35,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="an objective")
     args = parser.parse_args()
     cases = [case for case in CASES if args.only in ("", case[0])]
-    began, total, bad = time.monotonic(), Counter[str](), 0
+    began, total, bad, seen = time.monotonic(), Counter[str](), 0, dict[str, list[Any]]()
     for i in range(args.problems):
         if time.monotonic() - began > args.seconds:
             break
         objective, variant = cases[i % len(cases)]
-        job, faults, counts = one((objective, variant, args.first + i // len(cases)))
+        job, faults, counts = one((objective, variant, args.first + i // len(cases)), seen)
         total, bad = total + counts, bad + len(faults)
         for words in faults[:1]:
             print(f"{job}: {words}", flush=True)

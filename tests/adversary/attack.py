@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -19,6 +19,8 @@ from gangplan.solvers.run import Run
 MILLION = Fraction(1, 10**6)
 _EACH = 40
 """Mutations of a certificate."""
+_OTHERS, _KEPT = 4, 50
+"""Certificates of other problems that are tried, lists of each that give an item; how many are kept."""
 
 
 def certificates(problem: Any, plan: Any, seconds: float = 2.0) -> Iterator[Any]:
@@ -107,15 +109,39 @@ def mutations(document: Any, rng: random.Random, most: int = _EACH) -> Iterator[
             yield name, with_changed(document, path, changed)
 
 
-def attack(problem: Any, optimum: float | None, plan: Any, rng: random.Random, counts: Counter[str]) -> list[str]:
-    """Return what the checker gets wrong of the certificates of a problem and their mutations, and count them."""
-    faults = []
+def foreign(document: Any, others: Sequence[Any], rng: random.Random) -> Iterator[tuple[str, Any]]:
+    """Yield (kind, document) with what certificates of the same argument say of other problems: all, or one item."""
+    for other in rng.sample(others, min(_OTHERS, len(others))):
+        yield "of another problem", other
+        theirs = dict(places(other))
+        lists = [(path, x) for path, x in places(document) if path and isinstance(x, list) and x and theirs.get(path)]
+        for path, value in rng.sample(lists, min(_OTHERS, len(lists))):
+            i = rng.randrange(len(value))
+            # a leaf, a split, a price in the same place if there is one
+            yield "item of another problem", with_changed(document, (*path, i), theirs[path][i % len(theirs[path])])
+
+
+def attack(
+    problem: Any,
+    optimum: float | None,
+    plan: Any,
+    rng: random.Random,
+    counts: Counter[str],
+    seen: dict[str, list[Any]] | None = None,
+) -> list[str]:
+    """Return what the checker gets wrong of the certificates of a problem and their mutations, and count them.
+
+    `seen` holds certificates of the problems before by argument, and gets those of this one.
+    """
+    faults, seen = [], {} if seen is None else seen
     for document in certificates(problem, plan):
         counts[f"certificates: {document['argument']}"] += 1
-        for kind, changed in [("as made", document), *mutations(document, rng)]:
+        others = seen.setdefault(document["argument"], [])
+        for kind, changed in [("as made", document), *mutations(document, rng), *foreign(document, others, rng)]:
             words = wrong(problem, optimum, changed)
             refused = claim(problem, changed) is None
             counts[f"{kind}: {'refused' if refused else 'weaker or still true'}"] += kind != "as made"
             counts["mutations"] += kind != "as made"
             faults += [f"{kind}: {words}: {json.dumps(changed)[:1000]}"] if words else []
+        seen[document["argument"]] = [*others, document][-_KEPT:]
     return faults

@@ -29,13 +29,15 @@ QUICK = [case for case in CASES if case[0] not in ("stages", "placement")]
 
 def test_no_certificate_of_a_tiny_problem_proves_too_much() -> None:
     """Certificates as made, and with one thing changed, prove no more than the best of all plans."""
-    counts = Counter[str]()
+    counts, seen = Counter[str](), dict[str, list[Any]]()
     for objective, variant in QUICK:
         for seed in range(3):
             drawn = problem(objective, variant, seed)
             best, plan = optimum(drawn)
-            assert attack(drawn, best, plan, random.Random(seed), counts) == [], (objective, variant, seed)
+            assert attack(drawn, best, plan, random.Random(seed), counts, seen) == [], (objective, variant, seed)
     assert counts["mutations"] > 400
+    for kind in ("of another problem", "item of another problem"):
+        assert counts[f"{kind}: weaker or still true"] + counts[f"{kind}: refused"] > 10
 
 
 def test_the_attack_sees_a_checker_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

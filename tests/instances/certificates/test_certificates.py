@@ -173,6 +173,68 @@ def test_calls_on_a_path() -> None:
             verify_bound(sends, calls | {"ops": ops})
 
 
+def test_calls_with_what_is_aside() -> None:
+    """On a, c, d with outputs of 1 s, b before or after d is in the call, 10 s, or takes 3 s besides 7 and 1."""
+    for source, target in (([0, 2, 1], [2, 3, 3]), ([0, 2, 3], [2, 3, 1])):
+        made = graph(memory=np.zeros(4), edge_bytes=np.ones(3), source=source, target=target)
+        problem = LatencyProblem(made, cluster(2))
+        assert gangplan.solve(problem, 10.0, workers=1).objective == 10
+        assert close(verify_bound(problem, {"argument": "calls", "ops": [0, 2, 3], "steps": 1000}), 10)
+
+
+def test_calls_have_all_of_a_class() -> None:
+    """Two chains of 2 and 4, and 3 and 1 s, whose first ops are a class and so are their second ones: 10 s in all."""
+    made = graph(memory=np.zeros(4), source=[0, 1], target=[2, 3], edge_bytes=np.ones(2), colocation=[0, 0, 1, 1])
+    problem = LatencyProblem(made, cluster(2))
+    assert gangplan.solve(problem, 10.0, workers=1).objective == 10
+    assert close(verify_bound(problem, {"argument": "calls", "ops": [0, 2], "steps": 1000}), 10)
+
+
+def test_groups_of_calls() -> None:
+    """In the diamond with outputs of 2 s one call takes 10 s; four calls 2 + 2, 2 + 4 + 2, 2 + 2 + 1 s on a path."""
+    sends = LatencyProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 2.0)), cluster(2))
+    assert gangplan.solve(sends, 10.0, workers=1).objective == 10
+    seen = {"argument": "grouped", "threshold": "9999/1000", "steps": 10**4}
+    assert close(verify_bound(sends, seen), 9.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(sends, seen | {"threshold": "101/10"})
+    tight = replace(sends, graph=replace(sends.graph, memory=np.full(4, 3.0)), cluster=cluster(4))
+    assert gangplan.solve(tight, 10.0, workers=1).objective == 17
+    assert close(verify_bound(tight, seen | {"threshold": "16999/1000"}), 16.999)
+    with pytest.raises(InstanceError, match="no path shows"):
+        verify_bound(tight, seen | {"threshold": "171/10"})
+    assert close(verify_bound(replace(tight, cluster=cluster(3)), seen | {"threshold": 1000}), 1000)
+    host = replace(sends, cluster=gangplan.Cluster.flat((replace(GPU, host=True), 2), bandwidth=1.0))
+    for problem, wrong, words in ((sends, {"threshold": -1}, "threshold"), (sends, {"steps": 0}, "steps"),
+                                  (host, {}, "hosts")):  # fmt: skip
+        with pytest.raises(InstanceError, match=words):
+            verify_bound(problem, seen | wrong)
+
+
+def test_around_what_cannot_be_apart() -> None:
+    """In the diamond with outputs of 6 s any set but all ops pays 6 s at least, c alone 4 + 6 + 6 s."""
+    made = graph(memory=np.zeros(4), edge_bytes=np.full(4, 6.0))
+    free = PartitionProblem(made, cluster(4), "free")
+    assert gangplan.solve(free, 10.0, workers=1).objective == 10
+    seen = {"argument": "around", "threshold": "9999/1000", "steps": 10**4}
+    assert close(verify_bound(free, seen), 9.999)
+    with pytest.raises(InstanceError, match="some sets"):
+        verify_bound(free, seen | {"threshold": "101/10"})
+    # three bytes of four each: c is alone
+    tight = replace(free, graph=replace(made, memory=np.full(4, 3.0)))
+    assert gangplan.solve(tight, 10.0, workers=1).objective == 16
+    assert close(verify_bound(tight, seen | {"threshold": "15999/1000"}), 15.999)
+    with pytest.raises(InstanceError, match="some sets"):
+        verify_bound(tight, seen | {"threshold": "161/10"})
+    # with a host nets cost nothing: any op can be alone
+    hosts = gangplan.Cluster.flat((replace(GPU, host=True), 4), bandwidth=1.0)
+    with pytest.raises(InstanceError, match="some sets"):
+        verify_bound(replace(tight, cluster=hosts), seen)
+    for wrong, words in (({"threshold": -1}, "threshold"), ({"steps": 0}, "steps")):
+        with pytest.raises(InstanceError, match=words):
+            verify_bound(free, seen | wrong)
+
+
 def test_together_or_apart() -> None:
     """In the diamond with outputs of 3 s all ops on one device take 10 s; b alone apart 2 + 3 + 3 + 3 + 1 s."""
     sends = StepProblem(graph(memory=np.zeros(4), edge_bytes=np.full(4, 3.0)), cluster(2))

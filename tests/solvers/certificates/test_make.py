@@ -33,7 +33,7 @@ def proved(problem: Any, optimum: float | None, plan: Any = None) -> Iterator[An
     run = Run(problem, time_limit=60.0)
     run.objective = optimum
     for certificate in _candidates(run, lambda: 60.0):
-        if certificate.argument == "together":
+        if certificate.argument in ("together", "around", "grouped"):
             # whether the search ends is for the checker to say: `certify` passes over those that do not
             try:
                 verify_bound(problem, certificate)
@@ -63,6 +63,29 @@ def test_no_certified_bound_is_above_the_optimum(objective: str, variant: str) -
                 tight += certifies(bound, optimum, gangplan.Run(problem, time_limit=1.0).zero)
     assert made
     assert tight, "no tiny problem was proved"
+
+
+@pytest.mark.parametrize(
+    ("argument", "objective"), [("around", "throughput"), ("grouped", "latency"), ("together", "step")]
+)
+def test_no_threshold_above_the_optimum_is_refuted(argument: str, objective: str) -> None:
+    """Whatever the threshold, a search of the checker's own proves no more than the best of all plans."""
+    refuted = refused = 0
+    for variant in suite(objective).variants:
+        for seed in range(SEEDS):
+            problem, optimum = tiny(objective, variant, seed)
+            for factor in (Fraction(1, 2), Fraction(999, 1000), 1, 1 + Fraction(1, 10**6), Fraction(3, 2)) * bool(
+                optimum
+            ):
+                threshold = str(Fraction(optimum or 0) * factor)
+                try:
+                    bound = verify_bound(problem, {"argument": argument, "threshold": threshold, "steps": 10**5})
+                except InstanceError:
+                    refused += 1
+                    continue
+                refuted += 1
+                assert bound <= optimum, (variant, seed, factor)
+    assert refuted and refused
 
 
 def scaled(problem: Any, rng: np.random.Generator) -> Any:
