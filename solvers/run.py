@@ -83,7 +83,8 @@ class Result:
     """The answer and how far to trust it.
 
     Attributes:
-        status: OPTIMAL (gap at most 1e-6), FEASIBLE, INFEASIBLE (proved) or UNKNOWN (no plan, no proof).
+        status: OPTIMAL (gap at most 1e-6, but for the rounding of Unix time), FEASIBLE, INFEASIBLE (proved) or UNKNOWN
+            (no plan, no proof).
         stop_reason: ``proved``, ``gap``, ``time limit`` (methods that were left out for want of time included),
             ``interrupted``, ``callback`` or ``methods exhausted``.
         plan: the best plan found, verified; `None` if none.
@@ -202,6 +203,8 @@ class Run:
         self.objective: float | None = None
         self.bound: float | None = None
         self.bound_by = ""
+        self.rounding = 0.0
+        """How far bounds are below what is proved because the verifier lets a clock be rounded: that is no gap."""
         self.infeasible = self.hurried = False
         self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
@@ -223,8 +226,9 @@ class Run:
 
     @property
     def gap(self) -> float | None:
-        """The relative gap so far, see `relative_gap`."""
-        return relative_gap(self.objective, self.bound, self.zero)
+        """The relative gap so far, see `relative_gap`; the rounding of a clock is none."""
+        bound = None if self.bound is None else self.bound + self.rounding
+        return relative_gap(self.objective, bound, self.zero)
 
     @property
     def stopped(self) -> bool:

@@ -40,6 +40,7 @@ def _prepare(run: Run) -> Prepared:
     if run.plan is None and run.deadline > run.started and not listed:
         _draft(run, p)
     value, name = bound(p)
+    run.rounding = p.rounding
     if p.slack(value) > OPTIMAL_GAP * value:
         run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.slack(value):.2g} for it")
     ShiftedRun(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)

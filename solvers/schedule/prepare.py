@@ -149,6 +149,12 @@ class Prepared:
         rounded = 2 * np.spacing(clock_cost(self.problem)) + 4 * np.spacing(abs(value))
         return float((1 + 1e-6) * (early + stretched + TOLERANCE * sums) + rounded)
 
+    @property
+    def rounding(self) -> float:
+        """Most of `slack` that is not a share of a bound."""
+        gain = 1.0 if self.makespan else float(self.slope.sum())
+        return gain * (1 + self.n) * self.tick + 6 * float(np.spacing(clock_cost(self.problem)))
+
     def starts(self, plan: SchedulePlan) -> FloatArray:
         """Return the starts of a plan in seconds from `zero` on, 0 where a job is left out, float64 (n,)."""
         return np.where(plan.degree >= 0, np.maximum(plan.start - self.zero, 0.0), 0.0)
