@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from io import DEFAULT_BUFFER_SIZE
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from gangplan.instances import InstanceError
@@ -209,9 +212,18 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     @app.get("/v1/sessions/{name}/log", summary="Return the log.")
     async def log(name: str) -> Response:
         sessions.find(name)
-        return FileResponse(store.log(name), media_type="application/jsonl")
+        return StreamingResponse(_as_it_is(store.log(name)), media_type="application/jsonl")
 
     return Guard(app, metrics, limits, token), solves
+
+
+def _as_it_is(log: Path) -> Iterator[bytes]:
+    """Yield what a log has now, though it grows meanwhile."""
+    with log.open("rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (part := file.read(min(left, 16 * DEFAULT_BUFFER_SIZE))):
+            left -= len(part)
+            yield part
 
 
 def _told(solve: Solve) -> Response:
