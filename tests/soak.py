@@ -124,8 +124,10 @@ def decides(soak: Soak, name: str) -> None:
                 runs = {x["job"] for x in state["running"]}
                 known = runs | {x if isinstance(x, str) else x["job"] for x in state["waiting"]}
                 lost = set(jobs) - known - {asked["job"]}
-                if lost or state["decisions"] < last or [x["number"] for x in missed] != list(
-                    range(last + 1, state["decisions"] + 1)
+                if (
+                    lost
+                    or state["decisions"] < last
+                    or [x["number"] for x in missed] != list(range(last + 1, state["decisions"] + 1))
                 ):
                     soak.fault(f"{name} lost {sorted(lost)[:5]}; {state['decisions']} decisions, {last} were answered")
                 now, last = max(now, state["now"]), state["decisions"]

@@ -38,8 +38,8 @@ def main() -> None:
         return
     request = parse_json(decoded(line))
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"],) * 2)
-    threading.Thread(target=_watch, daemon=True).start()
     try:
+        threading.Thread(target=_watch, daemon=True).start()
         work = {"solve": _solve, "verify": _verify}[request["work"]]
         answer = {"answer": work(request["body"], out)}
     except InstanceError as error:
