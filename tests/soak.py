@@ -59,7 +59,7 @@ class Soak:
     def end(self, number: int) -> None:
         """Send a signal, and wait; what is on stderr is a fault."""
         self.process.send_signal(number)
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=180)
         self.errors.seek(0)
         errors = self.errors.read()
         self.counts["kill -9" if number == signal.SIGKILL else "SIGTERM"] += 1
@@ -112,7 +112,10 @@ def decides(soak: Soak, name: str) -> None:
                          "seconds": draw.expovariate(1 / 900.0), "user": draw.choice("abc")}  # fmt: skip
             began = time.monotonic()
             try:
-                told, decided = http.post(events, json=[asked, {"event": "decide"}]).json()
+                answer = http.post(events, json=[asked, {"event": "decide"}])
+                if answer.status_code == 503:
+                    raise httpx.ReadError("it ends")
+                told, decided = answer.json()
             except DOWN:
                 # who got no answer asks what the service knows
                 soak.counts["decisions without an answer"] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -9,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .core import text_of
-from .limits import Limits, Refusal, busy
+from .limits import Limits, Refusal, busy, closing
 from .metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -50,6 +51,10 @@ class Guard:
             await self._app(scope, receive, noted)
         except Refusal as refusal:
             await _refuse(noted, refusal)
+        except asyncio.CancelledError:  # the service ends, and waits no longer
+            if status[0]:
+                raise
+            await _refuse(noted, closing())
         except Exception as error:
             _LOG.error("%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error)
             if status[0]:

@@ -175,6 +175,11 @@ class Solves:
         for solve in list(self.active.values()):
             await self.cancel(solve)
         if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LEAVE)
+        for solve in list(self.active.values()):  # who has not even begun to listen
+            if solve.process is not None:
+                _kill(solve.process)
+        if self._tasks:
             await asyncio.wait(self._tasks)
         if self._spare is not None:
             _kill(await self._spare)
