@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
-from gangplan.instances.intake import decoded, parse_json
+from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .core import error_of, text_of
 from .guard import Guard
@@ -99,7 +100,9 @@ _STATELESS = {
 }
 
 
-_ERRORS: tuple[type[Exception], ...] = (InstanceError, Refusal, HTTPException, RequestValidationError)
+_ERRORS: tuple[type[Exception], ...] = (
+    InstanceError, Refusal, HTTPException, RequestValidationError, OSError, sqlite3.Error, Exception,
+)  # fmt: skip
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
@@ -112,7 +115,11 @@ async def _wrong(request: Request, error: Exception) -> Response:
         first = error.errors()[0]
         words = f"{brief(first.get('input'))}: {first['msg']}"
         return answer({"error": {"field": str(first["loc"][-1]), "problem": words}}, 422)
-    assert isinstance(error, HTTPException)
+    if isinstance(error, OSError | sqlite3.Error):
+        words = f"cannot be read or written: {io_error(error)}"
+        return answer({"error": {"field": "state", "problem": words}}, 503, **{"retry-after": "5"})
+    if not isinstance(error, HTTPException):
+        return answer({"error": {"field": "service", "problem": f"failed: {type(error).__name__}"}}, 500)
     words = f"{brief(request.url.path)}: {str(error.detail).lower()}"
     return answer({"error": {"field": "path", "problem": words}}, error.status_code, **dict(error.headers or {}))
 
