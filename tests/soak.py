@@ -119,7 +119,7 @@ def decides(soak: Soak, name: str) -> None:
             except DOWN:
                 # who got no answer asks what the service knows
                 soak.counts["decisions without an answer"] += 1
-                found = soak.until_up(lambda: http.post(events, json=[{"event": "decisions", "after": last},
+                found = soak.until_up(lambda after=last: http.post(events, json=[{"event": "decisions", "after": after},
                                                                       {"event": "state"}]))  # fmt: skip
                 if found is None:
                     return

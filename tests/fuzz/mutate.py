@@ -1,5 +1,7 @@
 """Change valid documents: trees of JSON, tables, text."""
 
+# ruff: noqa: E501  # documents and commands as they are
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """Valid documents of each kind."""
 
+# ruff: noqa: E501  # documents and commands as they are
+
 from __future__ import annotations
 
 import json

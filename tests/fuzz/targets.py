@@ -1,5 +1,7 @@
 """What is fuzzed: how an input of each target is drawn, and what reads it."""
 
+# ruff: noqa: E501  # documents and commands as they are
+
 from __future__ import annotations
 
 import contextlib
@@ -237,7 +239,12 @@ def _restore(content: bytes) -> None:
     from gangplan.doors.sessions import stateless
     from gangplan.instances.intake import parse_json
 
-    events = [{"event": "decide"}, {"event": "state"}, {"event": "submit", "job": "n", "gpus": 2}, {"event": "decide"}]
+    events = [
+        {"event": "decide"},
+        {"event": "state"},
+        {"event": "submit", "job": "~probe~", "gpus": 2},
+        {"event": "decide"},
+    ]
     found = stateless({"cluster": "2x8", "snapshot": parse_json(_text(content)), "events": events}, Limits())
     wrong = [x for x in found["answers"] if "error" in x]
     assert not wrong, wrong

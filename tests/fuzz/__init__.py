@@ -1,1 +1,0 @@
-"""Fuzzing: valid documents of each kind, changed at random, given to whatever reads them."""
