@@ -36,9 +36,9 @@ draws = 2
 validate_every = 2
 """
 TOPDRL = """policy = "topdrl"
-imitation_updates = 4
-labels = 400
-rl_updates = 3
+imitation_updates = 2
+labels = 20
+rl_updates = 1
 lanes = 2
 steps = 8
 warm = 1
@@ -188,6 +188,7 @@ def trial(name: str, kills: int, seed: int) -> str:
                     wrong.append(f"{str(found)[:700]}\nis not\n{str(expected)[:700]}")
             except AssertionError as error:
                 wrong.append(str(error))
+            print(f"{name}: {done} kills, {runs} runs, {len(wrong)} wrong", file=sys.stderr, flush=True)
     words = "".join(f"\n{x}" for x in wrong)
     return f"{name:12} {done:>6} kills {runs:>5} runs of {whole:.0f} s {len(wrong):>5} wrong{words}"
 
