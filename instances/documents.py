@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import require_choice
 from .errors import InstanceError, brief
@@ -218,8 +219,9 @@ def _form(hint: Any, metadata: Mapping[str, Any]) -> Form:
         return _any_of(get_args(hint), [_form(member, metadata) for member in get_args(hint)])
     if hint in _SCALARS:
         return Form(_same, {"type": _SCALARS[hint]}, plain=True)
-    if get_origin(hint) is np.ndarray:
-        kind = _ENTRIES[get_args(get_args(hint)[1])[0]]
+    if get_origin(hint) in (np.ndarray, NDArray):  # which NumPy 2.5 no longer takes for the same
+        entry = get_args(hint)[-1]
+        kind = _ENTRIES[(get_args(entry) or (entry,))[0]]
         schema: dict[str, Any] = {"type": [kind, "null"] if "null" in metadata else kind}
         for _ in metadata.get("size", "1"):
             schema = {"type": "array", "items": schema}

@@ -41,6 +41,13 @@ def test_the_command_line_loads_what_a_command_needs(tmp_path: Path) -> None:
         ]
 
 
+def test_public_names_are_those_listed() -> None:
+    """What is API is said in one place, and nothing comes or goes unnoticed."""
+    page = (Path(__file__).parents[1] / "docs" / "api-policy.md").read_text()
+    listed = re.search(r"```text\n(.*?)```", page, re.DOTALL)
+    assert listed is not None and listed[1].split() == gangplan.__all__
+
+
 def test_every_name_is_there() -> None:
     """Each name of the top level can be had, and an unknown one is an ordinary error."""
     assert set(gangplan.__all__) <= set(dir(gangplan))

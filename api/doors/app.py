@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from io import DEFAULT_BUFFER_SIZE
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
-from gangplan.instances.intake import decoded, parse_json
+from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .core import error_of, text_of
 from .guard import Guard
@@ -96,7 +100,9 @@ _STATELESS = {
 }
 
 
-_ERRORS: tuple[type[Exception], ...] = (InstanceError, Refusal, HTTPException, RequestValidationError)
+_ERRORS: tuple[type[Exception], ...] = (
+    InstanceError, Refusal, HTTPException, RequestValidationError, OSError, sqlite3.Error, Exception,
+)  # fmt: skip
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
@@ -109,7 +115,11 @@ async def _wrong(request: Request, error: Exception) -> Response:
         first = error.errors()[0]
         words = f"{brief(first.get('input'))}: {first['msg']}"
         return answer({"error": {"field": str(first["loc"][-1]), "problem": words}}, 422)
-    assert isinstance(error, HTTPException)
+    if isinstance(error, OSError | sqlite3.Error):
+        words = f"cannot be read or written: {io_error(error)}"
+        return answer({"error": {"field": "state", "problem": words}}, 503, **{"retry-after": "5"})
+    if not isinstance(error, HTTPException):
+        return answer({"error": {"field": "service", "problem": f"failed: {type(error).__name__}"}}, 500)
     words = f"{brief(request.url.path)}: {str(error.detail).lower()}"
     return answer({"error": {"field": "path", "problem": words}}, error.status_code, **dict(error.headers or {}))
 
@@ -209,9 +219,18 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     @app.get("/v1/sessions/{name}/log", summary="Return the log.")
     async def log(name: str) -> Response:
         sessions.find(name)
-        return FileResponse(store.log(name), media_type="application/jsonl")
+        return StreamingResponse(_as_it_is(store.log(name)), media_type="application/jsonl")
 
     return Guard(app, metrics, limits, token), solves
+
+
+def _as_it_is(log: Path) -> Iterator[bytes]:
+    """Yield what a log has now, though it grows meanwhile."""
+    with log.open("rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (part := file.read(min(left, 16 * DEFAULT_BUFFER_SIZE))):
+            left -= len(part)
+            yield part
 
 
 def _told(solve: Solve) -> Response:

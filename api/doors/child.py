@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError, verify
@@ -38,8 +39,8 @@ def main() -> None:
         return
     request = parse_json(decoded(line))
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"],) * 2)
-    threading.Thread(target=_watch, daemon=True).start()
     try:
+        threading.Thread(target=_watch, daemon=True).start()
         work = {"solve": _solve, "verify": _verify}[request["work"]]
         answer = {"answer": work(request["body"], out)}
     except InstanceError as error:
@@ -52,7 +53,8 @@ def main() -> None:
         problem = f"failed: {type(error).__name__}: {brief(str(error))}"
         answer = {"error": {"field": request["work"], "problem": problem}}
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _say(out, answer)
+    with suppress(BrokenPipeError):  # who asked was killed
+        _say(out, answer)
 
 
 def _watch() -> None:

@@ -10,15 +10,13 @@ from typing import Any
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.hybrid.online.journal.values import HOMES, decode
+from gangplan.hybrid.online.journal.values import TYPES, decode
 from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
-TYPES = {*HOMES, "pairs", "infinite", "hybrid.online.moves:Moves", "hybrid.online.moves:Move"}
-"""Types of values that a caller may name: of another, its module would be imported."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""
 
@@ -27,7 +25,7 @@ def only_known(data: Any) -> None:
     """Raise if a value anywhere inside is said to be of a type that no event has."""
     if isinstance(data, dict):
         tag = data.get("type", "pairs")
-        if not isinstance(tag, str) or tag not in TYPES:
+        if not isinstance(tag, str) or tag not in (*TYPES, "infinite", "pairs"):
             raise InstanceError("type", f"{brief(tag)} is no type that an event has")
     if isinstance(data, dict | list):
         for each in data.values() if isinstance(data, dict) else data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -9,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .core import text_of
-from .limits import Limits, Refusal, busy
+from .limits import Limits, Refusal, busy, closing
 from .metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -37,11 +38,12 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), [0]
+        began, status, answered = time.perf_counter(), [0], [False]
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 status[0] = message["status"]
+            answered[0] = message["type"] == "http.response.body" and not message.get("more_body")
             await send(message)
 
         self._metrics.running += 1
@@ -50,8 +52,14 @@ class Guard:
             await self._app(scope, receive, noted)
         except Refusal as refusal:
             await _refuse(noted, refusal)
+        except asyncio.CancelledError:  # the service ends, and waits no longer
+            if status[0]:
+                raise
+            await _refuse(noted, closing())
         except Exception as error:
             _LOG.error("%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error)
+            if answered[0]:
+                return  # by what FastAPI calls for such
             if status[0]:
                 raise
             await _refuse(noted, Refusal(500, "service", f"failed: {type(error).__name__}"))

@@ -19,7 +19,7 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import brief
-from gangplan.instances.intake import parse_json
+from gangplan.instances.intake import io_error, parse_json
 
 from .core import text_of
 from .limits import Limits, Refusal, busy, closing
@@ -175,9 +175,15 @@ class Solves:
         for solve in list(self.active.values()):
             await self.cancel(solve)
         if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LEAVE)
+        for solve in list(self.active.values()):  # who has not even begun to listen
+            if solve.process is not None:
+                _kill(solve.process)
+        if self._tasks:
             await asyncio.wait(self._tasks)
         if self._spare is not None:
-            _kill(await self._spare)
+            with suppress(Refusal):
+                _kill(await self._spare)
 
     async def _run(self, solve: Solve, seconds: float) -> None:
         """Have a solve wait for its turn, and run."""
@@ -246,7 +252,10 @@ class Solves:
     async def _process(self) -> Process:
         """Return a process that has loaded what it needs, and begin the next one."""
         ready, self._spare = self._spare or asyncio.create_task(_begin(self._limits.bytes)), None
-        process = await ready
+        try:
+            process = await ready
+        except Refusal:  # perhaps long ago
+            process = await _begin(self._limits.bytes)
         if not self.closing:
             self._spare = asyncio.create_task(_begin(self._limits.bytes))
         return process if process.returncode is None else await _begin(self._limits.bytes)
@@ -259,9 +268,13 @@ async def _tell(solve: Solve) -> None:
 
 async def _begin(most: int) -> Process:
     program = [sys.executable, "-P", "-m", "gangplan.doors.child"]
-    return await asyncio.create_subprocess_exec(
-        *program, stdin=PIPE, stdout=PIPE, limit=max(2**28, most), start_new_session=True
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            *program, stdin=PIPE, stdout=PIPE, limit=max(2**28, most), start_new_session=True
+        )
+    except OSError as error:
+        words = f"cannot begin a process: {io_error(error)}"
+        raise Refusal(503, "service", words, {"retry-after": "5"}) from None
 
 
 def _kill(process: Process) -> None:

@@ -23,6 +23,9 @@ from .terms import Price, TermFields, Terms
 if TYPE_CHECKING:
     from .scheduler import Scheduler
 
+_ARRAY = 100_000
+"""Maximum number of jobs of an array, which a few words of a log or a request ask for."""
+
 
 class ChangeCalls:
     """Change jobs that wait or run, submit many alike, and exchange nodes.
@@ -57,6 +60,8 @@ class ChangeCalls:
         if not isinstance(job, GangJob):
             raise InstanceError("job", f"{job!r} is no GangJob")
         require_counts(count=count)
+        if count > _ARRAY:
+            raise InstanceError("count", f"{count} is more than {_ARRAY}")
         if most is not None:
             require_counts(most=most)
         if job.name in state.later.arrays:

@@ -203,9 +203,9 @@ class StartIntervals:
         for name, slot, since, x, low, high, passed in saved["open"]:
             for value, field in ((since, "since"), (low, "low"), (high, "high")):
                 require_number(value, f"open.{field}", optional=field != "since")
-            case = Case(slot, since, _numbers([x], "open", 1, FEATURES)[0], low, high, passed is True)
+            case = Case(slot, min(since, state.now), _numbers([x], "open", 1, FEATURES)[0], low, high, passed is True)
             self._open[name] = case
-            self._slots[slot], self._since[slot] = name, min(since, state.now)
+            self._slots[slot], self._since[slot] = name, case.since
             self._put(CASES + slot, case.x)
             if case.high is not None and not case.passed:
                 self._ends.append((case.high, name))

@@ -99,7 +99,7 @@ def blank(row: Row, key: str) -> bool:
 
 def text(row: Row, key: str) -> str:
     """Return a field that must not be empty."""
-    if not row[key].strip():
+    if not row.get(key, "").strip():
         raise InstanceError(key, "is empty")
     return row[key].strip()
 

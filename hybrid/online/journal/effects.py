@@ -7,6 +7,7 @@ from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 
 from ..durations.again import predict_again
 from ..request import Request
@@ -73,6 +74,8 @@ class Before:
 def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     """Do what a line says that a decision did; after an `InstanceError` the state is of no use any more."""
     state, after = scheduler._state, row.get("after", {})
+    for field, value in (("number", row["number"]), *after.get("promises", {}).items()):
+        require_number(value, field, whole=field == "number")
     state.now = state.at(row["now"])
     state.accounts.clock(state.now)
     if state.calendar.tick(state.now):

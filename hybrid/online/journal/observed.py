@@ -88,6 +88,7 @@ class _Events:
         event = row["event"]
         if missing := next((x for x in _NEEDS.get(event, ("now", "job")) if x not in row), None):
             raise InstanceError(missing, f"is missing from the {event}")
+        require_number(row["now"], "now")
         now = float(row["now"])
         if self._now is None:
             self._past.begin = self._now = now
@@ -95,7 +96,8 @@ class _Events:
             raise InstanceError("now", f"{now!r} is before {self._now!r}: tell events in their order")
         self._now = self._past.end = now
         if event in ("fail_node", "repair_node"):
-            getattr(self._judge, event)(row["node"], now=now)
+            rest = {key: value for key, value in row.items() if key not in ("event", "now")}
+            getattr(self._judge, event)(**rest, now=now)
             self._course.turned()
             self._past.given.append(row)
             return

@@ -33,7 +33,8 @@ class Unknown:
 def scheduler_of(log: Log, policy: Any = None) -> Scheduler:
     """Return the scheduler of a log as it was made, before its first event."""
     known = Unknown() if isinstance(log.policy, dict) else log.policy
-    return Scheduler(log.fleet, policy or known, **log.arguments)
+    with at_line(1, log.path):
+        return Scheduler(log.fleet, policy or known, **log.arguments)
 
 
 def replay(

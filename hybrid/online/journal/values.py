@@ -26,6 +26,9 @@ HOMES = {
     "TreeTopology": "instances.cluster",
 }
 """The modules of common types, which are named without them: lines stay short, and logs readable if a module moves."""
+_OTHERS = {"hybrid.online.moves": ("Move", "Moves"), "hybrid.online.sharing": ("Limit", "Quota", "Sharing")}
+TYPES = HOMES | {f"{home}:{name}": home for home, names in _OTHERS.items() for name in names}
+"""The module of each type that a log may name; of no other is anything imported, whoever wrote the log."""
 
 
 @cache
@@ -40,8 +43,8 @@ def _parts(cls: type) -> tuple[str, tuple[tuple[str, Any], ...]]:
 def encode(value: Any) -> Any:
     """Return what JSON has for a value that it does not know: fields as usual are left out; for ``json.dumps``."""
     cls = type(value)
-    if is_dataclass(cls):
-        tag, parts = _parts(cls)
+    if is_dataclass(cls) and (found := _parts(cls))[0] in TYPES:
+        tag, parts = found
         kept = {"type": tag}
         for name, usual in parts:
             held = getattr(value, name)
@@ -92,14 +95,6 @@ def decode(data: Any) -> Any:
 
 def _class(tag: Any) -> Any:
     """Return the dataclass of this package that a tag names."""
-    home, _, name = tag.rpartition(":") if isinstance(tag, str) else ("", "", "")
-    home = home or HOMES.get(name, "")
-    if not all(part.isidentifier() for part in home.split(".")):
+    if not isinstance(tag, str) or tag not in TYPES:
         raise InstanceError("type", f"{brief(tag)} is no type that a log has")
-    try:
-        found = getattr(import_module(_PREFIX + home), name, None)
-    except ImportError:
-        found = None
-    if not (isinstance(found, type) and is_dataclass(found)):
-        raise InstanceError("type", f"{brief(tag)} is no type of this version of gangplan")
-    return found
+    return getattr(import_module(_PREFIX + TYPES[tag]), tag.rpartition(":")[2])

@@ -61,6 +61,9 @@ class Journal:
         arguments = {key: value for key, value in given.items() if key not in ("self", "log", "sync")}
         journal.write(head | {"hash": content_hash(_line(given["cluster"])), "arguments": arguments})
         if journal.gap:
+            os.unlink(journal.path)  # half of a line, which is nobody's
+            os.close(journal._file)
+            journal._file = -1
             raise InstanceError("log", "cannot be written", journal.path)
         return journal
 
