@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +16,7 @@ from gangplan.instances import InstanceError
 
 from ..doors.clusters import has_begun
 from ..doors.core import Core
-from ..doors.slurm.client import Away
+from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
 from . import options
@@ -22,40 +24,90 @@ from .output import emit
 from .whatif import Set, with_settings
 
 _LOG = "append each event and decision to this file, and go on with it if it is there"
-_MARK = "place jobs with this comment, and no others"
+_MARK = "place jobs with this word in their comment, and no others"
+_SPREAD = "let jobs that a rack could hold have nodes of several, rather than wait for one"
+_DRY = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
 
 
 def slurm(
     log: Annotated[str, typer.Option(help=_LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
     interval: Annotated[float, typer.Option(help="between rounds", metavar="SECONDS", parser=options.number)] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="do one round and end")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show decisions, beside Slurm's; change nothing")] = False,
-    mark: Annotated[str, typer.Option(help=_MARK, metavar="TEXT")] = "gangplan",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY)] = False,
+    spread: Annotated[bool, typer.Option("--spread", help=_SPREAD)] = False,
+    mark: Annotated[str, typer.Option(help=_MARK, metavar="WORD")] = "gangplan",
     settings: Set = None,
 ) -> int:
-    """Place the jobs of Slurm that are submitted by `sbatch --hold --comment=gangplan`, and release them there."""
+    """Place the jobs of Slurm that are submitted by sbatch --hold --comment=gangplan, and release them there.
+
+    It needs the rights of an operator of Slurm, and goes on after kill -9 of itself or of slurmctld.
+    """
     if not interval > 0:
         raise InstanceError("interval", f"{interval!r} is not a positive number")
-    view, memory = View.read(), tracks_memory()
+    if len(mark.split()) != 1:
+        raise InstanceError("mark", f"{mark!r} is not one word")
+    signal.signal(signal.SIGTERM, _end)
+    view = View.read()
     path = None if dry_run else Path(log)
-    changed = with_settings({}, settings or [])
-    if path and has_begun(path):
-        scheduler = Scheduler.open(path)
-    else:
-        scheduler = Scheduler(view.fleet, **changed, log=path)
-    rounds = Rounds(Core(scheduler, path), mark, _warn, memory, act=not dry_run)
+    core = Core(_scheduler(view, path, settings or []), path)
+    rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
+    if dry_run:
+        rounds.round(view)
+        _compare(rounds, view)
+        return 0
+    away = ""
     while True:
         try:
+            view = View.read(view)
             for line in rounds.round(view):
                 emit(line)
-        except Away as error:
-            _warn(str(error))
-        if once or dry_run:
-            return 0
+            if once:
+                return 0
+            away = ""
+        except AwayError as error:
+            if once:
+                raise
+            if away != str(error):
+                _warn(f"{error}; trying again")
+            away = str(error)
         time.sleep(interval)
-        view = View.read()
 
 
-def _warn(text: Any) -> None:
+def _scheduler(view: View, log: Path | None, settings: list[str]) -> Scheduler:
+    """Return the scheduler of a log, or a new one."""
+    given = with_settings({}, settings)
+    if given.get("price") is not None:
+        raise InstanceError("set", "price: jobs of Slurm are not stopped")
+    fresh = Scheduler(view.fleet, **given)
+    if log is None:
+        return fresh
+    if not has_begun(log):
+        return Scheduler(view.fleet, **given, log=log)
+    scheduler = Scheduler.open(log)
+    if settings and scheduler._arguments != fresh._arguments:
+        raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
+    return scheduler
+
+
+def _compare(rounds: Rounds, view: View) -> None:
+    """Print each job that waits: when and where it starts by gangplan, if nobody else comes, and by Slurm."""
+    scheduler = rounds.core.scheduler
+    lines = run("squeue", "--start", "--noheader", "--array", "--format=%i|%S|%Y").splitlines()
+    theirs = dict(line.split("|", 1) for line in lines if "|" in line)
+    emit(f"{'job':12} {'user':12} {'gangplan':34} Slurm")
+    for name, job in view.jobs.items():
+        if job.waits:
+            ours = f"now on {','.join(rounds.places(name))}" if name in scheduler.running else "not placed"
+            if name in scheduler.waiting:
+                start = scheduler.explain(name).earliest  # type: ignore[union-attr]
+                ours = "not known" if start is None else datetime.fromtimestamp(start).isoformat("T", "seconds")
+            emit(f"{name:12} {job.user:12} {ours:34} {theirs.get(name, 'N/A').replace('|', ' on ')}")
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def _warn(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

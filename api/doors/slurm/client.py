@@ -13,18 +13,15 @@ from gangplan.instances.intake import parse_json
 
 _SECONDS = 60.0
 """Seconds that a command may take: Slurm's own time-outs are shorter."""
-_AWAY = re.compile(
-    r"Unable to contact|connect failure|Connection refused|timed out|Zero Bytes|not responding|munge", re.I
-)
-"""Words of an error by which nobody answers, rather than a command is refused."""
+_ORDERS = ("update", "release", "uhold")
+"""Words of `scontrol` that one job may be refused; whatever else fails, Slurm is away."""
+_AWAY = re.compile(r"contact|connect|timed out|zero bytes|not responding|munge|auth|standby|initializ", re.IGNORECASE)
 _NAMES = {"SLURM_BITSTR_LEN": "0", "LC_ALL": "C"}
 """Environment in which all tasks of an array are named, in English."""
 _RANGES = re.compile(r"\[([^\]]*)\]")
-_MOST = 10**6
-"""Maximum number of names of one list."""
 
 
-class Away(InstanceError):
+class AwayError(InstanceError):
     """Say that Slurm cannot be reached: it may come back."""
 
 
@@ -32,54 +29,50 @@ def run(*words: str) -> str:
     """Return what a command of Slurm prints.
 
     Raises:
-        Away: if the controller does not answer.
-        InstanceError: if it refuses, or is not installed.
+        AwayError: if nobody answers.
+        InstanceError: if an order is refused, or the command is not installed.
     """
-    name = words[0]
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=_SECONDS, env=os.environ | _NAMES, stdin=subprocess.DEVNULL, check=False
         )
     except FileNotFoundError:
-        raise InstanceError("slurm", f"there is no {name} here: install Slurm's client commands") from None
+        raise InstanceError("slurm", f"there is no {words[0]} here: install Slurm's client commands") from None
     except subprocess.TimeoutExpired:
-        raise Away("slurm", f"{name}: no answer within {_SECONDS:g} s") from None
+        raise AwayError("slurm", f"{words[0]}: no answer within {_SECONDS:g} s") from None
     if done.returncode:
         told = plain(done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
-        raise (Away if _AWAY.search(told) else InstanceError)("slurm", told if name in told else f"{name}: {told}")
-    return done.stdout.decode(errors="replace")
+        order = words[1] in _ORDERS and not _AWAY.search(told)
+        raise (InstanceError if order else AwayError)("slurm", f"{words[0]}: {told}")
+    return done.stdout.decode(errors="replace").replace("\0", "\ufffd")
 
 
-def rows(name: str) -> list[dict[str, Any]]:
+def rows(command: str, key: str) -> list[dict[str, Any]]:
     """Return the jobs that `squeue --json` prints, or the nodes of `sinfo --json`."""
-    data = parse_json(run(name, "--json").replace("\0", "\ufffd"))
-    return list(data["jobs" if name == "squeue" else "nodes"])
+    try:
+        return list(parse_json(run(command, "--json"))[key])
+    except (InstanceError, KeyError, TypeError) as error:  # half an answer, since the controller ended
+        raise error if isinstance(error, AwayError) else AwayError("slurm", f"{command} --json: {error}") from None
 
 
 def records(entity: str) -> list[dict[str, str]]:
-    """Return what `scontrol show` prints of partitions or the topology, a mapping a line."""
+    """Return what `scontrol show` prints of partitions, or of the topology, a mapping a line."""
     lines = run("scontrol", "show", entity, "--oneliner").splitlines()
     return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines if "=" in line]
 
 
 def names_in(text: str) -> list[str]:
     """Return the names in a list of Slurm's, such as ``n[01-03,7],m1``."""
-    names: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text):
-        for name in _expanded(part):
-            if len(names) >= _MOST:
-                raise InstanceError("slurm", f"a list has more than {_MOST} names")
-            names.append(name)
-    return [name for name in names if name and name != "(null)"]
+    parts = re.split(r",(?![^\[]*\])", text)
+    return [name for part in parts for name in _expanded(part) if name and name != "(null)"]
 
 
 def numbers_in(text: str) -> Iterator[str]:
-    """Yield the numbers in ``01-03,7``, as long as they are written there."""
+    """Yield the numbers in ``01-03,7``, as they are written there."""
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
-            return  # such as the dots of a list that is cut off
-        yield from (f"{number:0{len(first)}}" for number in range(int(first), int(last or first) + 1))
+        if first.isdecimal() and (last or first).isdecimal():
+            yield from (f"{number:0{len(first)}}" for number in range(int(first), int(last or first) + 1))
 
 
 def _expanded(text: str) -> Iterator[str]:
@@ -90,6 +83,6 @@ def _expanded(text: str) -> Iterator[str]:
         yield from _expanded(text[: found.start()] + number + text[found.end() :])
 
 
-def plain(text: Any) -> str:
-    """Return text that may have come from a user so that it can be printed on one line of a terminal."""
+def plain(text: object) -> str:
+    """Return text that a user may have written so that it can be printed on one line of a terminal."""
     return "".join(c if c.isprintable() else " " for c in str(text))[:200]

@@ -7,173 +7,200 @@ from collections.abc import Callable
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
 
-from ..core import Core, encoded, text_of
-from .client import Away, plain, run
-from .gang import NotOurs, event_of
-from .view import DONE, SlurmJob, View
+from ..core import Core, encoded
+from .client import AwayError, plain, run
+from .gang import NotOursError, event_of
+from .view import SlurmJob, View
 
 GRACE = 60.0
 """Seconds in which a released job has to start: then it is held again, and placed anew."""
 REFUSED = 60.0
 """Seconds until a job is tried again of which Slurm refused what was decided."""
+DONE = ("COMPLETED", "TIMEOUT")
+"""States of a job that ran as long as it was to, so that its seconds teach something."""
+DEADLINE = 1.0
+"""Seconds of a decision; what it leaves is for the next round."""
 
 
 class Rounds:
     """Tell a scheduler what Slurm says, and Slurm what the scheduler decides.
 
     There is no other memory than the scheduler's log and Slurm itself: each round compares the two, so that either may
-    have been away. In the scheduler a job is called by its number, perhaps with ``~2`` if it waits for the second
-    time; ``17@n1`` is what job 17, which somebody else placed, holds on node n1.
+    have been away. In the scheduler a job is called by its number, with ``~2`` when it waits for the second time;
+    ``17@n1`` is what job 17 holds on node n1 if it runs where the scheduler did not put it.
 
     Args:
         core: the scheduler.
-        mark: comment of the jobs that are gangplan's to place.
+        mark: word in the comment of the jobs that gangplan places; `None` to look at all jobs and act on none.
         say: takes what an operator should know.
-        memory: whether jobs take memory from one another.
-        act: whether Slurm is told of decisions.
+        options: ``memory`` and ``spread`` of `event_of`.
     """
 
-    def __init__(
-        self, core: Core, mark: str, say: Callable[[str], object], memory: bool = False, act: bool = True
-    ) -> None:
-        self.core, self.mark, self.memory, self.act = core, mark, memory, act
-        self._say, self._said = say, dict[str, str]()
+    def __init__(self, core: Core, mark: str | None, say: Callable[[str], object], **options: bool) -> None:
+        self.core, self.mark, self._say, self._options = core, mark, say, options
+        self._said = dict[str, str]()
         self._refused = dict[str, float]()
-        self._told = dict[str, dict[str, Any]]()  # of jobs that wait, how they were submitted
-        self._more = True  # whether there is something to decide
+        self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
+        self._fleet: Any = None
+        self._open = True  # whether there is something to decide
 
     def round(self, view: View) -> list[str]:
-        """Bring both into agreement, decide, and return what was done in words."""
-        self._resize(view)
+        """Bring both into agreement, decide, carry it out, and return what was done in words."""
+        self._resize(view.fleet)
         self._nodes(view)
         self._known(view)
         self._new(view)
         wake = self.core.scheduler.wake
-        while self._more or (wake is not None and wake <= self._now()):
-            self._more, wake = False, None
-            self._more = self._tell("decide")["answer"]["more"]
+        if self._open or (wake is not None and wake <= self.now):
+            self._open = self._tell("decide", deadline=DEADLINE)["answer"]["more"]
         return self._apply(view)
 
-    def _now(self) -> float:
+    @property
+    def now(self) -> float:
         """Return the time, which never goes back."""
         return max(time.time(), self.core.scheduler.now)
 
+    def places(self, name: str) -> tuple[str, ...]:
+        """Return the nodes of a job that runs by decision."""
+        state = self.core.scheduler._state
+        return tuple(state.fleet.names[node] for node in state.running[name].nodes)
+
     def _tell(self, event: str, **fields: Any) -> dict[str, Any]:
-        """Tell the scheduler an event; whatever changed, it has to decide again."""
-        self._more = self._more or event != "decide"
-        return self.core.answer({"event": event, "now": self._now(), **fields})
+        self._open = True
+        return self.core.answer({"event": event, "now": self.now, **fields})
 
     def _note(self, name: str, words: str) -> None:
-        """Say something of a job or node, once as long as it is so."""
+        """Say something of a job, once as long as it is so."""
         if self._said.get(name) != words:
             self._said[name] = words
             self._say(f"{name}: {words}")
 
-    def _resize(self, view: View) -> None:
-        fleet = encoded(view.fleet)
-        if text_of(fleet) != text_of(encoded(self.core.scheduler._state.fleet)):
-            self._tell("resize", fleet=fleet)
+    def _resize(self, fleet: Fleet) -> None:
+        """Exchange the nodes if they are others than before; jobs that do not fit any more are told of anew."""
+        data = encoded(fleet)
+        if data == (self._fleet or encoded(self.core.scheduler._state.fleet)):
+            return
+        for jobs in ((), self.core.scheduler.waiting, self.core.scheduler.running):
+            try:
+                for name in jobs:
+                    self._tell("withdraw", job=name)
+                self._tell("resize", fleet=data)
+                self._fleet = data
+                return
+            except InstanceError as error:
+                self._note("cluster", plain(error))
 
     def _nodes(self, view: View) -> None:
         """Tell which nodes are up, closed or down."""
         scheduler = self.core.scheduler
-        up = dict(zip(scheduler._state.fleet.names, scheduler._state.up, strict=True))
         closed = {window.nodes[0] for window in scheduler.windows if window.drain}
-        for node in view.nodes:
-            if up[node.name] == (node.state == "down"):
-                self._tell("fail_node" if up[node.name] else "repair_node", node=node.name)
-            if (node.name in closed) != (node.state == "closed"):
-                self._tell("undrain" if node.name in closed else "drain", node=node.name)
+        for node, up in zip(scheduler._state.fleet.names, list(scheduler._state.up), strict=True):
+            state = view.states.get(node, "down")
+            if up == (state == "down"):
+                self._tell("fail_node" if up else "repair_node", node=node)
+            if (node in closed) != (state == "closed"):
+                self._tell("undrain" if node in closed else "drain", node=node)
 
     def _known(self, view: View) -> None:
         """Compare what the scheduler believes of each job with what Slurm says."""
-        running = {name: {*self._places(name)} for name in self.core.scheduler.running}
-        for name, nodes in running.items():
-            identity, _, node = name.partition("~")[0].partition("@")
-            job = view.jobs.get(identity)
-            if node:
-                if job is None or not job.holds or node not in job.parts():
+        for name in self.core.scheduler.running:
+            job, piece = _job(name, view)
+            if job is None or not (job.waits or job.holds):
+                done = job is not None and job.state in DONE and not piece
+                self._tell("finish" if done else "withdraw", job=name)
+            elif piece:
+                if piece not in job.parts():
                     self._tell("withdraw", job=name)
-            elif job is None or not (job.waits or job.holds):
-                self._tell("finish" if job and job.state in DONE else "withdraw", job=name)
-            elif (job.holds and {*job.parts()} != nodes) or (job.waits and not self._ours(job)):
+            elif (job.waits and not self._ours(job)) or not {*job.parts()} <= {*self.places(name)}:
                 self._tell("withdraw", job=name)
-            elif job.waits and not job.held and self._late(name):
+            elif job.waits and not job.held[0] and self.now - self.core.scheduler._state.running[name].since > GRACE:
                 self._take_back(name, job)
         for name in self.core.scheduler.waiting:
-            identity, _, node = name.partition("~")[0].partition("@")
-            job = view.jobs.get(identity)
-            if node or job is None or not (job.waits and self._ours(job)):
+            job, piece = _job(name, view)
+            if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
                 self._tell("withdraw", job=name)
-            elif not job.held:  # it ran, and its node failed; or somebody released it
+            elif not job.held[0]:  # its node failed, or somebody released it
                 self._hold(job)
 
     def _ours(self, job: SlurmJob) -> bool:
-        """Return whether gangplan is to place a job."""
-        return job.comment() == self.mark and not job.by_admin
+        """Return whether gangplan is to place a job that waits."""
+        marked = self.mark is None or self.mark in (job.row["comment"] or "").split()
+        return marked and not (job.held[0] and job.held[1])
 
-    def _late(self, name: str) -> bool:
-        return self._now() - self.core.scheduler._state.running[name].since > GRACE
+    def _same(self, job: SlurmJob, view: View) -> bool:
+        """Return whether a job asks for what it was submitted with, as far as that is remembered."""
+        if (told := self._told.get(job.id)) is None:
+            return True
+        try:
+            return self._event(job, view) == told
+        except NotOursError:
+            return False
 
-    def _places(self, name: str) -> tuple[str, ...]:
-        """Return the nodes of a running job."""
-        state = self.core.scheduler._state
-        return tuple(state.fleet.names[node] for node in state.running[name].nodes)
+    def _event(self, job: SlurmJob, view: View) -> dict[str, Any]:
+        return event_of(job, view, self.core.scheduler._state.sharing.queues, **self._options)
 
     def _take_back(self, name: str, job: SlurmJob) -> None:
         """Have a released job that did not start wait again."""
-        self._note(job.id, "did not start where it was to: it is placed anew")
+        self._note(job.id, "did not start where it was to, and is placed anew")
         self._hold(job)
         self._tell("withdraw", job=name)
-
-    def _hold(self, job: SlurmJob) -> None:
-        self._scontrol(job, ("update", f"JobId={job.id}", "ReqNodeList="), ("uhold", job.id))
 
     def _new(self, view: View) -> None:
         """Tell of jobs that the scheduler does not know: those that hold nodes, and those that are to wait."""
         scheduler = self.core.scheduler
         known = {name.partition("~")[0].partition("@")[0] for name in (*scheduler.running, *scheduler.waiting)}
-        for job in view.jobs.values():
-            if job.id in known:
-                continue
-            if job.holds:
-                self._adopt(job)
-            elif job.waits and self._ours(job) and not job.row["dependency"]:
+        fresh = [job for job in view.jobs.values() if job.id not in known]
+        for job in fresh:
+            for node in job.parts() if job.holds else ():
+                self._adopt(job, node, view)
+        for job in fresh:
+            partition = view.partitions.get((job.row["partition"] or "").split(",")[0], {})
+            ready = not job.row["dependency"] and partition.get("State", "UP") == "UP"
+            if job.waits and self._ours(job) and ready and self._refused.get(job.id, 0.0) <= self.now:
                 self._submit(job, view)
 
-    def _adopt(self, job: SlurmJob) -> None:
-        """Tell that others hold GPUs and cores, a piece on each node."""
-        left = max(1.0, (job.row["end_time"] or 0) - self._now())
-        for node, (gpus, cpus) in job.parts().items():
-            name = self._name(f"{job.id}@{node}")
-            piece = {"name": name, "workers": [1], "worker": {"gpu": gpus, "cpu": cpus}}
+    def _adopt(self, job: SlurmJob, node: str, view: View) -> None:
+        """Tell what a job holds on a node; jobs of ours that were to be there, and are not yet, make room."""
+        gpus, cpus = job.parts()[node]
+        name = self._name(f"{job.id}@{node}")
+        piece = {"name": name, "workers": [1], "worker": {"gpu": gpus, "cpu": cpus}}
+        left = max(1.0, (job.row["end_time"] or 0) - self.now)
+        try:
+            self._tell("submit", job=piece, seconds=left, price=None, user=job.user)
             try:
-                self._tell("submit", job=piece, seconds=left, price=None, user=job.user)
                 self._tell("adopt", job=name, nodes={node: 1})
-            except InstanceError as error:
-                self._note(f"{job.id}@{node}", plain(error.problem))
+            except InstanceError:
                 for other in self.core.scheduler.running:
-                    pass
+                    there, part = _job(other, view)
+                    if there is not None and there.waits and not part and node in self.places(other):
+                        self._take_back(other, there)
+                self._tell("adopt", job=name, nodes={node: 1})
+        except InstanceError as error:
+            self._note(name, plain(error.problem))
+            if name in self.core.scheduler.waiting:
+                self._tell("withdraw", job=name)
 
     def _submit(self, job: SlurmJob, view: View) -> None:
         """Let a job wait that is to be placed, or leave it to Slurm if only Slurm can."""
-        if self._refused.get(job.id, 0.0) > self._now():
-            return
         try:
-            event = event_of(job, view, self.core.scheduler._state.sharing.queues, self.memory)
-        except NotOurs as error:
-            self._note(job.id, f"is left to Slurm: gangplan does not place jobs with {error}")
-            if job.held:
-                self._scontrol(job, ("release", job.id))
+            event = self._event(job, view)
+        except NotOursError as error:
+            self._note(job.id, f"is left to Slurm, for its {error}")
+            if job.held[0]:
+                self._order(job, ("release", job.id))
             return
-        if not job.held:
+        if not job.held[0]:
             self._hold(job)
-        event["job"]["name"] = self._name(job.id)
-        try:
-            self._tell(**event)
-        except InstanceError as error:
-            self._note(job.id, plain(error))
+        for topology in dict.fromkeys((event["topology"], "preferred")):  # perhaps no rack ever has the room
+            try:
+                name = self._name(job.id)
+                self._tell(**event | {"job": event["job"] | {"name": name}, "topology": topology})
+                self._told[job.id] = event
+                return
+            except InstanceError as error:
+                self._note(job.id, plain(error))
 
     def _name(self, name: str) -> str:
         """Return a name that no job had."""
@@ -183,30 +210,39 @@ class Rounds:
         return found
 
     def _apply(self, view: View) -> list[str]:
-        """Release each job that runs by decision and that Slurm still holds, to its nodes."""
+        """Release each job that runs by decision, and that Slurm still holds, to its nodes."""
         done = []
         for name in self.core.scheduler.running:
-            job = view.jobs.get(name.partition("~")[0])
-            if job is None or not (job.waits and job.held):
+            job, piece = _job(name, view)
+            if job is None or piece or not (job.waits and job.held[0]):
                 continue
-            nodes = self._places(name)
+            nodes = self.places(name)
             where = f"ReqNodeList={','.join(nodes)}", f"NumNodes={len(nodes)}"
-            if self._scontrol(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
+            if self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
                 done.append(f"{job.id} on {','.join(nodes)}")
                 self._said.pop(job.id, None)
             else:
-                self._refused[job.id] = self._now() + REFUSED
+                self._refused[job.id] = self.now + REFUSED
                 self._tell("withdraw", job=name)
         return done
 
-    def _scontrol(self, job: SlurmJob, *commands: tuple[str, ...]) -> bool:
+    def _hold(self, job: SlurmJob) -> None:
+        self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", "ReqNodeList="))
+
+    def _order(self, job: SlurmJob, *commands: tuple[str, ...]) -> bool:
         """Tell Slurm something of a job; return whether it took it."""
         try:
-            for words in commands if self.act else ():
+            for words in commands if self.mark is not None else ():
                 run("scontrol", *words)
             return True
-        except Away:
+        except AwayError:
             raise
         except InstanceError as error:
             self._note(job.id, plain(error.problem))
             return False
+
+
+def _job(name: str, view: View) -> tuple[SlurmJob | None, str]:
+    """Return the job of a name in the scheduler, and the node if it is a piece."""
+    whole, _, node = name.partition("~")[0].partition("@")
+    return view.jobs.get(whole), node

@@ -3,64 +3,36 @@
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import Level, TreeTopology
+from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
 from .client import names_in, numbers_in, plain, records, rows, run
 
 HOLD = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 """States of a job that has nodes."""
-DONE = ("COMPLETED", "TIMEOUT")
-"""States of a job that ran as long as it was to, so that its seconds teach something."""
 _OPEN = ("idle", "mixed", "allocated", "completing", "unknown")
-"""States of a node that is up, if no flag says otherwise."""
-_CLOSED = {"DRAIN", "FAIL", "NOT_RESPONDING", "RESERVED", "MAINTENANCE", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
-_CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG", "BLOCKED"}
+"""States of a node that is up, if no flag says otherwise; unknown is one until it answers."""
+_CLOSED = {"DRAIN", "FAIL", "NOT_RESPONDING", "RESERVED", "MAINTENANCE", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+_CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG"}
 """Flags of a node on which nobody starts, though jobs there run on."""
 _GPU = re.compile(r"(?:^|[,:/])gpu(?::([^:,=()]+))?[:=](\d+)")
 """A number of GPUs in ``gpu:4``, ``gres:gpu:a100:2(S:0)``, with their type if it is said."""
-NIC, LINK, MIB = 25e9, 300e9, 2.0**20
-"""Bytes a second of a node's link and between its GPUs, which Slurm does not say; bytes of its unit of memory."""
-MOST_TASKS = 1000
+_NIC, _LINK = 25e9, 300e9
+"""Bytes a second of a node's link, and between its GPUs, which Slurm does not say."""
+MIB = 2.0**20
+"""Bytes of Slurm's unit of memory."""
+_SELDOM = 60.0
+"""Seconds after which switches and partitions are read again."""
+_TASKS = 1000
 """Maximum number of waiting tasks of an array that are looked at."""
-
-
-def gpus_in(text: str) -> tuple[int, str]:
-    """Return the number of GPUs that a list of resources has, and their type if it is said."""
-    found = _GPU.findall(text)
-    return sum(int(count) for _, count in found), next((kind for kind, _ in found if kind), "")
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmNode:
-    """A node; `state` is ``up``, ``closed`` to new jobs, or ``down``."""
-
-    name: str
-    state: str
-    cpus: int
-    memory: float
-    gpus: int
-    kind: str
-    features: tuple[str, ...]
-    partitions: tuple[str, ...]
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> SlurmNode:
-        """Return the node that a row of `sinfo --json` describes."""
-        states = [str(x).upper() for x in (row["state"] if isinstance(row["state"], list) else [row["state"]])]
-        flags = {*states[1:], *(str(x).upper() for x in row.get("state_flags", ()))}
-        state = "down" if states[0].lower() not in _OPEN or "DOWN" in flags else "closed" if flags & _CLOSED else "up"
-        gpus, kind = gpus_in(row.get("gres") or "")
-        features = tuple(x for x in (row.get("active_features") or row.get("features") or "").split(",") if x)
-        partitions = tuple(row.get("partitions", ()))
-        return cls(row["name"], state, row["cpus"], MIB * row["real_memory"], gpus, kind or "gpu", features, partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,41 +43,21 @@ class SlurmJob:
         id: what `scontrol` calls it, ``17`` or ``17_3``.
         row: what `squeue --json` says.
         state: the word of Slurm.
+        holds, waits: whether it has nodes; whether it is to get some.
+        held: whether Slurm is not to start it, and whether an administrator says so.
     """
 
     id: str
     row: Mapping[str, Any]
     state: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether it has nodes."""
-        return self.state in HOLD
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits, held or not."""
-        return self.state == "PENDING"
-
-    @property
-    def held(self) -> bool:
-        """Whether Slurm does not start it."""
-        return self.row["priority"] == 0
-
-    @property
-    def by_admin(self) -> bool:
-        """Whether an administrator holds it."""
-        return self.held and self.row["state_reason"] == "JobHeldAdmin"
+    holds: bool
+    waits: bool
+    held: tuple[bool, bool]
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Return whose it is."""
         return plain(self.row["user_name"] or self.row["user_id"])
-
-    def comment(self) -> str:
-        """Return its comment, also as later versions have it."""
-        told = self.row["comment"]
-        return str(told.get("job", "") if isinstance(told, Mapping) else told or "")
 
     def parts(self) -> dict[str, tuple[int, int]]:
         """Return the GPUs and CPUs that it has on each node."""
@@ -116,93 +68,123 @@ class SlurmJob:
         return {name: (gpus[i] if i < len(gpus) else 0, cpus) for i, name in enumerate(names)}
 
 
-def jobs_of(row: Mapping[str, Any]) -> list[SlurmJob]:
-    """Return the jobs of a row: the tasks of an array that wait are one, of which so many as may run are returned."""
-    state, array = row["job_state"], row["array_job_id"]
-    state = str(state[0] if isinstance(state, list) else state)
-    if not array:
-        return [SlurmJob(f"{row['job_id']}", row, state)]
-    if row["array_task_id"] is not None:
-        return [SlurmJob(f"{array}_{row['array_task_id']}", row, state)]
-    tasks = list(numbers_in(row["array_task_string"].partition("%")[0].strip("[]")))
-    return [SlurmJob(f"{array}_{int(task)}", row, state) for task in tasks[:MOST_TASKS]]
-
-
 @dataclass(frozen=True)
 class View:
-    """What Slurm says at one time; `racks` has the switches above each node, the closest first."""
+    """What Slurm says at one time.
 
-    nodes: Sequence[SlurmNode]
+    Attributes:
+        states: of each node, ``up``, ``closed`` to new jobs, or ``down``.
+        fleet: the nodes as a `Scheduler` has them, all usable; labels are partitions and features.
+        jobs: by what `scontrol` calls them.
+        partitions: what `scontrol show partition` says of each.
+        rack: nodes, and GPUs, of the rack that has most of them, without those that are down or drained.
+        since: when switches and partitions were read, seconds of a clock.
+        switches: what `scontrol show topology` says of each.
+    """
+
+    states: Mapping[str, str]
+    fleet: Fleet
     jobs: Mapping[str, SlurmJob]
     partitions: Mapping[str, Mapping[str, str]]
-    racks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rack: tuple[int, int]
+    since: float
+    switches: Sequence[Mapping[str, str]]
 
     @classmethod
-    def read(cls) -> View:
-        """Ask Slurm; `Away` if it does not answer."""
-        told = rows("squeue")
-        nodes = [SlurmNode.of(row) for row in rows("sinfo") if "future" not in str(row["state"]).lower()]
-        jobs = dict[str, SlurmJob]()
-        throttled = dict[int, int]()  # tasks of an array that run
-        for row in told:
-            if row["array_job_id"] and row["job_state"] in HOLD:
-                throttled[row["array_job_id"]] = throttled.get(row["array_job_id"], 0) + 1
-        for row in told:
-            found, most = jobs_of(row), row["array_max_tasks"] or 0
-            if most and row["array_task_id"] is None:
-                found = found[: max(0, most - throttled.get(row["array_job_id"], 0))]
-            jobs |= {job.id: job for job in found}
-        partitions = {row["PartitionName"]: row for row in records("partition") if "PartitionName" in row}
-        return cls(nodes, jobs, partitions, _switches())
+    def read(cls, last: View | None = None) -> View:
+        """Ask Slurm; switches and partitions, which seldom change, once a minute.
 
-    @cached_property
-    def fleet(self) -> Fleet:
-        """The nodes as a `Scheduler` has them, all usable; labels are partitions and features."""
-        nodes = self.nodes
-        kinds = tuple(dict.fromkeys(node.kind for node in nodes if node.gpus)) or ("gpu",)
-        of = [
-            {*(f"partition {x}" for x in node.partitions), *(f"feature {x}" for x in node.features)} for node in nodes
-        ]
-        labels = tuple(sorted({label for each in of for label in each}))
-        return Fleet(
-            names=tuple(node.name for node in nodes),
-            gpu_types=kinds,
-            gpu_type=np.array([kinds.index(node.kind) if node.gpus else 0 for node in nodes], dtype=np.int32),
-            gpus=np.array([node.gpus for node in nodes], dtype=np.int32),
-            cpu=np.array([float(node.cpus) for node in nodes]),
-            memory=np.array([node.memory for node in nodes]),
-            link=np.full(len(nodes), LINK),
-            topology=self._tree(),
-            labels=labels,
-            labelled=np.array([[label in each for each in of] for label in labels], dtype=bool).reshape(-1, len(nodes)),
-        )
-
-    def _tree(self) -> TreeTopology:
-        """Return racks, the switches above them, and the cluster; a node under no switch is a rack of its own if others are."""
-        depth = max((len(self.racks.get(node.name, ())) for node in self.nodes), default=0)
-        above = (self.racks.get(x.name) or (f"node {x.name}",) for x in self.nodes)
-        paths = [[*path, *[path[-1]] * depth][:depth] or ["all"] for path in above]
-        groups = []
-        for column in zip(*([*path, "cluster"] for path in paths), strict=True):
-            number = {name: i for i, name in enumerate(dict.fromkeys(column))}
-            groups.append([number[name] for name in column])
-        names = ["rack", *(f"switch {i}" for i in range(2, len(groups))), "cluster"]
-        levels = tuple(Level(name, NIC) for name in names)
-        return TreeTopology(levels, np.array(groups, dtype=np.int32))
+        Raises:
+            AwayError: if nobody answers.
+            InstanceError: if an answer is not understood.
+        """
+        told, nodes, since = rows("squeue", "jobs"), rows("sinfo", "nodes"), time.monotonic()
+        if last is not None and since - last.since < _SELDOM:
+            since, switches, partitions = last.since, last.switches, last.partitions
+        else:
+            switches = records("topology")
+            partitions = {row["PartitionName"]: row for row in records("partition") if "PartitionName" in row}
+        try:
+            nodes = [row for row in nodes if row["state"] != "future"]
+            states, fleet = {row["name"]: _state(row) for row in nodes}, _fleet(nodes, switches)
+            there = np.array([states[row["name"]] != "down" and "DRAIN" not in row["state_flags"] for row in nodes])
+            most = (np.bincount(fleet.topology.group[0], there * each).max() for each in (1, fleet.gpus))
+            rack = int(next(most)), int(next(most))
+            return cls(states, fleet, _jobs(told), partitions, rack, since, switches)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            words = f"{type(error).__name__} {error}: not what Slurm 22.05 says"
+            raise error if isinstance(error, InstanceError) else InstanceError("slurm", words) from None
 
 
-def _switches() -> dict[str, list[str]]:
-    """Return the switches above each node, the closest first, as `scontrol show topology` has them."""
-    above = dict[str, list[str]]()
-    for row in sorted(records("topology"), key=lambda row: int(row.get("Level", 0))):
-        for node in names_in(row.get("Nodes", "")):
-            above.setdefault(node, []).append(row["SwitchName"])
-    return above
+def gpus_in(text: str) -> tuple[int, str]:
+    """Return the number of GPUs that a list of resources has, and their type if it is said."""
+    found = _GPU.findall(text)
+    return sum(int(count) for _, count in found), next((kind for kind, _ in found if kind), "")
 
 
 def tracks_memory() -> bool:
     """Return whether jobs take memory from one another, by Slurm's configuration."""
-    return (
-        "MEMORY"
-        in (re.search(r"SelectTypeParameters\s*=\s*(\S+)", run("scontrol", "show", "config")) or [""])[0].upper()
+    return re.search(r"SelectTypeParameters\s*=.*MEMORY", run("scontrol", "show", "config")) is not None
+
+
+def _jobs(told: Sequence[Mapping[str, Any]]) -> dict[str, SlurmJob]:
+    """Return all jobs; of the tasks of an array that are held together, so many as its limit lets run."""
+    found, busy = dict[str, SlurmJob](), Counter[int]()
+    for row in told:
+        busy[row["array_job_id"]] += row["job_state"] in HOLD or (row["job_state"] == "PENDING" and row["priority"] > 0)
+    for row in told:
+        state, array, most = row["job_state"], row["array_job_id"], row["array_max_tasks"] or 0
+        if row["array_task_id"] is not None:
+            names = [f"{array}_{row['array_task_id']}"]
+        elif array:
+            tasks = numbers_in(row["array_task_string"].partition("%")[0].strip("[]"))
+            left = max(0, most - busy[array]) if most else _TASKS
+            names = [f"{array}_{int(task)}" for task, _ in zip(tasks, range(min(left, _TASKS)), strict=False)]
+        else:
+            names = [f"{row['job_id']}"]
+        held = row["priority"] == 0, row["state_reason"] == "JobHeldAdmin"
+        found |= {x: SlurmJob(x, row, state, state in HOLD, state == "PENDING", held) for x in names}
+    return found
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    flags = {*row["state_flags"]}
+    return "down" if row["state"] not in _OPEN or "DOWN" in flags else "closed" if flags & _CLOSED else "up"
+
+
+def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
+    gpus = [gpus_in(row["gres"]) for row in nodes]
+    kinds = tuple(dict.fromkeys(kind or "gpu" for count, kind in gpus if count)) or ("gpu",)
+    features = [(row["active_features"] or row["features"]).split(",") for row in nodes]
+    of = [
+        {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some if x)}
+        for row, some in zip(nodes, features, strict=True)
+    ]
+    labels = tuple(sorted({label for each in of for label in each}))
+    return Fleet(
+        names=tuple(row["name"] for row in nodes),
+        gpu_types=kinds,
+        gpu_type=np.array([kinds.index(kind or "gpu") if count else 0 for count, kind in gpus], dtype=np.int32),
+        gpus=np.array([count for count, _ in gpus], dtype=np.int32),
+        cpu=np.array([float(row["cpus"]) for row in nodes]),
+        memory=np.array([MIB * row["real_memory"] for row in nodes]),
+        link=np.full(len(nodes), _LINK),
+        topology=_tree([row["name"] for row in nodes], switches),
+        labels=labels,
+        labelled=np.array([[label in each for each in of] for label in labels], dtype=bool).reshape(-1, len(nodes)),
     )
+
+
+def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTopology:
+    """Return racks, which are the lowest switches, those above, and the cluster."""
+    above: dict[str, list[str]] = {node: [] for node in nodes}
+    for row in sorted(switches, key=lambda row: int(row["Level"])):
+        for node in names_in(row.get("Nodes", "")):
+            above.setdefault(node, []).append(row["SwitchName"])
+    depth = max(1, *(len(above[node]) for node in nodes))
+    lone = "all" if not switches else "node {}"  # a node under no switch is a rack of its own
+    paths = [above[node] or [lone.format(node)] for node in nodes]
+    columns = zip(*((*path, *path[-1:] * depth)[:depth] for path in paths), strict=True)
+    groups = [np.unique(column, return_inverse=True)[1] for column in columns]
+    names = ("rack", *(f"switch {i}" for i in range(2, depth + 1)), "cluster")
+    return TreeTopology(tuple(Level(x, _NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))
