@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from .study import Options, Study
 WHO = ("backfill", "gangplan")
 CASES = {"4x4": (4, 4)}
 """Racks, and nodes in each, of 4 GPUs."""
+WORDS = {"backfill": "Slurm's backfill", "gangplan": "`gangplan slurm`"}
 JOBS = 200
 SEEDS = 3
 LOAD = 1.0
@@ -63,11 +63,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
         ours = task.policy == "gangplan"
         words = ["-m", "gangplan", "slurm", "--interval", "0.5", "--log", f"{folder}/log.jsonl"]
         with (Path(folder) / "log" / "gangplan").open("wb") as out:
-            door = (
-                subprocess.Popen([sys.executable, *words], env=slurm.environment, stdout=out, stderr=out)
-                if ours
-                else None
-            )
+            command = [sys.executable, *words] if ours else ["true"]
+            door = subprocess.Popen(command, env=slurm.environment, stdout=out, stderr=out)
         try:
             began = time.monotonic()
             for at, wide, gpus, seconds, limit in jobs(task.seed, len(slurm.nodes)):
@@ -76,14 +73,9 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
                 slurm.submit(seconds, *held, f"--nodes={wide}", f"--gres=gpu:{gpus}", f"--time={limit}")
             slurm.wait(lambda: all(x["job_state"] == "COMPLETED" for x in slurm.jobs().values()), "end", 1800.0)
         finally:
-            if door is not None:
-                door.kill()
-                door.wait()
+            door.kill()
+            door.wait()
         rows = list(slurm.jobs().values())
-        if keep := os.environ.get("SLURM_STUDY_LOGS"):
-            (Path(keep) / f"{task.policy}-{task.seed}.txt").write_text(
-                (Path(folder) / "log" / (task.policy if ours else "slurmctld")).read_text()
-            )
         where = [[seat["nodename"] for seat in row["job_resources"]["allocated_nodes"]] for row in rows]
     waits = np.array([row["start_time"] - row["submit_time"] for row in rows], dtype=float)
     return {
@@ -96,19 +88,24 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
 
 
 def compared(found: Found) -> str:
-    """Return a row a scheduler: sums over seeds of pairs, means of the rest."""
+    """Return a row a scheduler, means over seeds."""
     rows = []
     for case in found.cases:
         for who in WHO:
             of = {name: found.of(case, who, name) for name in STUDY.figures}
             if of["wait"]:
                 mean = {name: float(np.mean([*values.values()])) for name, values in of.items()}
-                share = f"{mean['crossing']:.0f} of {mean['pairs']:.0f}"
-                rows.append(
-                    (case, who, f"{mean['makespan']:.0f}", f"{mean['wait']:.1f}", f"{mean['worst']:.0f}", share)
-                )
-    return table(("racks", "who decides", "makespan, s", "mean wait, s", "longest", "pairs across racks"), rows)
+                texts = (f"{mean[name]:.{digits}f}" for name, digits in (("makespan", 0), ("wait", 1), ("worst", 0)))
+                rows.append((WORDS[who], *texts, f"{mean['crossing']:.0f} of {mean['pairs']:.0f}"))
+    titles = ("makespan, s", "mean wait, s", "longest wait, s", "pairs across racks")
+    return table(("200 jobs on 4 racks of 4 nodes", *titles), rows)
 
 
-STUDY = Study("slurm", ("makespan", "wait", "worst", "crossing", "pairs"), tasks, measure)
-"""Seconds, and pairs of nodes of one job: all, and those in different racks."""
+STUDY = Study(
+    "slurm",
+    ("makespan", "wait", "worst", "crossing", "pairs"),
+    tasks,
+    measure,
+    pages={"doors.md": {"slurm": compared}},
+)
+"""Seconds, and pairs of nodes of one job: those in different racks, and all."""

@@ -11,7 +11,7 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import parse_json
 
-_SECONDS = 60.0
+_SECONDS = 90.0
 """Seconds that a command may take: Slurm's own time-outs are shorter."""
 _ORDERS = ("update", "release", "uhold")
 """Words of `scontrol` that one job may be refused; whatever else fails, Slurm is away."""
@@ -50,7 +50,10 @@ def run(*words: str) -> str:
 def rows(command: str, key: str) -> list[dict[str, Any]]:
     """Return the jobs that `squeue --json` prints, or the nodes of `sinfo --json`."""
     try:
-        return list(parse_json(run(command, "--json"))[key])
+        told = parse_json(run(command, "--json"))
+        if told.get("errors"):  # with exit code 0 and none of what there is
+            raise AwayError("slurm", f"{command}: slurmctld does not answer: {plain(told['errors'][0].get('error'))}")
+        return list(told[key])
     except (InstanceError, KeyError, TypeError) as error:  # half an answer, since the controller ended
         raise error if isinstance(error, AwayError) else AwayError("slurm", f"{command} --json: {error}") from None
 

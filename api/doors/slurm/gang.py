@@ -54,7 +54,7 @@ def event_of(job: SlurmJob, view: View, queues: Container[str], memory: bool, sp
     event = {"event": "submit", "job": gang, "seconds": limit, "limit": limit, "user": job.user}
     event |= {"title": plain(row["name"]), "within": "rack"}
     fits = workers <= view.rack[0] if nodes else 0 < workers * gpus <= view.rack[1]
-    event["topology"] = "required" if (fits and not spread) or row.get("required_switches") == 1 else "preferred"
+    event["topology"] = "required" if fits and not spread else "preferred"
     event["priority"] = (int(about.get("PriorityTier", 1)) - 1) * TIER - (row["nice"] or 0)
     event["queue"] = row["account"] if not queues or row["account"] in queues else ""
     event["begin"] = max(0, row["eligible_time"] or 0)

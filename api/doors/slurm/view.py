@@ -181,7 +181,7 @@ def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTo
     for row in sorted(switches, key=lambda row: int(row["Level"])):
         for node in names_in(row.get("Nodes", "")):
             above.setdefault(node, []).append(row["SwitchName"])
-    depth = max(1, *(len(above[node]) for node in nodes))
+    depth = max([1, *(len(above[node]) for node in nodes)])
     lone = "all" if not switches else "node {}"  # a node under no switch is a rack of its own
     paths = [above[node] or [lone.format(node)] for node in nodes]
     columns = zip(*((*path, *path[-1:] * depth)[:depth] for path in paths), strict=True)
