@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.slurm_daemons import Daemons, missing
 from gangplan.doors.core import Core
-from gangplan.doors.slurm import client
+from gangplan.doors.slurm import client, view
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
@@ -97,4 +97,5 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return said if isinstance(said, str) else json.dumps(said)
 
     monkeypatch.setattr(client, "run", run)
+    monkeypatch.setattr(view, "run", run)
     return told

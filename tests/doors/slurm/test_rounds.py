@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,10 +76,11 @@ def test_a_killed_command_goes_on(slurm: Daemons, tmp_path: Path) -> None:
 def test_a_killed_controller_comes_back(slurm: Daemons, tmp_path: Path) -> None:
     """While slurmctld is away the command waits, and goes on when it answers again."""
     log = tmp_path / "log.jsonl"
-    names = [slurm.submit(2, *OURS, "--nodes=4", "--gres=gpu:4") for _ in range(6)]
+    names = [slurm.submit(4, *OURS, "--nodes=4", "--gres=gpu:4") for _ in range(4)]
     with loop(slurm, log) as process:
         slurm.wait(lambda: any(x["job_state"] == "RUNNING" for x in slurm.jobs().values()), "start")
-        slurm.wait((slurm.folder / "state" / "job_state").exists, "state on disk")
+        now, kept = time.time(), slurm.folder / "state" / "job_state"  # else Slurm itself forgets who runs
+        slurm.wait(lambda: kept.exists() and kept.stat().st_mtime > now, "state on disk")
         slurm.kill("slurmctld")
         told = slurm.folder / "log" / "gangplan"
         slurm.wait(lambda: "trying again" in told.read_text(), "word that it is away")
