@@ -168,8 +168,8 @@ class Daemons:
         of = (f"{x['array_job_id']}_{x['array_task_id']}" if x["array_job_id"] else f"{x['job_id']}" for x in rows)
         return dict(zip(of, rows, strict=True))
 
-    def wait(self, until: Callable[[], object], what: str, seconds: float = 120.0) -> None:
-        """Wait for something, generously.
+    def wait(self, until: Callable[[], object], what: str, seconds: float = 120.0, every: float = 0.2) -> None:
+        """Wait for something, generously, looking so often.
 
         Raises:
             TimeoutError: with what the controller wrote last.
@@ -179,7 +179,7 @@ class Daemons:
             if time.monotonic() > end:
                 log = self.folder / "log" / "slurmctld"
                 raise TimeoutError(f"no {what}: {log.read_text()[-2000:] if log.exists() else ''}")
-            time.sleep(0.2)
+            time.sleep(every)
 
     def crossing(self, nodes: Sequence[str]) -> int:
         """Return the number of pairs of nodes that are in different racks."""
