@@ -30,7 +30,7 @@ _NICE = -15
 """Nice value of all that is measured: other work of the machine is not to delay it."""
 LOAD = 1.0
 """GPUs that jobs ask for over those that there are, while they come."""
-SCALE = 30.0
+SCALE = 15.0
 """Seconds of a limit for one that jobs take: limits are whole minutes, and the study is not to take hours."""
 
 
@@ -49,7 +49,7 @@ def jobs(seed: int, nodes: int) -> list[tuple[float, int, int, float, int]]:
     draw, now, rows = random.Random(seed), 0.0, []
     for _ in range(JOBS):
         wide, gpus = draw.choices((1, 2, 3, 4), (4, 3, 1, 2))[0], draw.choice((2, 4, 4))
-        seconds = min(30.0, max(2.0, draw.lognormvariate(1.9, 0.7)))
+        seconds = min(60.0, max(4.0, draw.lognormvariate(2.6, 0.7)))
         limit = max(1, round(seconds * SCALE * draw.uniform(1.0, 3.0) / 60.0))
         rows.append((now, wide, gpus, round(seconds, 1), limit))
         now += draw.expovariate(1.0)
@@ -65,7 +65,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with tempfile.TemporaryDirectory() as folder, Daemons(Path(folder), CASES[task.case]) as slurm:
         ours = task.policy == "gangplan"
-        words = ["-m", "gangplan", "slurm", "--interval", "0.5", "--log", f"{folder}/log.jsonl"]
+        words = ["-m", "gangplan", "slurm", "--interval", "0.2", "--log", f"{folder}/log.jsonl"]
         with (Path(folder) / "log" / "gangplan").open("wb") as out:
             command = ["setpriv", "--pdeathsig", "KILL", *([sys.executable, *words] if ours else ["true"])]
             door = subprocess.Popen(command, env=slurm.environment, stdout=out, stderr=out)
