@@ -151,9 +151,10 @@ class Daemons:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
         return done.stdout
 
-    def submit(self, seconds: float, *options: str) -> str:
-        """Submit a job that sleeps, and return its number."""
-        return self.ask("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap=exec sleep {seconds}").strip()
+    def submit(self, until: float | Path, *options: str) -> str:
+        """Submit a job that sleeps so many seconds, or until there is a file; return its number."""
+        does = f"exec sleep {until}" if isinstance(until, float | int) else f"until test -e {until}; do sleep 0.2; done"
+        return self.ask("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={does}").strip()
 
     def states(self) -> list[str]:
         """Return the states of nodes that answer."""

@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,10 +46,12 @@ def slurm(
         raise InstanceError("interval", f"{interval!r} is not a positive number")
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
+    given = with_settings({}, settings or [])
+    if given.get("price") is not None:
+        raise InstanceError("set", "price: jobs of Slurm are not stopped")
     signal.signal(signal.SIGTERM, _end)
-    view = View.read()
-    path = None if dry_run else Path(log)
-    core = Core(_scheduler(view, path, settings or []), path)
+    view, path = View.read(), None if dry_run else Path(log)
+    core = Core(_scheduler(view, path, given), path)
     rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
     if dry_run:
         rounds.round(view)
@@ -73,18 +75,13 @@ def slurm(
         time.sleep(interval)
 
 
-def _scheduler(view: View, log: Path | None, settings: list[str]) -> Scheduler:
+def _scheduler(view: View, log: Path | None, given: dict[str, Any]) -> Scheduler:
     """Return the scheduler of a log, or a new one."""
-    given = with_settings({}, settings)
-    if given.get("price") is not None:
-        raise InstanceError("set", "price: jobs of Slurm are not stopped")
     fresh = Scheduler(view.fleet, **given)
-    if log is None:
-        return fresh
-    if not has_begun(log):
-        return Scheduler(view.fleet, **given, log=log)
+    if log is None or not has_begun(log):
+        return fresh if log is None else Scheduler(view.fleet, **given, log=log)
     scheduler = Scheduler.open(log)
-    if settings and scheduler._arguments != fresh._arguments:
+    if given and scheduler._arguments != fresh._arguments:
         raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
     return scheduler
 

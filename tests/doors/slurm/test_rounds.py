@@ -105,10 +105,10 @@ def test_a_decision_that_was_not_carried_out_is(door: Door, monkeypatch: pytest.
     again.until("COMPLETED", name)
 
 
-def test_a_node_fails_and_comes_back(door: Door) -> None:
+def test_a_node_fails_and_comes_back(door: Door, tmp_path: Path) -> None:
     """Its job is held and placed elsewhere; when the node is back, it is used again."""
     slurm = door.slurm
-    name = slurm.submit(3, *OURS, "--nodes=2", "--gres=gpu:4")
+    name = slurm.submit(tmp_path / "end", *OURS, "--nodes=2", "--gres=gpu:4")
     lost = min(nodes_of(door.until("RUNNING", name)[name]))
     slurm.kill(lost)
     slurm.ask("scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=test")
@@ -116,6 +116,8 @@ def test_a_node_fails_and_comes_back(door: Door) -> None:
     door.round()
     assert [x for x, up in zip(slurm.nodes, door.core.scheduler._state.up, strict=True) if not up] == [lost]
     assert slurm.jobs()[name]["state_reason"] == "JobHeldUser"
+    door.until("RUNNING", name)
+    (tmp_path / "end").touch()
     row = door.until("COMPLETED", name)[name]
     assert lost not in nodes_of(row) and row["restart_cnt"] == 1
     slurm.start_node(lost)
@@ -124,14 +126,16 @@ def test_a_node_fails_and_comes_back(door: Door) -> None:
     assert len(nodes_of(door.until("COMPLETED", wide)[wide])) == 8
 
 
-def test_a_drained_node_gets_no_job(door: Door) -> None:
+def test_a_drained_node_gets_no_job(door: Door, tmp_path: Path) -> None:
     """Whoever runs there runs on; nobody starts until it is resumed."""
     slurm = door.slurm
-    first = slurm.submit(3, *OURS, "--nodes=1", "--gres=gpu:1")
+    first = slurm.submit(tmp_path / "end", *OURS, "--nodes=1", "--gres=gpu:1")
     (node,) = nodes_of(door.until("RUNNING", first)[first])
     slurm.ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
     names = [slurm.submit(1, *OURS, "--nodes=1", "--gres=gpu:4") for _ in range(9)]
-    rows = door.until("COMPLETED", first, *names)
+    rows = door.until("COMPLETED", *names)
+    (tmp_path / "end").touch()
+    door.until("COMPLETED", first)
     assert all(nodes_of(rows[name]) != {node} for name in names)
     slurm.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
     slurm.wait(lambda: "drained" not in slurm.states(), "resumed node")
@@ -195,13 +199,15 @@ def test_arrays_keep_to_their_limit(door: Door) -> None:
     door.until("COMPLETED", *(f"{array}_{i}" for i in range(5)))
 
 
-def test_tiers_and_nice_values_say_who_is_first(door: Door) -> None:
+def test_tiers_and_nice_values_say_who_is_first(door: Door, tmp_path: Path) -> None:
     """On a full cluster a partition of a higher tier goes first, then the less nice."""
     slurm = door.slurm
-    runs = slurm.submit(2, *OURS, "--nodes=8", "--gres=gpu:4")
+    runs = slurm.submit(tmp_path / "end", *OURS, "--nodes=8", "--gres=gpu:4")
     door.until("RUNNING", runs)
     options = ("--nice=100",), ("--nice=50",), ("--partition=urgent", "--nice=200")
     names = [slurm.submit(1, *OURS, "--nodes=8", "--gres=gpu:4", *more) for more in options]
+    door.round()
+    (tmp_path / "end").touch()
     rows = door.until("COMPLETED", *names)
     assert [*decided(door.log)] == [runs, *names[::-1]]
     assert sorted(names, key=lambda name: rows[name]["start_time"]) == names[::-1]
