@@ -9,11 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.slurm_daemons import Daemons
+from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
+from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
@@ -254,3 +257,39 @@ def test_a_refused_order_is_not_repeated_at_once(door: Door, monkeypatch: pytest
     monkeypatch.setenv("SLURM_CONF", door.slurm.environment["SLURM_CONF"])
     door.rounds._refused.clear()
     door.until("COMPLETED", name)
+
+
+def test_nodes_that_change(recorded: dict[str, Any]) -> None:
+    """A node that goes, and GPUs that are fewer than a job there holds: the scheduler has what Slurm has."""
+    said = list[str]()
+    core = Core(Scheduler(View.read().fleet))
+    door = rounds.Rounds(core, None, said.append, memory=False, spread=False)
+    door.round(View.read())
+    assert {"1@n0", "1@n1", "4"} <= {*core.scheduler.running} and "10" in core.scheduler.waiting
+    recorded["sinfo --json"]["nodes"].pop()
+    door.round(View.read())
+    assert core.scheduler._state.fleet.names == tuple(f"n{i}" for i in range(7))
+    recorded["sinfo --json"]["nodes"][0]["gres"] = "gpu:2"
+    door.round(View.read())
+    assert core.scheduler._state.fleet.gpus.tolist() == [2, *[4] * 6]
+    assert "1@n1" in {name.partition("~")[0] for name in core.scheduler.running} and said
+    wait = core.scheduler._count
+    door.round(View.read())
+    assert core.scheduler._count == wait  # nothing changed, so nothing is decided
+
+
+def test_a_job_that_changes_is_told_anew(recorded: dict[str, Any]) -> None:
+    """A job that waits and asks for more time, or loses its mark, is not what it was."""
+    recorded["sinfo --json"]["nodes"] = recorded["sinfo --json"]["nodes"][:2]
+    recorded["scontrol show topology --oneliner"] = ""
+    core = Core(Scheduler(View.read().fleet))
+    door = rounds.Rounds(core, None, list[str]().append, memory=False, spread=False)
+    door.round(View.read())
+    assert "2" in core.scheduler.waiting
+    row = next(row for row in recorded["squeue --json"]["jobs"] if row["job_id"] == 2)
+    row["time_limit"] = 5
+    door.round(View.read())
+    assert core.scheduler._state.waiting["2~2"].terms.limit == 300.0
+    row["job_state"] = "CANCELLED"
+    door.round(View.read())
+    assert not {"2", "2~2"} & {*core.scheduler.waiting}

@@ -317,7 +317,8 @@ def test_who_cannot_be_where_he_is_said_to_be() -> None:
     before = s.snapshot()
     for name, nodes, words in (
         ("a", {"node1": 4}, "does not wait"), ("b", {"node1": 1}, "not one of its numbers"), ("c", {}, "not known"),
-        ("b", {"node0": 1, "node1": 1}, "no GPU is given"), ("b", {"node9": 2}, "no node"), ("later", {"node1": 1}, "may not wait"),
+        ("b", {"node0": 1, "node1": 1}, "no GPU is given"), ("b", {"node9": 2}, "no node"),
+        ("later", {"node1": 1}, "may not wait"),
     ):  # fmt: skip
         with pytest.raises(InstanceError, match=words):
             s.adopt(name, nodes)
