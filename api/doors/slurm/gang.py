@@ -46,7 +46,7 @@ def event_of(job: SlurmJob, view: View, queues: Container[str], memory: bool, sp
     worker = {"gpu": gpus, "cpu": max(1, -(-(row["cpus"] or 0) // workers))}
     if memory and (found := _MEMORY.search(row["tres_req_str"])):
         worker["memory"] = int(float(found[1]) * _UNITS[found[2]] / workers)
-    gang = {"name": job.id, "workers": [workers], "worker": worker, "gpu_types": [kind] if kind else []}
+    gang: dict[str, Any] = {"name": job.id, "workers": [workers], "worker": worker, "gpu_types": [kind] if kind else []}
     gang["most_per_node"] = 1 if nodes else None
     gang["whole_nodes"] = row["shared"] == "none" or about.get("OverSubscribe") == "EXCLUSIVE"
     gang["requires"] = [f"partition {partition}", *(f"feature {x}" for x in features)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -139,7 +140,10 @@ class Rounds:
             return False
 
     def _event(self, job: SlurmJob, view: View) -> dict[str, Any]:
-        return event_of(job, view, self.core.scheduler._state.sharing.queues, **self._options)
+        state = self.core.scheduler._state
+        if any(job.id in names for names in (state.running, state.waiting, state.later.held, state.finished)):
+            job = replace(job, row={**job.row, "required_nodes": ""})  # which is of an earlier decision
+        return event_of(job, view, state.sharing.queues, **self._options)
 
     def _take_back(self, name: str, job: SlurmJob) -> None:
         """Have a released job that did not start wait again."""

@@ -118,7 +118,7 @@ def test_a_node_fails_and_comes_back(door: Door, tmp_path: Path) -> None:
     slurm.wait(lambda: slurm.jobs()[name]["job_state"] == "PENDING", "requeue")
     door.round()
     assert [x for x, up in zip(slurm.nodes, door.core.scheduler._state.up, strict=True) if not up] == [lost]
-    assert slurm.jobs()[name]["state_reason"] == "JobHeldUser"
+    assert slurm.jobs()[name]["priority"] == 0 and slurm.jobs()[name]["required_nodes"] == ""
     door.until("RUNNING", name)
     (tmp_path / "end").touch()
     row = door.until("COMPLETED", name)[name]
@@ -239,7 +239,7 @@ def test_what_only_slurm_understands_is_left_to_it(door: Door) -> None:
     )
     door.round()
     assert any("left to Slurm" in line for line in door.said)
-    assert slurm.jobs()[later]["state_reason"] == "JobHeldUser"
+    assert slurm.jobs()[later]["priority"] == 0
     assert nodes_of(door.until("COMPLETED", named, later)[named]) == {"n6"}
 
 
