@@ -141,9 +141,7 @@ def test_a_drained_node_gets_no_job(door: Door, tmp_path: Path) -> None:
     door.until("COMPLETED", first)
     assert all(nodes_of(rows[name]) != {node} for name in names)
     slurm.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-    slurm.wait(lambda: "drained" not in slurm.states(), "resumed node")
-    door.round()
-    assert door.core.scheduler.windows == ()
+    slurm.wait(lambda: door.round() is not None and not door.core.scheduler.windows, "resumed node")
 
 
 def test_cancelled_jobs_are_forgotten(door: Door) -> None:
