@@ -29,6 +29,7 @@ STUDIES = {
     "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler.md",
     "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators.md",
     "doors": "decisions through JSON lines and HTTP: docs/doors.md",
+    "slurm": "jobs under Slurm's backfill and under gangplan slurm, on its daemons: docs/doors.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
+from sys import float_info
 from types import EllipsisType
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -12,7 +15,7 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .checks import check_changed
 from .journal.write import recorded
-from .kinds import TypedSeconds, by_type, verify_terms, without_gpus
+from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
 from .later import HeldJob, JobArray
 from .moved import moved
 from .request import Request, Seconds, given_seconds
@@ -137,6 +140,37 @@ class ChangeCalls:
                 cast("Scheduler", self)._intervals.withdrawn(job)
         state.changes += 1
         cast("Scheduler", self)._expect(request)
+
+    @recorded
+    def adopt(self, job: str, nodes: Mapping[str, int], *, now: float | None = None) -> None:
+        """Note that another one started a job that waits: it runs from now on, wherever this scheduler had put it.
+
+        Args:
+            job: its name.
+            nodes: the number of its workers on each node, by name; they get the first GPUs that nobody holds there.
+            now: as of `submit`.
+        """
+        state = self._state
+        state.find(job, "waits")
+        at = state.at(now)
+        if job not in state.waiting:
+            raise InstanceError("job", f"{job!r} may not wait yet: change it first")
+        request, seats = state.waiting[job], dict[int, tuple[int, ...]]()
+        for name, count in nodes.items():
+            require_counts(**{"nodes": count})
+            node, each = state.node(name), request.job.worker.grants
+            free = (gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node])
+            seats[node] = tuple(islice(free, count * each)) if each else below_zero(state.holders[node], count)
+        degree = sum(nodes.values())
+        if wrong := state.wrong(request, degree, seats):
+            raise InstanceError("nodes", wrong[0])
+        slower, before = state.slower(request, degree, seats), state.now
+        end, state.now = min(at + request.lasts(degree, slower), float_info.max), at
+        if not state.put(RunningJob(request, degree, at, end, dict(sorted(seats.items())), slower)):
+            state.now = before
+            raise InstanceError("nodes", f"{job}: cores, memory or NIC are too few")
+        cast("Scheduler", self)._intervals.withdrawn(job)
+        state.note_freed((), [job])
 
     @recorded
     def resize(self, fleet: Fleet, *, now: float | None = None) -> tuple[str, ...]:

@@ -290,3 +290,39 @@ def test_nodes_that_go_and_come_back_change_nothing() -> None:
         assert s.resize(fleet(*sorted(names)), now=1.0) == ()
         again = {name: s.explain(name) for name in s.running}
         assert {n: (x.nodes, x.since) for n, x in again.items()} == {n: (x.nodes, x.since) for n, x in runs.items()}  # type: ignore[union-attr]
+
+
+def test_a_job_that_others_started_runs(tmp_path: Path) -> None:
+    """It holds the first free GPUs of the nodes that are named, and the log has it."""
+    log = tmp_path / "log.jsonl"
+    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", log=log)
+    s.submit(one("a", 2), 100.0, now=0.0)
+    s.decide(60.0)
+    s.submit(one("b", 3), 100.0, now=10.0)
+    s.adopt("b", {"node0": 1, "node1": 2}, now=20.0)
+    assert s.running == ("a", "b") and s.idle == 3 and s._state.running["b"].end == 120.0
+    assert s._state.running["b"].nodes == {0: (2,), 1: (0, 1)}
+    state = s.snapshot()
+    del s
+    assert Scheduler.open(log).snapshot() == state
+
+
+def test_who_cannot_be_where_he_is_said_to_be() -> None:
+    """A job that does not wait, too few workers, GPUs that are held, nodes that are down: nothing changes."""
+    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic")
+    s.submit(one("a", 4), 100.0, now=0.0)
+    s.submit(GangJob("later", "any", (1,)), 10.0, begin=50.0)
+    s.adopt("a", {"node0": 4})
+    s.submit(one("b", 2), 100.0)
+    before = s.snapshot()
+    for name, nodes, words in (
+        ("a", {"node1": 4}, "does not wait"), ("b", {"node1": 1}, "not one of its numbers"), ("c", {}, "not known"),
+        ("b", {"node0": 1, "node1": 1}, "no GPU is given"), ("b", {"node9": 2}, "no node"),
+        ("later", {"node1": 1}, "may not wait"),
+    ):  # fmt: skip
+        with pytest.raises(InstanceError, match=words):
+            s.adopt(name, nodes)
+        assert s.snapshot() == before
+    s.fail_node("node1")
+    with pytest.raises(InstanceError, match="down"):
+        s.adopt("b", {"node1": 2})

@@ -1,0 +1,110 @@
+"""`gangplan slurm`: decide for a cluster that Slurm runs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
+
+from ..doors.clusters import has_begun
+from ..doors.core import Core
+from ..doors.slurm.client import AwayError, run
+from ..doors.slurm.rounds import Rounds
+from ..doors.slurm.view import View, tracks_memory
+from . import options
+from .output import emit
+from .whatif import Set, with_settings
+
+_LOG = "append each event and decision to this file, and go on with it if it is there"
+_MARK = "place jobs with this word in their comment, and no others"
+_SPREAD = "let jobs that a rack could hold have nodes of several, rather than wait for one"
+_DRY = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
+
+
+def slurm(
+    log: Annotated[str, typer.Option(help=_LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
+    interval: Annotated[float, typer.Option(help="between rounds", metavar="SECONDS", parser=options.number)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="do one round and end")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY)] = False,
+    spread: Annotated[bool, typer.Option("--spread", help=_SPREAD)] = False,
+    mark: Annotated[str, typer.Option(help=_MARK, metavar="WORD")] = "gangplan",
+    settings: Set = None,
+) -> int:
+    """Place the jobs of Slurm that are submitted by sbatch --hold --comment=gangplan, and release them there.
+
+    It needs the rights of an operator of Slurm, and goes on after kill -9 of itself or of slurmctld.
+    """
+    if not interval > 0:
+        raise InstanceError("interval", f"{interval!r} is not a positive number")
+    if len(mark.split()) != 1:
+        raise InstanceError("mark", f"{mark!r} is not one word")
+    given = with_settings({}, settings or [])
+    if given.get("price") is not None:
+        raise InstanceError("set", "price: jobs of Slurm are not stopped")
+    signal.signal(signal.SIGTERM, _end)
+    view, path = View.read(), None if dry_run else Path(log)
+    core = Core(_scheduler(view, path, given), path)
+    rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
+    if dry_run:
+        rounds.round(view)
+        _compare(rounds, view)
+        return 0
+    away = ""
+    while True:
+        try:
+            view = View.read(view)
+            for line in rounds.round(view):
+                emit(line)
+            if once:
+                return 0
+            away = ""
+        except AwayError as error:
+            if once:
+                raise
+            if away != str(error):
+                _warn(f"{error}; trying again")
+            away = str(error)
+        time.sleep(interval)
+
+
+def _scheduler(view: View, log: Path | None, given: dict[str, Any]) -> Scheduler:
+    """Return the scheduler of a log, or a new one."""
+    fresh = Scheduler(view.fleet, **given)
+    if log is None or not has_begun(log):
+        return fresh if log is None else Scheduler(view.fleet, **given, log=log)
+    scheduler = Scheduler.open(log)
+    if given and scheduler._arguments != fresh._arguments:
+        raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
+    return scheduler
+
+
+def _compare(rounds: Rounds, view: View) -> None:
+    """Print each job that waits: when and where it starts by gangplan, if nobody else comes, and by Slurm."""
+    scheduler = rounds.core.scheduler
+    lines = run("squeue", "--start", "--noheader", "--array", "--format=%i|%S|%Y").splitlines()
+    theirs = dict(line.split("|", 1) for line in lines if "|" in line)
+    emit(f"{'job':12} {'user':12} {'gangplan':34} Slurm")
+    for name, job in view.jobs.items():
+        if job.waits:
+            ours = f"now on {','.join(rounds.places(name))}" if name in scheduler.running else "not placed"
+            if name in scheduler.waiting:
+                start = scheduler.explain(name).earliest  # type: ignore[union-attr]
+                ours = "not known" if start is None else datetime.fromtimestamp(start).isoformat("T", "seconds")
+            emit(f"{name:12} {job.user:12} {ours:34} {theirs.get(name, 'N/A').replace('|', ' on ')}")
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

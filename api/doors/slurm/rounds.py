@@ -1,0 +1,252 @@
+"""Keep a `Scheduler` and Slurm in agreement, round by round: Slurm says what is so, the scheduler what is to be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
+
+from ..core import Core, encoded
+from .client import AwayError, plain, run
+from .gang import NotOursError, event_of
+from .view import SlurmJob, View
+
+GRACE = 60.0
+"""Seconds in which a released job has to start: then it is held again, and placed anew."""
+REFUSED = 60.0
+"""Seconds until a job is tried again of which Slurm refused what was decided."""
+DONE = ("COMPLETED", "TIMEOUT")
+"""States of a job that ran as long as it was to, so that its seconds teach something."""
+DEADLINE = 1.0
+"""Seconds of a decision; what it leaves is for the next round."""
+
+
+class Rounds:
+    """Tell a scheduler what Slurm says, and Slurm what the scheduler decides.
+
+    There is no other memory than the scheduler's log and Slurm itself: each round compares the two, so that either may
+    have been away. In the scheduler a job is called by its number, with ``~2`` when it waits for the second time;
+    ``17@n1`` is what job 17 holds on node n1 if it runs where the scheduler did not put it.
+
+    Args:
+        core: the scheduler.
+        mark: word in the comment of the jobs that gangplan places; `None` to look at all jobs and act on none.
+        say: takes what an operator should know.
+        options: ``memory`` and ``spread`` of `event_of`.
+    """
+
+    def __init__(self, core: Core, mark: str | None, say: Callable[[str], object], **options: bool) -> None:
+        self.core, self.mark, self._say, self._options = core, mark, say, options
+        self._said = dict[str, str]()
+        self._refused = dict[str, float]()
+        self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
+        self._fleet: Any = None
+        self._open = True  # whether there is something to decide
+
+    def round(self, view: View) -> list[str]:
+        """Bring both into agreement, decide, carry it out, and return what was done in words."""
+        self._resize(view.fleet)
+        self._nodes(view)
+        self._known(view)
+        self._new(view)
+        wake = self.core.scheduler.wake
+        if self._open or (wake is not None and wake <= self.now):
+            self._open = self._tell("decide", deadline=DEADLINE)["answer"]["more"]
+        return self._apply(view)
+
+    @property
+    def now(self) -> float:
+        """Return the time, which never goes back."""
+        return max(time.time(), self.core.scheduler.now)
+
+    def places(self, name: str) -> tuple[str, ...]:
+        """Return the nodes of a job that runs by decision."""
+        state = self.core.scheduler._state
+        return tuple(state.fleet.names[node] for node in state.running[name].nodes)
+
+    def _tell(self, event: str, **fields: Any) -> dict[str, Any]:
+        self._open = True
+        return self.core.answer({"event": event, "now": self.now, **fields})
+
+    def _note(self, name: str, words: str) -> None:
+        """Say something of a job, once as long as it is so."""
+        if self._said.get(name) != words:
+            self._said[name] = words
+            self._say(f"{name}: {words}")
+
+    def _resize(self, fleet: Fleet) -> None:
+        """Exchange the nodes if they are others than before; jobs that do not fit any more are told of anew."""
+        data = encoded(fleet)
+        if data == (self._fleet or encoded(self.core.scheduler._state.fleet)):
+            return
+        for jobs in ((), self.core.scheduler.waiting, self.core.scheduler.running):
+            try:
+                for name in jobs:
+                    self._tell("withdraw", job=name)
+                self._tell("resize", fleet=data)
+                self._fleet = data
+                return
+            except InstanceError as error:
+                self._note("cluster", plain(error))
+
+    def _nodes(self, view: View) -> None:
+        """Tell which nodes are up, closed or down."""
+        scheduler = self.core.scheduler
+        closed = {window.nodes[0] for window in scheduler.windows if window.drain}
+        for node, up in zip(scheduler._state.fleet.names, list(scheduler._state.up), strict=True):
+            state = view.states.get(node, "down")
+            if up == (state == "down"):
+                self._tell("fail_node" if up else "repair_node", node=node)
+            if (node in closed) != (state == "closed"):
+                self._tell("undrain" if node in closed else "drain", node=node)
+
+    def _known(self, view: View) -> None:
+        """Compare what the scheduler believes of each job with what Slurm says."""
+        for name in self.core.scheduler.running:
+            job, piece = _job(name, view)
+            if job is None or not (job.waits or job.holds):
+                done = job is not None and job.state in DONE and not piece
+                self._tell("finish" if done else "withdraw", job=name)
+            elif piece:
+                if piece not in job.parts():
+                    self._tell("withdraw", job=name)
+            elif (job.waits and not self._ours(job)) or not {*job.parts()} <= {*self.places(name)}:
+                self._tell("withdraw", job=name)
+            elif job.waits and not job.held[0] and self.now - self.core.scheduler._state.running[name].since > GRACE:
+                self._take_back(name, job)
+        for name in self.core.scheduler.waiting:
+            job, piece = _job(name, view)
+            if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
+                self._tell("withdraw", job=name)
+            elif not job.held[0]:  # its node failed, or somebody released it
+                self._hold(job)
+
+    def _ours(self, job: SlurmJob) -> bool:
+        """Return whether gangplan is to place a job that waits."""
+        marked = self.mark is None or self.mark in (job.row["comment"] or "").split()
+        return marked and not (job.held[0] and job.held[1])
+
+    def _same(self, job: SlurmJob, view: View) -> bool:
+        """Return whether a job asks for what it was submitted with, as far as that is remembered."""
+        if (told := self._told.get(job.id)) is None:
+            return True
+        try:
+            return self._event(job, view) == told
+        except NotOursError:
+            return False
+
+    def _event(self, job: SlurmJob, view: View) -> dict[str, Any]:
+        state = self.core.scheduler._state
+        if any(job.id in names for names in (state.running, state.waiting, state.later.held, state.finished)):
+            job = replace(job, row={**job.row, "required_nodes": ""})  # which is of an earlier decision
+        return event_of(job, view, state.sharing.queues, **self._options)
+
+    def _take_back(self, name: str, job: SlurmJob) -> None:
+        """Have a released job that did not start wait again."""
+        self._note(job.id, "did not start where it was to, and is placed anew")
+        self._hold(job)
+        self._tell("withdraw", job=name)
+
+    def _new(self, view: View) -> None:
+        """Tell of jobs that the scheduler does not know: those that hold nodes, and those that are to wait."""
+        scheduler = self.core.scheduler
+        known = {name.partition("~")[0].partition("@")[0] for name in (*scheduler.running, *scheduler.waiting)}
+        fresh = [job for job in view.jobs.values() if job.id not in known]
+        for job in fresh:
+            for node in job.parts() if job.holds else ():
+                self._adopt(job, node, view)
+        for job in fresh:
+            partition = view.partitions.get((job.row["partition"] or "").split(",")[0], {})
+            ready = not job.row["dependency"] and partition.get("State", "UP") == "UP"
+            if job.waits and self._ours(job) and ready and self._refused.get(job.id, 0.0) <= self.now:
+                self._submit(job, view)
+
+    def _adopt(self, job: SlurmJob, node: str, view: View) -> None:
+        """Tell what a job holds on a node; jobs of ours that were to be there, and are not yet, make room."""
+        gpus, cpus = job.parts()[node]
+        name = self._name(f"{job.id}@{node}")
+        piece = {"name": name, "workers": [1], "worker": {"gpu": gpus, "cpu": cpus}}
+        left = max(1.0, (job.row["end_time"] or 0) - self.now)
+        try:
+            self._tell("submit", job=piece, seconds=left, price=None, user=job.user)
+            try:
+                self._tell("adopt", job=name, nodes={node: 1})
+            except InstanceError:
+                for other in self.core.scheduler.running:
+                    there, part = _job(other, view)
+                    if there is not None and there.waits and not part and node in self.places(other):
+                        self._take_back(other, there)
+                self._tell("adopt", job=name, nodes={node: 1})
+        except InstanceError as error:
+            self._note(name, plain(error.problem))
+            if name in self.core.scheduler.waiting:
+                self._tell("withdraw", job=name)
+
+    def _submit(self, job: SlurmJob, view: View) -> None:
+        """Let a job wait that is to be placed, or leave it to Slurm if only Slurm can."""
+        try:
+            event = self._event(job, view)
+        except NotOursError as error:
+            self._note(job.id, f"is left to Slurm, for its {error}")
+            if job.held[0]:
+                self._order(job, ("release", job.id))
+            return
+        if not job.held[0]:
+            self._hold(job)
+        for topology in dict.fromkeys((event["topology"], "preferred")):  # perhaps no rack ever has the room
+            try:
+                name = self._name(job.id)
+                self._tell(**event | {"job": event["job"] | {"name": name}, "topology": topology})
+                self._told[job.id] = event
+                return
+            except InstanceError as error:
+                self._note(job.id, plain(error))
+
+    def _name(self, name: str) -> str:
+        """Return a name that no job had."""
+        finished, number = self.core.scheduler._state.finished, 1
+        while (found := name if number == 1 else f"{name}~{number}") in finished:
+            number += 1
+        return found
+
+    def _apply(self, view: View) -> list[str]:
+        """Release each job that runs by decision, and that Slurm still holds, to its nodes."""
+        done = []
+        for name in self.core.scheduler.running:
+            job, piece = _job(name, view)
+            if job is None or piece or not (job.waits and job.held[0]):
+                continue
+            nodes = self.places(name)
+            where = f"ReqNodeList={','.join(nodes)}", f"NumNodes={len(nodes)}"
+            if self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
+                done.append(f"{job.id} on {','.join(nodes)}")
+                self._said.pop(job.id, None)
+            else:
+                self._refused[job.id] = self.now + REFUSED
+                self._tell("withdraw", job=name)
+        return done
+
+    def _hold(self, job: SlurmJob) -> None:
+        self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", "ReqNodeList="))
+
+    def _order(self, job: SlurmJob, *commands: tuple[str, ...]) -> bool:
+        """Tell Slurm something of a job; return whether it took it."""
+        try:
+            for words in commands if self.mark is not None else ():
+                run("scontrol", *words)
+            return True
+        except AwayError:
+            raise
+        except InstanceError as error:
+            self._note(job.id, plain(error.problem))
+            return False
+
+
+def _job(name: str, view: View) -> tuple[SlurmJob | None, str]:
+    """Return the job of a name in the scheduler, and the node if it is a piece."""
+    whole, _, node = name.partition("~")[0].partition("@")
+    return view.jobs.get(whole), node

@@ -1,0 +1,190 @@
+"""What Slurm says of its cluster at one time: nodes, switches, jobs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, Level, TreeTopology
+from gangplan.instances.placement import Fleet
+
+from .client import names_in, numbers_in, plain, records, rows, run
+
+HOLD = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+"""States of a job that has nodes."""
+_OPEN = ("idle", "mixed", "allocated", "completing", "unknown")
+"""States of a node that is up, if no flag says otherwise; unknown is one until it answers."""
+_CLOSED = {"DRAIN", "FAIL", "NOT_RESPONDING", "RESERVED", "MAINTENANCE", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+_CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG"}
+"""Flags of a node on which nobody starts, though jobs there run on."""
+_GPU = re.compile(r"(?:^|[,:/])gpu(?::([^:,=()]+))?[:=](\d+)")
+"""A number of GPUs in ``gpu:4``, ``gres:gpu:a100:2(S:0)``, with their type if it is said."""
+_NIC, _LINK = 25e9, 300e9
+"""Bytes a second of a node's link, and between its GPUs, which Slurm does not say."""
+MIB = 2.0**20
+"""Bytes of Slurm's unit of memory."""
+_SELDOM = 60.0
+"""Seconds after which switches and partitions are read again."""
+_TASKS = 1000
+"""Maximum number of waiting tasks of an array that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job, or a task of an array.
+
+    Attributes:
+        id: what `scontrol` calls it, ``17`` or ``17_3``.
+        row: what `squeue --json` says.
+        state: the word of Slurm.
+        holds, waits: whether it has nodes; whether it is to get some.
+        held: whether Slurm is not to start it, and whether an administrator says so.
+    """
+
+    id: str
+    row: Mapping[str, Any]
+    state: str
+    holds: bool
+    waits: bool
+    held: tuple[bool, bool]
+
+    @property
+    def user(self) -> str:
+        """Return whose it is."""
+        return plain(self.row["user_name"] or self.row["user_id"])
+
+    def parts(self) -> dict[str, tuple[int, int]]:
+        """Return the GPUs and CPUs that it has on each node."""
+        seats = (self.row.get("job_resources") or {}).get("allocated_nodes") or []
+        names = [seat["nodename"] for seat in seats] or names_in(self.row["nodes"])
+        gpus = [gpus_in(text)[0] for text in self.row["gres_detail"]]
+        cpus = -(-(self.row["cpus"] or 0) // max(1, len(names)))
+        return {name: (gpus[i] if i < len(gpus) else 0, cpus) for i, name in enumerate(names)}
+
+
+@dataclass(frozen=True)
+class View:
+    """What Slurm says at one time.
+
+    Attributes:
+        states: of each node, ``up``, ``closed`` to new jobs, or ``down``.
+        fleet: the nodes as a `Scheduler` has them, all usable; labels are partitions and features.
+        jobs: by what `scontrol` calls them.
+        partitions: what `scontrol show partition` says of each.
+        rack: nodes, and GPUs, of the rack that has most of them, without those that are down or drained.
+        since: when switches and partitions were read, seconds of a clock.
+        switches: what `scontrol show topology` says of each.
+    """
+
+    states: Mapping[str, str]
+    fleet: Fleet
+    jobs: Mapping[str, SlurmJob]
+    partitions: Mapping[str, Mapping[str, str]]
+    rack: tuple[int, int]
+    since: float
+    switches: Sequence[Mapping[str, str]]
+
+    @classmethod
+    def read(cls, last: View | None = None) -> View:
+        """Ask Slurm; switches and partitions, which seldom change, once a minute.
+
+        Raises:
+            AwayError: if nobody answers.
+            InstanceError: if an answer is not understood.
+        """
+        told, nodes, since = rows("squeue", "jobs"), rows("sinfo", "nodes"), time.monotonic()
+        if last is not None and since - last.since < _SELDOM:
+            since, switches, partitions = last.since, last.switches, last.partitions
+        else:
+            switches = records("topology")
+            partitions = {row["PartitionName"]: row for row in records("partition") if "PartitionName" in row}
+        try:
+            nodes = [row for row in nodes if row["state"] != "future"]
+            states, fleet = {row["name"]: _state(row) for row in nodes}, _fleet(nodes, switches)
+            there = np.array([states[row["name"]] != "down" and "DRAIN" not in row["state_flags"] for row in nodes])
+            most = (np.bincount(fleet.topology.group[0], there * each).max() for each in (1, fleet.gpus))
+            rack = int(next(most)), int(next(most))
+            return cls(states, fleet, _jobs(told), partitions, rack, since, switches)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            words = f"{type(error).__name__} {error}: not what Slurm 22.05 says"
+            raise error if isinstance(error, InstanceError) else InstanceError("slurm", words) from None
+
+
+def gpus_in(text: str) -> tuple[int, str]:
+    """Return the number of GPUs that a list of resources has, and their type if it is said."""
+    found = _GPU.findall(text)
+    return sum(int(count) for _, count in found), next((kind for kind, _ in found if kind), "")
+
+
+def tracks_memory() -> bool:
+    """Return whether jobs take memory from one another, by Slurm's configuration."""
+    return re.search(r"SelectTypeParameters\s*=.*MEMORY", run("scontrol", "show", "config")) is not None
+
+
+def _jobs(told: Sequence[Mapping[str, Any]]) -> dict[str, SlurmJob]:
+    """Return all jobs; of the tasks of an array that are held together, so many as its limit lets run."""
+    found, busy = dict[str, SlurmJob](), Counter[int]()
+    for row in told:
+        busy[row["array_job_id"]] += row["job_state"] in HOLD or (row["job_state"] == "PENDING" and row["priority"] > 0)
+    for row in told:
+        state, array, most = row["job_state"], row["array_job_id"], row["array_max_tasks"] or 0
+        if row["array_task_id"] is not None:
+            names = [f"{array}_{row['array_task_id']}"]
+        elif array:
+            tasks = numbers_in(row["array_task_string"].partition("%")[0].strip("[]"))
+            left = max(0, most - busy[array]) if most else _TASKS
+            names = [f"{array}_{int(task)}" for task, _ in zip(tasks, range(min(left, _TASKS)), strict=False)]
+        else:
+            names = [f"{row['job_id']}"]
+        held = row["priority"] == 0, row["state_reason"] == "JobHeldAdmin"
+        found |= {x: SlurmJob(x, row, state, state in HOLD, state == "PENDING", held) for x in names}
+    return found
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    flags = {*row["state_flags"]}
+    return "down" if row["state"] not in _OPEN or "DOWN" in flags else "closed" if flags & _CLOSED else "up"
+
+
+def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
+    gpus = [gpus_in(row["gres"]) for row in nodes]
+    kinds = tuple(dict.fromkeys(kind or "gpu" for count, kind in gpus if count)) or ("gpu",)
+    features = [(row["active_features"] or row["features"]).split(",") for row in nodes]
+    of = [
+        {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some if x)}
+        for row, some in zip(nodes, features, strict=True)
+    ]
+    labels = tuple(sorted({label for each in of for label in each}))
+    return Fleet(
+        names=tuple(row["name"] for row in nodes),
+        gpu_types=kinds,
+        gpu_type=np.array([kinds.index(kind or "gpu") if count else 0 for count, kind in gpus], dtype=np.int32),
+        gpus=np.array([count for count, _ in gpus], dtype=np.int32),
+        cpu=np.array([float(row["cpus"]) for row in nodes]),
+        memory=np.array([MIB * row["real_memory"] for row in nodes]),
+        link=np.full(len(nodes), _LINK),
+        topology=_tree([row["name"] for row in nodes], switches),
+        labels=labels,
+        labelled=np.array([[label in each for each in of] for label in labels], dtype=bool).reshape(-1, len(nodes)),
+    )
+
+
+def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTopology:
+    """Return racks, which are the lowest switches, those above, and the cluster."""
+    above: dict[str, list[str]] = {node: [] for node in nodes}
+    for row in sorted(switches, key=lambda row: int(row["Level"])):
+        for node in names_in(row.get("Nodes", "")):
+            above.setdefault(node, []).append(row["SwitchName"])
+    depth = max([1, *(len(above[node]) for node in nodes)])
+    lone = "all" if not switches else "node {}"  # a node under no switch is a rack of its own
+    paths = [above[node] or [lone.format(node)] for node in nodes]
+    columns = zip(*((*path, *path[-1:] * depth)[:depth] for path in paths), strict=True)
+    groups = [np.unique(column, return_inverse=True)[1] for column in columns]
+    names = ("rack", *(f"switch {i}" for i in range(2, depth + 1)), "cluster")
+    return TreeTopology(tuple(Level(x, _NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))

@@ -1,0 +1,34 @@
+"""The page's commands, run as they are written, on the real daemons."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.slurm_daemons import Daemons
+
+PAGE = (Path(__file__).parents[3] / "docs" / "doors.md").read_text()
+
+
+def test_from_install_to_first_decision(slurm: Daemons, tmp_path: Path) -> None:
+    """The job of the page is shown, released to two nodes of one rack, and in the log."""
+    section = PAGE.partition("\n## Slurm\n")[2].partition("\n## ")[0]
+    commands = re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1].splitlines()  # type: ignore[index]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    said = dict[str, str]()
+    for command in commands[1:]:
+        words = [*shlex.split(command), *(["--once"] if "--interval" in command else [])]
+        options = {"cwd": tmp_path, "env": slurm.environment | {"PATH": path}, "capture_output": True, "text": True}
+        done = subprocess.run(words, check=False, **options)  # type: ignore[call-overload]
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        said[command] = done.stdout
+    submitted, dry, once, *_, log = said.values()
+    name = submitted.split()[-1]
+    assert re.search(rf"^{name} +root +now on n\d,n\d +N/A", dry, re.MULTILINE)
+    assert once.startswith(f"{name} on n") and "1" in log
+    nodes = once.split()[-1].split(",")
+    assert len(nodes) == 2 and slurm.crossing(nodes) == 0
