@@ -187,6 +187,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "For other programs": {
         "decide": Entry("answer events, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
         "serve": Entry("answer HTTP: solves, verdicts, schedulers", "gangplan serve --state gangplan-state"),
+        "kubernetes": Entry("schedule pods, gang by gang", "gangplan kubernetes --log cluster.jsonl"),
     },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),
