@@ -75,19 +75,19 @@ def start(server: ApiServer) -> Iterator[Callable[..., Process]]:
 
 def test_gangs_start_whole(server: ApiServer, start: Callable[..., Process]) -> None:
     """A gang waits until all its pods are there, goes on one node if it fits there, and others wait for its GPUs."""
-    first, second = gang("a", 2, 4), gang("b", 3, 4)
+    first, second = gang("a", 2, 4), gang("b", 2, 7)
     server.put(first[0])
     start()
     server.put(pod("alone", 1), *second)
-    until(lambda: len(server.where()) == 4)
+    until(lambda: len(server.where()) == 3)
     assert "a-0" not in server.where()
-    server.put(first[1])  # 12 of b and 1 are taken: 3 left
+    server.put(first[1])
     until(lambda: "conditions" in server.things["pods"]["a-1"]["status"])
     said = server.things["pods"]["a-1"]["status"]["conditions"][0]
-    assert (said["type"], said["status"], said["message"]) == ("PodScheduled", "False", "it does not fit")
+    assert (said["type"], said["status"], said["message"]) == ("PodScheduled", "False", "gangplan: it does not fit")
     for thing in second:
         server.change("pods", thing["metadata"]["name"], lambda x: x["status"].update(phase="Succeeded"))
-    until(lambda: len(server.where()) == 6)
+    until(lambda: len(server.where()) == 5)
     assert len({server.where()["a-0"], server.where()["a-1"]}) == 1
 
 

@@ -79,7 +79,7 @@ class Server:
         space, _, name = pod.key.partition("/")
         target = client.V1ObjectReference(api_version="v1", kind="Node", name=node)
         body = client.V1Binding(metadata=client.V1ObjectMeta(name=name, namespace=space, uid=pod.uid), target=target)
-        self._core.create_namespaced_binding(space, body, _preload_content=False, _request_timeout=_ANSWER)
+        self._core.create_namespaced_pod_binding(name, space, body, _preload_content=False, _request_timeout=_ANSWER)
 
     def evict(self, pod: Pod) -> None:
         """Delete a pod whose GPUs another is to have; the server refuses it if it is another pod by now."""
@@ -189,10 +189,14 @@ class Loop:
             act(*given)
             return True
         except ApiException as error:
-            LOG.warning("%s: %s: %s %s", act.__name__, given[0], error.status, _message(error))
+            LOG.warning("%s %s: %s %s", act.__name__, _name(given[0]), error.status, _message(error))
         except (HTTPError, OSError) as error:
-            LOG.warning("%s: %s: %s", act.__name__, given[0], error)
+            LOG.warning("%s %s: %s", act.__name__, _name(given[0]), error)
         return False
+
+
+def _name(pod: Pod | str) -> str:
+    return pod if isinstance(pod, str) else pod.key
 
 
 def _message(error: ApiException) -> str:

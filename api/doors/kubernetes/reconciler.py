@@ -255,6 +255,9 @@ class Reconciler:
             saved = s.snapshot()
             rows = {row["job"]["name"]: row for row in saved["waiting"]}
             saved["waiting"] = [row for name, row in rows.items() if name not in added]
+            kept = saved["intervals"]
+            kept |= {"open": [row for row in kept["open"] if row[0] not in added]}
+            kept |= {"fresh": [name for name in kept["fresh"] if name not in added]}
             for name, (degree, since, where) in added.items():
                 row = {"request": rows[name], "degree": degree, "since": since, "end": since + rows[name]["seconds"][0]}
                 saved["running"].append(row | {"nodes": where})
@@ -267,10 +270,10 @@ class Reconciler:
             stopped = {stop.job for stop in decision.stops}
             for start in decision.starts:
                 job = self._jobs[start.job]
-                per = sum(map(len, start.nodes.values())) // len(job.pods)  # GPUs of a pod, or 1
+                per = job.sign[2][0] or 1
                 seats = [node for node, ids in start.nodes.items() for _ in range(len(ids) // per)]
                 if start.job not in stopped:
-                    job.seats = dict(zip(job.pods, seats, strict=True))
+                    job.seats = dict(zip(job.pods, seats, strict=False))  # of whole nodes some may be spare
             for name in stopped:
                 step.evicts += [pods[uid] for uid in self._jobs[name].seats if uid in pods]
                 self._gone |= {*self._jobs[name].seats}

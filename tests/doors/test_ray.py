@@ -1,0 +1,89 @@
+"""Ray: workers are where gangplan says, on a real cluster of several nodes on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+from ray.cluster_utils import Cluster
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from gangplan.doors.ray import RayScheduler, where
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Return a cluster of a head without GPUs and three nodes of four."""
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
+    for i in range(3):
+        found.add_node(num_cpus=8, num_gpus=4, labels={"rack": f"r{i // 2}"})
+    ray.init(address=found.address, log_to_driver=False)
+    yield found
+    ray.shutdown()
+    found.shutdown()
+
+
+def started(scheduler: RayScheduler) -> Any:
+    """Return the only start of a decision, and its placement group once it is ready."""
+    (start,) = scheduler.decide(5.0).starts
+    group = scheduler.placement_group(start)
+    ray.get(group.ready(), timeout=60)
+    return start, group
+
+
+def test_workers_are_where_gangplan_says(cluster: Any) -> None:
+    """Bundles and actors are on the nodes of the start; after a node was killed the gang starts on others."""
+    scheduler = RayScheduler(rack="rack")
+    assert scheduler.scheduler.idle == 12
+    scheduler.submit("a", 2, 600.0, gpus=2)
+    start, group = started(scheduler)
+    assert Counter(where(group).values()) == {name: len(ids) // 2 for name, ids in start.nodes.items()}
+
+    @ray.remote(num_gpus=2, num_cpus=1)
+    class Worker:
+        def node(self) -> str:
+            return str(ray.get_runtime_context().get_node_id())
+
+    tied = [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=i) for i in range(2)]
+    workers = [Worker.options(scheduling_strategy=each).remote() for each in tied]
+    assert ray.get([worker.node.remote() for worker in workers], timeout=60) == [where(group)[i] for i in range(2)]
+
+    scheduler.submit("wide", 2, 600.0, gpus=4)
+    wide, other = started(scheduler)
+    assert len(wide.nodes) == 2 and not {*wide.nodes} & {*start.nodes}
+
+    (lost,) = start.nodes
+    cluster.remove_node(next(x for x in cluster.list_all_nodes() if x.node_id == lost), allow_graceful=False)
+    until = time.monotonic() + 60
+    while lost in [row["NodeID"] for row in ray.nodes() if row["Alive"]]:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    ray.util.remove_placement_group(group)
+    assert scheduler.decide().starts == () and scheduler.scheduler.waiting == ("a",)
+    ray.util.remove_placement_group(other)
+    scheduler.finish("wide")
+    again, group = started(scheduler)
+    assert again.job == "a" and {*where(group).values()} == {*again.nodes} <= {*wide.nodes}
+
+    cluster.add_node(num_cpus=8, num_gpus=4)
+    cluster.wait_for_nodes()
+    scheduler.submit("new", 1, 60.0, gpus=4)
+    scheduler.submit("newer", 1, 60.0, gpus=4)
+    starts = scheduler.decide(5.0).starts
+    assert [x.job for x in starts] == ["new", "newer"] and not {*again.nodes} & {n for x in starts for n in x.nodes}
+
+
+def test_train(cluster: Any) -> None:
+    """A `ScalingConfig` ties each worker of Ray Train to its node."""
+    pytest.importorskip("ray.train")
+    scheduler = RayScheduler()
+    scheduler.submit("t", 3, 60.0, gpus=2)
+    (start,) = scheduler.decide(5.0).starts
+    config = scheduler.scaling_config(start)
+    assert config.num_workers == 3 and config.resources_per_worker == {"GPU": 2.0, "CPU": 1.0}
+    assert Counter(x["ray.io/node-id"] for x in config.label_selector).keys() == start.nodes.keys()
