@@ -16,7 +16,7 @@ from gangplan.instances.errors import extra
 from gangplan.instances.placement import Fleet
 
 from ..doors.clusters import has_begun
-from ..doors.kubernetes.objects import Rules
+from ..doors.kubernetes.objects import USUAL, Rules
 from ..doors.kubernetes.reconciler import Reconciler
 from .output import emit
 from .whatif import Set, with_settings
@@ -30,8 +30,8 @@ _LOG = "append each event and decision to this file, and go on with it if it is 
 def kubernetes(
     kubeconfig: Annotated[str | None, typer.Option(help=_CONFIG, metavar="FILE")] = None,
     context: Annotated[str | None, typer.Option(help="of that file", metavar="NAME")] = None,
-    name: Annotated[str, typer.Option(help=_NAME, metavar="NAME")] = Rules.name,
-    gpu: Annotated[str, typer.Option(help="resource that counts as GPUs", metavar="NAME")] = Rules.gpu,
+    name: Annotated[str, typer.Option(help=_NAME, metavar="NAME")] = USUAL.name,
+    gpu: Annotated[str, typer.Option(help="resource that counts as GPUs", metavar="NAME")] = USUAL.gpu,
     rack: Annotated[list[str] | None, typer.Option(help=_RACK, metavar="LABEL")] = None,
     settings: Set = None,
     log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
@@ -47,7 +47,7 @@ def kubernetes(
         raise InstanceError("kubernetes", f"needs the client of Kubernetes: {extra('kubernetes')}") from None
     from ..doors.kubernetes.following import Loop, Server
 
-    given, rules = with_settings({}, settings or []), Rules(name, gpu, tuple(rack or Rules.rack))
+    given, rules = with_settings({}, settings or []), Rules(name, gpu, tuple(rack or USUAL.rack))
     configuration = client.Configuration()
     try:
         config.load_config(config_file=kubeconfig, context=context, client_configuration=configuration)

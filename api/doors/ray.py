@@ -89,7 +89,7 @@ class RayScheduler:
         self._needs.pop(job, None)
 
     def decide(self, deadline: float = 0.5) -> Decision:
-        """Look which nodes are alive, and decide: jobs that ran on dead ones wait again, and may be among the starts."""
+        """Look which nodes are alive, and decide: jobs that ran on dead ones wait again, and may start elsewhere."""
         self.refresh()
         return self.scheduler.decide(deadline, now=self._now())
 

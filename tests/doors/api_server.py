@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 Thing = dict[str, Any]
+RACK = "cloud.provider.com/topology-rack"
 
 
 def pod(name: str, gpus: int = 0, **more: Any) -> Thing:
@@ -38,7 +39,7 @@ def node(name: str, gpus: int = 8, rack: str = "r0", **spec: Any) -> Thing:
     """Return a node that is ready."""
     return {
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {"cloud.provider.com/topology-rack": rack, "kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {RACK: rack, "kubernetes.io/hostname": name}},
         "spec": spec,
         "status": {"allocatable": {"cpu": "95900m", "memory": "1000Gi", "nvidia.com/gpu": str(gpus), "pods": "110"},
                    "conditions": [{"type": "Ready", "status": "True"}]},
@@ -187,7 +188,6 @@ class ApiServer:
         """Bind a pod."""
         body, parts = _body(request), urlparse(request.path).path.split("/")
         assert parts[:4] == ["", "api", "v1", "namespaces"] and parts[5] == "pods" and parts[7] == "binding", parts
-        assert body["kind"] == "Binding" if "kind" in body else True
         name, target = parts[6], body["target"]
         assert target["kind"] == "Node" and body["metadata"]["name"] == name
         with self.lock:

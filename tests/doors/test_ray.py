@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
+import ray
 from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from gangplan.doors.ray import RayScheduler, where
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Return a cluster of a head without GPUs and three nodes of four."""
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
@@ -78,7 +79,7 @@ def test_workers_are_where_gangplan_says(cluster: Any) -> None:
     assert [x.job for x in starts] == ["new", "newer"] and not {*again.nodes} & {n for x in starts for n in x.nodes}
 
 
-def test_train(cluster: Any) -> None:
+def test_workers_of_ray_train(cluster: Any) -> None:
     """A `ScalingConfig` ties each worker of Ray Train to its node."""
     pytest.importorskip("ray.train")
     scheduler = RayScheduler()

@@ -43,6 +43,9 @@ class Rules:
     rack: tuple[str, ...] = ("cloud.provider.com/topology-rack", "cloud.provider.com/topology-block")
 
 
+USUAL = Rules()
+
+
 def quantity(text: Any) -> float:
     """Return a quantity of Kubernetes, such as ``500m`` or ``64Gi``, as a number."""
     text = str(text)
