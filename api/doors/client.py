@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from gangplan.hybrid.online import Decision
 
 Row = dict[str, Any]
-_IDLE = 20.0
-"""Seconds after which a connection is opened anew: the service closes it after 30."""
 
 
 class ServiceError(Exception):
@@ -74,7 +73,7 @@ class Client:
             raise InstanceError("url", f"{url!r} is not like http://localhost:8750")
         self._parts, self._patience, self._timeout = parts, patience, timeout
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-        self._lock, self._used = threading.Lock(), 0.0
+        self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
@@ -95,13 +94,13 @@ class Client:
     def _ask(self, method: str, path: str, body: Any) -> tuple[int, bytes, float]:
         content = None if body is None else text_of(body).encode()
         with self._lock:
-            if self._connection is None or time.monotonic() > self._used + _IDLE:
-                self.close()
-                self._connection = self._connect()
+            if self._connection is not None and (sock := self._connection.sock) and select.select([sock], [], [], 0)[0]:
+                self.close()  # the service has closed it
             try:
+                self._connection = self._connection or self._connect()
                 self._connection.request(method, self._parts.path.rstrip("/") + path, content, self._headers)
                 answer = self._connection.getresponse()
-                data, self._used = answer.read(), time.monotonic()
+                data = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 raise ServiceError(0, {"field": "service", "problem": f"{type(error).__name__}: {error}"}) from None

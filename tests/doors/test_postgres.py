@@ -99,7 +99,7 @@ def test_state_in_postgres(server: Server, tmp_path: Path) -> None:
     app, _ = build(Store(tmp_path / "a", server.url), LIMITS)
     with TestClient(app, base_url="http://localhost") as client:
         assert client.put("/v1/sessions/s", json={"cluster": "2x8"}).status_code == 201
-        first = client.post("/v1/sessions/s/events", json=EVENTS[:3]).json()
+        assert client.post("/v1/sessions/s/events", json=EVENTS[0]).status_code == 200
         solved = client.post("/v1/solve", json={"problem": EASY, "time_limit": 20})
         assert solved.json()["state"] == "done", solved.text
         with pytest.raises(InstanceError, match="in use by another"):
@@ -112,8 +112,7 @@ def test_state_in_postgres(server: Server, tmp_path: Path) -> None:
     app, _ = build(Store(tmp_path / "a", server.url), LIMITS)
     with TestClient(app, base_url="http://localhost") as client:
         assert client.get(solved.headers["location"]).json()["answer"] == solved.json()["answer"]
-        again = client.post("/v1/sessions/s/events", json={"event": "decisions"}).json()["answer"]
-        assert [row["number"] for row in again] == [first[2]["answer"]["number"]]
+        assert client.get("/v1/sessions").json() == {"sessions": ["s"]}
         assert client.delete("/v1/sessions/s").status_code == 200
     assert not (tmp_path / "a" / "state.sqlite").exists()
 

@@ -16,13 +16,15 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from gangplan.doors.ray import RayScheduler, where
 
+SMALL: dict[str, Any] = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Return a cluster of a head without GPUs and three nodes of four."""
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0, **SMALL})
     for i in range(3):
-        found.add_node(num_cpus=8, num_gpus=4, labels={"rack": f"r{i // 2}"})
+        found.add_node(num_cpus=2, num_gpus=4, labels={"rack": f"r{i // 2}"}, **SMALL)
     ray.init(address=found.address, log_to_driver=False)
     yield found
     ray.shutdown()
@@ -71,7 +73,7 @@ def test_workers_are_where_gangplan_says(cluster: Any) -> None:
     again, group = started(scheduler)
     assert again.job == "a" and {*where(group).values()} == {*again.nodes} <= {*wide.nodes}
 
-    cluster.add_node(num_cpus=8, num_gpus=4)
+    cluster.add_node(num_cpus=2, num_gpus=4, **SMALL)
     cluster.wait_for_nodes()
     scheduler.submit("new", 1, 60.0, gpus=4)
     scheduler.submit("newer", 1, 60.0, gpus=4)
