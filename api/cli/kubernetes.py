@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -60,9 +59,9 @@ def kubernetes(
             return Scheduler.open(log)
         return Scheduler(fleet, **given, log=log)
 
-    ended = threading.Event()
+    loop = Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, loop.end)
     emit(f"gangplan schedules pods at {configuration.host}")
-    Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules).run(ended)
+    loop.run()
     return 0

@@ -49,15 +49,14 @@ class Process:
     def __init__(self, server: ApiServer, make: Callable[[Fleet], Scheduler] | None = None, **given: Any) -> None:
         api = client.ApiClient(client.Configuration(host=server.url))
         self.reconciler = Reconciler(make or (lambda fleet: Scheduler(fleet, **given)))
-        self.ended = threading.Event()
-        loop = Loop(Server(api), self.reconciler, Rules())
-        self.thread = threading.Thread(target=loop.run, args=(self.ended,), daemon=True)
+        self.loop = Loop(Server(api), self.reconciler, Rules())
+        self.thread = threading.Thread(target=self.loop.run, daemon=True)
         self.thread.start()
 
     def end(self) -> None:
         """Stop."""
-        self.ended.set()
-        self.thread.join(40)
+        self.loop.end()
+        self.thread.join(60)
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def start(server: ApiServer) -> Iterator[Callable[..., Process]]:
 
     yield begin
     for process in found:
-        process.ended.set()
+        process.end()
 
 
 def test_gangs_start_whole(server: ApiServer, start: Callable[..., Process]) -> None:

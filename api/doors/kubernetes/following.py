@@ -27,6 +27,8 @@ _PAUSE = 0.2, 30.0
 _TOGETHER, _AGAIN, _LATEST = 0.05, 1.0, 30.0
 """Seconds in which news is gathered; until what failed is tried again; until a step at the latest."""
 
+News = queue.SimpleQueue[tuple[str, str, Any] | None]
+
 
 class Server:
     """An API server.
@@ -100,7 +102,7 @@ class Server:
         self._core.patch_namespaced_pod_status(name, space, body, _preload_content=False, _request_timeout=_ANSWER)
 
 
-def _follow(server: Server, kind: str, news: queue.Queue[tuple[str, str, Any]], ended: threading.Event) -> None:
+def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> None:
     """Put what happens to pods or nodes into a queue: everything, then changes, everything anew where some are lost."""
     version, pause = "", _PAUSE[0]
     while not ended.is_set():
@@ -127,45 +129,64 @@ class Loop:
 
     def __init__(self, server: Server, reconciler: Reconciler, rules: Rules) -> None:
         self._server, self._reconciler, self._rules = server, reconciler, rules
-        self._news: queue.Queue[tuple[str, str, Any]] = queue.Queue()
+        self._news: News = queue.SimpleQueue()
+        self._ended = threading.Event()
         self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, Node](), set[str]()
         self._said: dict[str, str] = {}
 
-    def run(self, ended: threading.Event) -> None:
+    def end(self, *_: object) -> None:
+        """End soon; a signal may call it."""
+        self._ended.set()
+        self._news.put(None)
+
+    def run(self) -> None:
         """Follow the server, and make a step whenever something has happened."""
         for kind in ("pods", "nodes"):
-            threading.Thread(target=_follow, args=(self._server, kind, self._news, ended), daemon=True).start()
-        failed = False
+            given = self._server, kind, self._news, self._ended
+            threading.Thread(target=_follow, args=given, daemon=True).start()
+        due = 0.0
         with ThreadPoolExecutor(8) as threads:
-            while not ended.is_set():
-                wake = self._reconciler.wake
-                wait = _LATEST if wake is None else min(_LATEST, max(0.0, wake - time.time()))
-                if self._heard(_AGAIN if failed else wait) or failed or self._listed:
-                    failed = len(self._listed) == 2 and not self._step(threads)
+            while not self._ended.is_set():
+                heard = self._heard(max(_TOGETHER, due - time.monotonic()))
+                if len(self._listed) < 2 or not (heard or time.monotonic() >= due):
+                    continue
+                wait = _LATEST if self._step(threads) else _AGAIN
+                if (wake := self._reconciler.wake) is not None:
+                    wait = min(wait, max(0.0, wake - time.time()))
+                due = time.monotonic() + wait
 
     def _heard(self, wait: float) -> bool:
-        """Take in news, if there is some in time, and what comes together with it."""
-        heard = False
-        try:
-            while True:
-                self._note(*self._news.get(timeout=_TOGETHER if heard else wait))
-                heard = True
-        except queue.Empty:
-            return heard
+        """Take in news, if there is some in time, and what comes soon after; return whether it changes anything."""
+        changed, until = False, time.monotonic() + wait
+        while (left := until - time.monotonic()) > 0:
+            try:
+                row = self._news.get(timeout=left)
+            except queue.Empty:
+                break
+            if row is None:
+                break
+            if self._note(*row) and not changed:
+                changed, until = True, time.monotonic() + _TOGETHER
+        return changed
 
-    def _note(self, what: str, kind: str, item: Any) -> None:
+    def _note(self, what: str, kind: str, item: Any) -> bool:
         known: dict[str, Any] = self._pods if kind == "pods" else self._nodes
+        before = dict(known) if what == "LIST" else {}
         if what == "LIST":
             known.clear()
             self._listed.add(kind)
         for each in item if what == "LIST" else [item]:
             name = each["metadata"]["uid" if kind == "pods" else "name"]
-            known.pop(name, None)
+            if name in known:
+                before[name] = known.pop(name)
             try:
                 if what != "DELETED":
                     known[name] = (pod_of if kind == "pods" else node_of)(each, self._rules)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 LOG.warning("%s %s is left out: %s: %s", kind, each["metadata"]["name"], type(error).__name__, error)
+            if what != "LIST":
+                return before.get(name) != known.get(name)
+        return True
 
     def _step(self, threads: ThreadPoolExecutor) -> bool:
         """Make a step, and return whether all of it could be done."""

@@ -20,6 +20,8 @@ from .objects import Needs, Node, Pod, fleet_of, most, room_of, total
 LOG = logging.getLogger("gangplan.kubernetes")
 _DEADLINE = 1.0
 """Seconds of a decision."""
+_KEPT = 64
+"""Constraints of pods that are kept though no pod has them any more, so that nodes need not be exchanged often."""
 
 
 @dataclass(slots=True)
@@ -137,7 +139,9 @@ class Reconciler:
 
     def _resized(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> Scheduler:
         """Return the scheduler, of the nodes as they are."""
-        wheres = sorted({pod.where for pod in pods.values() if pod.ours and pod.live})
+        wheres = {pod.where for pod in pods.values() if pod.ours and pod.live}
+        if self._seen and wheres <= self._seen[0] and len(self._seen[0]) <= _KEPT:
+            wheres = self._seen[0]
         seats = {uid for job in self._jobs.values() if job.own for uid in job.seats}
         loads: tuple[dict[str, Needs], dict[str, Needs]] = {}, {}
         for pod in pods.values():
@@ -148,7 +152,7 @@ class Reconciler:
         room = room_of(rows, *loads)
         fixed = [(x.name, x.has[0], x.rack, x.product, x.labels, x.taints, room[x.name]) for x in rows]
         if (wheres, fixed) != self._seen:
-            fleet = fleet_of(rows, wheres, room)
+            fleet = fleet_of(rows, sorted(wheres), room)
             if self._scheduler is None:
                 self._scheduler = self._make(fleet)
                 self._resume(self._scheduler, pods)
