@@ -25,7 +25,7 @@ _LINK, _NIC = 300e9, 25e9
 def _ray() -> Any:
     try:
         import ray
-        import ray.util.placement_group
+        import ray.util
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
@@ -123,7 +123,7 @@ class RayScheduler:
             given: more arguments of `ray.util.placement_group`, such as ``lifetime``.
         """
         resources, labels = self.bundles(start)
-        group = _ray().util.placement_group.placement_group
+        group = _ray().util.placement_group
         return group(resources, bundle_label_selector=labels, **{"name": start.job, "strategy": "PACK"} | given)
 
     def scaling_config(self, start: Start, **given: Any) -> Any:

@@ -198,7 +198,7 @@ class Loop:
         if step.binds or step.evicts:
             LOG.info("%d of %d pods bound, %d evicted", bound, len(step.binds), len(step.evicts))
         self._tell(step, threads)
-        return all(done)
+        return all(done) and step.all
 
     def _tell(self, step: Step, threads: ThreadPoolExecutor) -> None:
         news = {key: why for key, why in step.waits.items() if self._said.get(key) != why}

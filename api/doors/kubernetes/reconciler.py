@@ -43,11 +43,12 @@ class Job:
 
 @dataclass(slots=True)
 class Step:
-    """What is to be done: pods to be bound to nodes, pods to be deleted, and why pods wait, by key."""
+    """What is to be done: pods to be bound to nodes, pods to be deleted, why pods wait; whether that is all."""
 
     binds: list[tuple[Pod, str]] = field(default_factory=list)
     evicts: list[Pod] = field(default_factory=list)
     waits: dict[str, str] = field(default_factory=dict)
+    all: bool = True
 
 
 class Reconciler:
@@ -236,36 +237,36 @@ class Reconciler:
             if held and pod.uid not in seated and pod.uid not in self._gone:
                 whole = pod.ours and count[pod.gang] == pod.size
                 groups.setdefault(pod.gang if whole else f"{pod.gang}#{pod.key}", []).append(pod)
-        fleet, added = s._state.fleet, {}
-        free = [set(range(n)) for n in fleet.gpus.tolist()]
+        number, added = {name: i for i, name in enumerate(s._state.fleet.names)}, {}
+        free = [set(range(n)) for n in s._state.fleet.gpus.tolist()]
         for running in s._state.running.values():
             for i, ids in running.nodes.items():
                 free[i] -= {*ids}
         for key, some in groups.items():
             taken, per = defaultdict[int, list[int]](list), max(pod.needs[0] for pod in some)
-            for pod in some if all(pod.node in fleet.names for pod in some) else ():
-                i = fleet.names.index(pod.node)
-                taken[i] += (ids := sorted(free[i] - {*taken[i]})[:per])
+            for pod in some if all(pod.node in number for pod in some) else ():
+                at = number[pod.node]
+                taken[at] += sorted(free[at] - {*taken[at]})[:per]
             if sum(map(len, taken.values())) < per * len(some):
                 continue  # it does not fit beside what was decided; nobody is bound where there is no room
-            for i, ids in taken.items():
-                free[i] -= {*ids}
             name = f"{some[0].gang}.{s._state.serial}"
             gang, user = GangJob(name, "any", (len(some),), Demand(per)), name.partition("/")[0]
-            s.submit(gang, some[0].seconds, now=max(now, s.now), together=False, price=None, user=user)
+            try:
+                s.submit(gang, some[0].seconds, now=max(now, s.now), together=False, price=None, user=user)
+            except InstanceError as error:
+                LOG.warning("%s is not taken over: %s", key, error)
+                continue
+            for at, ids in taken.items():
+                free[at] -= {*ids}
             self._jobs[name] = Job(key, [x.uid for x in some], seats={x.uid: x.node for x in some}, own=False)
-            added[name] = len(some), min(x.created for x in some), [[i, ids] for i, ids in taken.items()]
+            added[name] = len(some), min(x.created for x in some), [[at, ids] for at, ids in taken.items()]
         if added:
-            saved = s.snapshot()
-            rows = {row["job"]["name"]: row for row in saved["waiting"]}
-            saved["waiting"] = [row for name, row in rows.items() if name not in added]
-            kept = saved["intervals"]
-            kept |= {"open": [row for row in kept["open"] if row[0] not in added]}
-            kept |= {"fresh": [name for name in kept["fresh"] if name not in added]}
-            for name, (degree, since, where) in added.items():
-                row = {"request": rows[name], "degree": degree, "since": since, "end": since + rows[name]["seconds"][0]}
-                saved["running"].append(row | {"nodes": where})
-            s.restore(saved)
+            try:
+                s.restore(_running(s.snapshot(), added))
+            except InstanceError as error:
+                LOG.warning("%s: not taken over: %s", ", ".join(added), error)
+                for name in added:
+                    self._drop(name)
 
     def _decide(self, s: Scheduler, pods: Mapping[str, Pod], now: float, step: Step) -> None:
         more = True
@@ -282,7 +283,7 @@ class Reconciler:
                 step.evicts += [pods[uid] for uid in self._jobs[name].seats if uid in pods]
                 self._gone |= {*self._jobs[name].seats}
                 self._drop(name)
-            more = decision.more and bool(decision.starts or decision.stops)
+            more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
         for name in s.waiting:
             step.waits |= {pods[uid].key: s._waits.get(name) or "it waits" for uid in self._jobs[name].pods}
 
@@ -306,3 +307,15 @@ class Reconciler:
             else:
                 left = before
                 step.waits |= {pod.key: "its GPUs are not free yet" for pod, _ in some}
+
+
+def _running(saved: dict[str, Any], added: Mapping[str, tuple[int, float, list[Any]]]) -> dict[str, Any]:
+    """Return a snapshot with waiting jobs among those that run: so many workers, since when, on which GPUs."""
+    rows, kept = {row["job"]["name"]: row for row in saved["waiting"]}, saved["intervals"]
+    saved["waiting"] = [row for name, row in rows.items() if name not in added]
+    kept["open"] = [row for row in kept["open"] if row[0] not in added]
+    kept["fresh"] = [name for name in kept["fresh"] if name not in added]
+    for name, (degree, since, nodes) in added.items():
+        end = since + rows[name]["seconds"][0]
+        saved["running"].append({"request": rows[name], "degree": degree, "since": since, "end": end, "nodes": nodes})
+    return saved
