@@ -22,6 +22,8 @@ from .reconciler import Reconciler, Step
 LOG = logging.getLogger("gangplan.kubernetes")
 _PAGE, _WATCH, _ANSWER = 500, 300, 30.0
 """Objects in an answer to list; seconds of a watch; seconds in which an answer has to come."""
+_RAW: dict[str, Any] = {"_preload_content": False, "_request_timeout": _ANSWER}
+"""Of requests whose answers are read here: a binding is answered by a status, which the client cannot read."""
 _PAUSE = 0.2, 30.0
 """Seconds before the first retry, and at most."""
 _TOGETHER, _AGAIN, _LATEST = 0.05, 1.0, 30.0
@@ -47,7 +49,7 @@ class Server:
         """Return all pods or nodes, and the version from which to watch them."""
         items, more = list[dict[str, Any]](), {}
         while True:
-            answer = self._lists[kind](limit=_PAGE, _preload_content=False, _request_timeout=_ANSWER, **more)
+            answer = self._lists[kind](limit=_PAGE, **_RAW, **more)
             page = parse_json(decoded(answer.data))
             items += page.get("items") or []
             if not (token := page["metadata"].get("continue")):
@@ -81,13 +83,13 @@ class Server:
         space, _, name = pod.key.partition("/")
         target = client.V1ObjectReference(api_version="v1", kind="Node", name=node)
         body = client.V1Binding(metadata=client.V1ObjectMeta(name=name, namespace=space, uid=pod.uid), target=target)
-        self._core.create_namespaced_pod_binding(name, space, body, _preload_content=False, _request_timeout=_ANSWER)
+        self._core.create_namespaced_pod_binding(name, space, body, **_RAW).read()
 
     def evict(self, pod: Pod) -> None:
         """Delete a pod whose GPUs another is to have; the server refuses it if it is another pod by now."""
         space, _, name = pod.key.partition("/")
         body = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=pod.uid))
-        self._core.delete_namespaced_pod(name, space, body=body, _preload_content=False, _request_timeout=_ANSWER)
+        self._core.delete_namespaced_pod(name, space, body=body, **_RAW).read()
 
     def explain(self, key: str, why: str) -> None:
         """Say of a pod why it waits, in the condition that autoscalers read too."""
@@ -99,7 +101,7 @@ class Server:
             "message": f"gangplan: {why}",
         }
         body = {"status": {"conditions": [condition]}}
-        self._core.patch_namespaced_pod_status(name, space, body, _preload_content=False, _request_timeout=_ANSWER)
+        self._core.patch_namespaced_pod_status(name, space, body, **_RAW).read()
 
 
 def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> None:
