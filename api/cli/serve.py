@@ -16,6 +16,7 @@ from gangplan.instances.errors import extra
 from gangplan.instances.intake import io_error, read_text
 
 from ..doors.limits import Limits
+from ..doors.store import Store
 from . import options
 from .output import emit
 
@@ -53,7 +54,7 @@ def serve(
     if not (grace >= 0 and solve_seconds > 0 and max(grace, solve_seconds) < float("inf")):
         raise InstanceError("grace" if not grace >= 0 else "solve_seconds", "is not a positive number of seconds")
     try:
-        from ..doors.serving import Store, run
+        from ..doors.serving import run
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "starlette"):
             raise

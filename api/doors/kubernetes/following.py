@@ -47,7 +47,7 @@ class Server:
 
     def list(self, kind: str) -> tuple[list[dict[str, Any]], str]:
         """Return all pods or nodes, and the version from which to watch them."""
-        items, more = list[dict[str, Any]](), {}
+        items, more = list[dict[str, Any]](), dict[str, str]()
         while True:
             answer = self._lists[kind](limit=_PAGE, **_RAW, **more)
             page = parse_json(decoded(answer.data))

@@ -256,8 +256,8 @@ class Reconciler:
             except InstanceError as error:
                 LOG.warning("%s is not taken over: %s", key, error)
                 continue
-            for at, ids in taken.items():
-                free[at] -= {*ids}
+            for at, some_ids in taken.items():
+                free[at] -= {*some_ids}
             self._jobs[name] = Job(key, [x.uid for x in some], seats={x.uid: x.node for x in some}, own=False)
             added[name] = len(some), min(x.created for x in some), [[at, ids] for at, ids in taken.items()]
         if added:
