@@ -19,7 +19,7 @@ ORDER = ["instances", "solvers", "simulator", "learned", "systems", "hybrid", "a
 """A folder may import itself and those to its left; api is `gangplan` itself."""
 
 HEAVY = {
-    *("fastapi", "pydantic", "starlette", "uvicorn"),
+    *("fastapi", "kubernetes", "psycopg", "pydantic", "ray", "starlette", "uvicorn"),
     *("gymnasium", "highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "pettingzoo", "plotly", "pulp"),
     *("pyarrow", "safetensors", "scipy", "tensordict", "torch", "torch_geometric", "torchrl"),
 }

@@ -188,6 +188,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "decide": Entry("answer events, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
         "serve": Entry("answer HTTP: solves, verdicts, schedulers", "gangplan serve --state gangplan-state"),
         "slurm": Entry("place the jobs of a Slurm cluster", "gangplan slurm --dry-run"),
+        "kubernetes": Entry("schedule pods, gang by gang", "gangplan kubernetes --log cluster.jsonl"),
     },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),

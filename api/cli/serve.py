@@ -16,18 +16,22 @@ from gangplan.instances.errors import extra
 from gangplan.instances.intake import io_error, read_text
 
 from ..doors.limits import Limits
+from ..doors.store import Store
 from . import options
 from .output import emit
 
 TOKEN = "GANGPLAN_TOKEN"
 _TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
+_STATE = "what is kept; a database by postgresql://..."
+_FOLDER = "gangplan-state"
 _GRACE = "after SIGTERM, for what has begun"
 
 
 def serve(
     host: Annotated[str, typer.Option(help="address to listen at", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 for any that is free", **options.whole_from(0, 65535))] = 8750,
-    state: Annotated[str, typer.Option(help="what is kept", metavar="FOLDER")] = "gangplan-state",
+    state: Annotated[str, typer.Option(help=_STATE, metavar="FOLDER|URL")] = _FOLDER,
+    logs: Annotated[str, typer.Option(help="of sessions, beside a database", metavar="FOLDER")] = _FOLDER,
     token_file: Annotated[str | None, typer.Option(help=_TOKEN_FILE, metavar="FILE")] = None,
     solves: Annotated[int, typer.Option(help="at a time", **options.whole_from(1, 1000))] = 1,
     queue: Annotated[int, typer.Option(help="solves that wait; more are refused", **options.whole_from(0, 10**6))] = 16,
@@ -60,7 +64,9 @@ def serve(
     with _listening(host, port) as listens:
         number = listens.getsockname()[1]
         where = f"http://{f'[{host}]' if ':' in host else host}:{number}"
-        return run(listens, Path(state), limits, token, sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
+        url = state if state.startswith(("postgresql://", "postgres://")) else ""
+        store = Store(Path(logs if url else state), url, sync=sync)
+        return run(listens, store, limits, token, sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
 
 
 def _loopback(host: str) -> bool:

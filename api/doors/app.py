@@ -21,6 +21,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.intake import decoded, io_error, parse_json
 
+from .child import SOLVE, checked_request
 from .core import error_of, text_of
 from .guard import Guard
 from .limits import Limits, Refusal, closing
@@ -32,6 +33,8 @@ from .store import Store
 
 _SMALL = 2**16
 """Bytes of JSON that are parsed at once; more in a thread, so that others need not wait."""
+_CHECKED = 2**20
+"""Bytes of a problem that is read before its solve is queued; a larger one in the process of the solve."""
 _WAIT = 60.0
 """Maximum number of seconds for which an answer to a solve is waited for."""
 
@@ -164,6 +167,8 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         wait = body.pop("wait", _WAIT) if isinstance(body, dict) else 0
         if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _WAIT:
             raise InstanceError("wait", f"{brief(wait)} is not from 0 to {_WAIT:g} seconds")
+        if request.headers.get("content-length", "").isdigit() and int(request.headers["content-length"]) <= _CHECKED:
+            await asyncio.to_thread(checked_request, body, SOLVE, ("problem", "time_limit"))
         found = solves.begin(body)
         await solves.wait(found, wait)
         return _told(found)

@@ -20,7 +20,7 @@ from gangplan.instances.documents import from_document
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import decoded, parse_json
 
-_SOLVE = ("problem", "time_limit", "method", "seed", "workers", "gap", "objective", "initial", "certify")
+SOLVE = ("problem", "time_limit", "method", "seed", "workers", "gap", "objective", "initial", "certify")
 _VERIFY = ("problem", "plan", "certificate")
 _OFTEN = 0.1
 """Seconds between two lines about bounds alone."""
@@ -71,7 +71,7 @@ def _say(out: BinaryIO, row: dict[str, Any]) -> None:
     out.flush()
 
 
-def _checked(body: Any, known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, Any]:
+def checked_request(body: Any, known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, Any]:
     """Return what a request says, with the documents in it read."""
     if not isinstance(body, dict):
         raise InstanceError("body", f"{brief(body)} is no object")
@@ -96,7 +96,7 @@ def _solve(body: Any, out: BinaryIO) -> Any:
 
     from ..cli.report import as_data
 
-    given, told = _checked(body, _SOLVE, ("problem", "time_limit")), [0, 0.0]
+    given, told = checked_request(body, SOLVE, ("problem", "time_limit")), [0, 0.0]
     certify = given.get("certify", False)
     if not isinstance(certify, bool):
         raise InstanceError("certify", f"{brief(certify)} is not true or false")
@@ -125,7 +125,7 @@ def _stop(run: Any) -> None:
 def _verify(body: Any, _: BinaryIO) -> Any:
     from ..cli.plans import as_found
 
-    given = _checked(body, _VERIFY, ("problem", "plan"))
+    given = checked_request(body, _VERIFY, ("problem", "plan"))
     problem, plan = given["problem"], given["plan"]
     found = as_found(problem, verify(problem, plan))
     if "certificate" in given:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -46,11 +45,11 @@ class _Server(uvicorn.Server):
 
 
 def run(
-    listens: socket.socket, state: Path, limits: Limits, token: str, *, sync: bool, ready: Callable[[], None]
+    listens: socket.socket, store: Store, limits: Limits, token: str, *, sync: bool, ready: Callable[[], None]
 ) -> int:
     """Serve at a socket; return the exit code."""
     logging.getLogger("gangplan.serve").setLevel(logging.INFO)
-    app, solves = build(Store(state, sync=sync), limits, token, sync=sync)
+    app, solves = build(store, limits, token, sync=sync)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="on", server_header=False, ws="none",
         timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.grace + _LEAVE),

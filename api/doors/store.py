@@ -1,4 +1,4 @@
-"""What outlives the process: schedulers by name and solves with their answers, in SQLite; one process a folder."""
+"""What outlives the process: schedulers by name and solves with their answers, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import io_error
 
+from .postgres import Postgres
+
 _TABLES = """
-CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, request TEXT NOT NULL, created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, request TEXT NOT NULL, created DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS solves (
-    id TEXT PRIMARY KEY, state TEXT NOT NULL, created REAL NOT NULL, finished REAL, answer TEXT
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, finished DOUBLE PRECISION, answer TEXT
 );
 """
 LOST = '{"error":{"field":"service","problem":"ended before this solve did"}}'
@@ -25,22 +27,32 @@ LOST = '{"error":{"field":"service","problem":"ended before this solve did"}}'
 
 
 class Store:
-    """Keep rows in ``state.sqlite`` (WAL) of a folder, and logs of schedulers beside it.
+    """Keep rows in ``state.sqlite`` (WAL) of a folder, or in a database, and logs of schedulers in the folder.
+
+    Args:
+        folder: of one process.
+        url: of a database, ``postgresql://...``, of one process too; "" for none.
+        sync: whether a row is on disk before a call returns; PostgreSQL has settings of its own.
 
     Raises:
-        InstanceError: if the folder cannot be written, or is another process's.
+        InstanceError: if the folder or database cannot be written, or is another process's.
     """
 
-    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+    def __init__(self, folder: Path, url: str = "", *, sync: bool = False) -> None:
         self.folder, self._lock = folder, threading.Lock()
         try:
             (folder / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
             self._held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._db = sqlite3.connect(folder / "state.sqlite", check_same_thread=False, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
-            self._db.executescript(_TABLES)
+            self._db: Postgres | sqlite3.Connection
+            if url:
+                self._db = Postgres(url)
+            else:
+                self._db = sqlite3.connect(folder / "state.sqlite", check_same_thread=False, isolation_level=None)
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
+            for statement in filter(str.strip, _TABLES.split(";")):
+                self._db.execute(statement, ())
         except BlockingIOError:
             raise InstanceError("state", "is in use by another gangplan serve", str(folder)) from None
         except (OSError, sqlite3.Error) as error:

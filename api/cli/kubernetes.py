@@ -1,0 +1,67 @@
+"""`gangplan kubernetes`: a scheduler of pods."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import extra
+from gangplan.instances.placement import Fleet
+
+from ..doors.clusters import has_begun
+from ..doors.kubernetes.objects import USUAL, Rules
+from ..doors.kubernetes.reconciler import Reconciler
+from .output import emit
+from .whatif import Set, with_settings
+
+_CONFIG = "of kubectl; by default KUBECONFIG, ~/.kube/config or, in a pod, its service account"
+_NAME = "schedulerName of the pods that are scheduled"
+_RACK = "label of nodes that says their rack (repeatable); by default those of Kueue"
+_LOG = "append each event and decision to this file, and go on with it if it is there"
+
+
+def kubernetes(
+    kubeconfig: Annotated[str | None, typer.Option(help=_CONFIG, metavar="FILE")] = None,
+    context: Annotated[str | None, typer.Option(help="of that file", metavar="NAME")] = None,
+    name: Annotated[str, typer.Option(help=_NAME, metavar="NAME")] = USUAL.name,
+    gpu: Annotated[str, typer.Option(help="resource that counts as GPUs", metavar="NAME")] = USUAL.gpu,
+    rack: Annotated[list[str] | None, typer.Option(help=_RACK, metavar="LABEL")] = None,
+    settings: Set = None,
+    log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
+) -> int:
+    """Schedule the pods that name gangplan as their scheduler, gang by gang, until SIGTERM.
+
+    A gang is the pods with the same label gangplan/gang; it starts once there are gangplan/size of them.
+    """
+    try:
+        from kubernetes import client, config
+        from kubernetes.config.config_exception import ConfigException
+    except ModuleNotFoundError:
+        raise InstanceError("kubernetes", f"needs the client of Kubernetes: {extra('kubernetes')}") from None
+    from ..doors.kubernetes.following import Loop, Server
+
+    given, rules = with_settings({}, settings or []), Rules(name, gpu, tuple(rack or USUAL.rack))
+    configuration = client.Configuration()
+    try:
+        config.load_config(config_file=kubeconfig, context=context, client_configuration=configuration)
+    except (ConfigException, OSError, TypeError) as error:
+        raise InstanceError("kubeconfig", str(error), kubeconfig or "") from None
+    logging.getLogger("gangplan.kubernetes").setLevel(logging.INFO)
+
+    def make(fleet: Fleet) -> Scheduler:
+        if log is not None and has_begun(Path(log)):
+            return Scheduler.open(log)
+        return Scheduler(fleet, **given, log=log)
+
+    loop = Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, loop.end)
+    emit(f"gangplan schedules pods at {configuration.host}")
+    loop.run()
+    return 0

@@ -1,0 +1,1 @@
+"""Kubernetes: a scheduler of pods, gang by gang."""
