@@ -40,7 +40,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"],) * 2)
     threading.Thread(target=_watch, daemon=True).start()
     try:
-        work = {"solve": _solve, "verify": _verify}[request["work"]]
+        work = {"solve": _solve, "verify": _verify, "picture": _picture, "replay": _replay}[request["work"]]
         answer = {"answer": work(request["body"], out)}
     except InstanceError as error:
         answer = {"error": {"field": error.field, "problem": error.problem}}
@@ -114,6 +114,18 @@ def _solve(body: Any, out: BinaryIO) -> Any:
             _say(out, {"progress": state})
 
     return as_data(solve(given.pop("problem"), callbacks=[report], **given))
+
+
+def _picture(body: Any, _: BinaryIO) -> Any:
+    from .pictures import PICTURE, picture_of
+
+    return picture_of(_checked(body, PICTURE, ("problem", "plan")))
+
+
+def _replay(body: Any, _: BinaryIO) -> Any:
+    from .pictures import frames_of
+
+    return frames_of(_checked(body, ("log",), ("log",)))
 
 
 def _stop(run: Any) -> None:

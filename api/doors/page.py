@@ -1,0 +1,94 @@
+"""The page at `/`: its files, and what only a page needs of the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, Response
+
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief
+
+from .core import text_of
+from .examples import EXAMPLES, example
+from .limits import Refusal
+from .pictures import cluster_picture, state_of
+from .sessions import Sessions
+from .solves import Solves
+
+_STATIC = Path(__file__).parent / "static"
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+"""Nothing from elsewhere, no code or style inside the page, in nobody's frame."""
+
+
+def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitable[Any]]) -> APIRouter:
+    """Return the routes of the page.
+
+    Args:
+        sessions, solves: those of the service.
+        read: returns the JSON of a request.
+    """
+    router, drawing = APIRouter(), asyncio.Semaphore(1)
+
+    def answer(data: Any, status: int = 200) -> Response:
+        return Response(text_of(data), status, media_type="application/json")
+
+    @router.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return _file("index.html")
+
+    @router.get("/page/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        return _file(name)
+
+    @router.get("/v1/examples", summary="List problems to begin with.")
+    async def examples() -> Response:
+        return answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
+
+    @router.get("/v1/examples/{name}", summary="Return a problem to begin with.")
+    async def one(name: str) -> Response:
+        return Response(await asyncio.to_thread(example, name), media_type="application/json")
+
+    @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
+    async def picture(request: Request) -> Response:
+        body = await read(request)
+        if isinstance(body, dict) and "cluster" in body:
+            async with drawing:
+                return answer(await asyncio.to_thread(cluster_picture, body))
+        found = await solves.verify(body, "picture")
+        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+
+    @router.post("/v1/replay", summary="Return a log as steps: what each event says and changes.")
+    async def replay(request: Request) -> Response:
+        body = await read(request)
+        if not isinstance(body, dict) or "log" not in body:
+            raise InstanceError("log", f"is missing from {brief(body)}")
+        found = await solves.verify(body, "replay")
+        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+
+    @router.get("/v1/sessions/{name}/cluster", summary="Say who holds what, who waits and what is down.")
+    async def cluster(name: str) -> Response:
+        session = sessions.find(name)
+        async with session.turn:
+            return answer(await asyncio.to_thread(lambda: state_of(session.core.scheduler)))
+
+    return router
+
+
+def _file(name: str) -> Response:
+    path = _STATIC / name
+    # a name of ours and nothing else: no folder, no link
+    if name not in {x.name for x in _STATIC.iterdir()}:
+        raise Refusal(404, "path", f"{brief(name)} is no file of the page")
+    return FileResponse(path, media_type=_TYPES.get(path.suffix), headers=_HEADERS)

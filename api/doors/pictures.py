@@ -1,0 +1,154 @@
+"""Pictures of plans and of clusters as SVG, and logs as steps that a page can go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import brief
+from gangplan.instances.kinds import with_objective
+
+from .clusters import cluster_of
+from .core import encoded
+
+PICTURE = ("problem", "plan", "status", "bound", "panel", "objective")
+"""Fields of a request for the picture of a plan."""
+_NODES, _LINES, _NAMES = 4096, 20_000, 30
+"""Maximum number of nodes that are drawn, of lines that are played, and of waiting jobs that are named."""
+
+
+def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the picture of a plan, and the names of the panels that it may have."""
+    from ..plot import picture
+    from ..plot.svg import draw
+
+    for name in ("status", "panel", "objective"):
+        if not isinstance(given.get(name, ""), str):
+            raise InstanceError(name, f"{brief(given[name])} is not text")
+    bound, problem = given.get("bound"), given["problem"]
+    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+        raise InstanceError("bound", f"{brief(bound)} is not a number")
+    if "objective" in given:
+        problem = with_objective(problem, given["objective"])
+    try:
+        scene = picture(problem, given["plan"], status=given.get("status"), bound=bound)
+    except ValueError as error:
+        if isinstance(error, InstanceError):
+            raise
+        raise InstanceError("plan", str(error)) from None
+    panels = list(dict.fromkeys(panel.name for panel in scene.panels))
+    return {"svg": draw(scene.only(given.get("panel"))), "panels": panels}
+
+
+def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the picture of a cluster: `held` says by job and node which GPUs it has, `down` which nodes fail.
+
+    Jobs have a number each in `colours`, so that they keep their colour from picture to picture.
+    """
+    from ..plot.cluster import MOST_COLOURS, fleet_scene
+    from ..plot.colours import FEW, colours
+    from ..plot.svg import draw
+
+    fleet, held, down = cluster_of(data["cluster"]), data.get("held", {}), data.get("down", [])
+    if len(fleet.names) > _NODES:
+        raise InstanceError("cluster", f"{len(fleet.names)} nodes are more than {_NODES}")
+    numbers = data.get("colours", {})
+    palette = [*FEW, *colours(MOST_COLOURS)[len(FEW) :]]
+    try:
+        usable = fleet.usable & ~np.isin(fleet.names, down)
+        shades = [palette[numbers.get(job, i) % len(palette)] for i, job in enumerate(held)]
+        return {"svg": draw(fleet_scene(replace(fleet, usable=usable), held, shades=shades))}
+    except (TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, InstanceError):
+            raise
+        raise InstanceError("held", f"cannot be drawn: {error}") from None
+
+
+def holdings(scheduler: Scheduler) -> dict[str, dict[str, list[int]]]:
+    """Return what each running job holds: GPUs by the name of the node."""
+    names = scheduler._state.fleet.names
+    return {
+        name: {names[node]: list(gpus) for node, gpus in job.nodes.items()}
+        for name, job in scheduler._state.running.items()
+    }
+
+
+def state_of(scheduler: Scheduler) -> dict[str, Any]:
+    """Return what the picture of a scheduler's cluster needs."""
+    return {
+        "now": scheduler.now,
+        "cluster": encoded(scheduler._state.fleet),
+        "held": holdings(scheduler),
+        "down": _down(scheduler),
+        "waiting": list(scheduler.waiting),
+    }
+
+
+def _down(scheduler: Scheduler) -> list[str]:
+    state = scheduler._state
+    return [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up]
+
+
+def frames_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cluster of a log, and for each event what it says and what it changed."""
+    if not isinstance(text := given["log"], str):
+        raise InstanceError("log", f"{brief(text)} is not text")
+    with TemporaryDirectory() as folder:
+        (path := Path(folder, "log.jsonl")).write_text(text)
+        try:
+            log = read_log(path)
+            if len(log.rows) > _LINES:
+                raise InstanceError("log", f"{len(log.rows)} events are more than {_LINES}")
+            frames: list[dict[str, Any]] = []
+            replay(log, after=_follow(frames))
+        except InstanceError as error:
+            raise InstanceError(error.field, error.problem) from None  # without the name of our file
+    return {"cluster": encoded(log.fleet), "frames": frames}
+
+
+def _follow(frames: list[dict[str, Any]]) -> Callable[[Scheduler, Mapping[str, Any]], None]:
+    """Return what notes the changes of each line."""
+    held: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+
+    def note(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
+        nonlocal held
+        frame: dict[str, Any] = {"now": scheduler.now, "text": words_of(row)}
+        now = {name: job.nodes for name, job in scheduler._state.running.items()}
+        names = scheduler._state.fleet.names
+        gone: dict[str, Any] = {name: None for name in held if name not in now}
+        new = {name: nodes for name, nodes in now.items() if held.get(name) is not nodes}
+        put = {name: {names[node]: list(gpus) for node, gpus in nodes.items()} for name, nodes in new.items()}
+        if gone or put:
+            frame["held"] = gone | put
+        waiting = scheduler.waiting
+        told = {"waiting": list(waiting[:_NAMES]), "waits": len(waiting), "down": _down(scheduler)}
+        frame |= {key: value for key, value in told.items() if last.get(key) != value}
+        last.update(told)
+        held = now
+        frames.append(frame)
+
+    return note
+
+
+def words_of(row: Mapping[str, Any]) -> str:
+    """Return what a line of a log says."""
+    if row["event"] != "decide":
+        job = row.get("job")
+        parts = [str(row["event"]).replace("_", " ")]
+        if isinstance(job, dict):
+            parts.append(f"{job.get('name')} ({', '.join(map(str, job.get('workers', ())))} GPUs)")
+        plain = {k: v for k, v in row.items() if k not in ("event", "now") and isinstance(v, str | int | float)}
+        return " ".join([*parts, *(str(v) if k in ("job", "node") else f"{k} {v}" for k, v in plain.items())])
+    stops = [f"{stop['job']} stops ({stop['cause']})" for stop in row.get("stops", ())]
+    starts = [f"{start['job']} starts on {', '.join(start['nodes'])}" for start in row.get("starts", ())]
+    return f"decision {row['number']}: " + ("; ".join([*stops, *starts]) or "nothing changes")
