@@ -60,6 +60,12 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
     async def one(name: str) -> Response:
         return Response(await asyncio.to_thread(example, name), media_type="application/json")
 
+    @router.get("/v1/solves/{name}/plan", summary="Return the plan of a solve that is over: a document by itself.")
+    async def plan(name: str) -> Response:
+        if (found := solves.find(name).answer.get("answer", {}).get("plan")) is None:
+            raise Refusal(404, "plan", f"{brief(name)} has none")
+        return answer(found)
+
     @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
     async def picture(request: Request) -> Response:
         body = await read(request)

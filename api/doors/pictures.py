@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from gangplan.instances.errors import brief
 from gangplan.instances.kinds import with_objective
 
 from .clusters import cluster_of
-from .core import encoded
+from .core import FAULTS, encoded
 
 PICTURE = ("problem", "plan", "status", "bound", "panel", "objective")
 """Fields of a request for the picture of a plan."""
@@ -41,9 +41,9 @@ def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
         problem = with_objective(problem, given["objective"])
     try:
         scene = picture(problem, given["plan"], status=given.get("status"), bound=bound)
-    except ValueError as error:
-        if isinstance(error, InstanceError):
-            raise
+    except InstanceError:
+        raise
+    except ValueError as error:  # it is infeasible
         raise InstanceError("plan", str(error)) from None
     panels = list(dict.fromkeys(panel.name for panel in scene.panels))
     return {"svg": draw(scene.only(given.get("panel"))), "panels": panels}
@@ -65,21 +65,23 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
     palette = [*FEW, *colours(MOST_COLOURS)[len(FEW) :]]
     try:
         usable = fleet.usable & ~np.isin(fleet.names, down)
+        held = {job: nodes for job, nodes in held.items() if any(nodes.values())}
         shades = [palette[numbers.get(job, i) % len(palette)] for i, job in enumerate(held)]
         return {"svg": draw(fleet_scene(replace(fleet, usable=usable), held, shades=shades))}
-    except (TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, InstanceError):
-            raise
+    except InstanceError:
+        raise
+    except FAULTS as error:
         raise InstanceError("held", f"cannot be drawn: {error}") from None
 
 
 def holdings(scheduler: Scheduler) -> dict[str, dict[str, list[int]]]:
-    """Return what each running job holds: GPUs by the name of the node."""
+    """Return what each running job holds: GPUs by the name of the node, none of a node where it has tasks without."""
     names = scheduler._state.fleet.names
-    return {
-        name: {names[node]: list(gpus) for node, gpus in job.nodes.items()}
-        for name, job in scheduler._state.running.items()
-    }
+    return {name: _named(names, job.nodes) for name, job in scheduler._state.running.items()}
+
+
+def _named(names: Sequence[str], nodes: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    return {names[node]: [gpu for gpu in gpus if gpu >= 0] for node, gpus in nodes.items()}
 
 
 def state_of(scheduler: Scheduler) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def _follow(frames: list[dict[str, Any]]) -> Callable[[Scheduler, Mapping[str, A
         names = scheduler._state.fleet.names
         gone: dict[str, Any] = {name: None for name in held if name not in now}
         new = {name: nodes for name, nodes in now.items() if held.get(name) is not nodes}
-        put = {name: {names[node]: list(gpus) for node, gpus in nodes.items()} for name, nodes in new.items()}
+        put = {name: _named(names, nodes) for name, nodes in new.items()}
         if gone or put:
             frame["held"] = gone | put
         waiting = scheduler.waiting

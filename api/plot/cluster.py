@@ -94,9 +94,9 @@ def cluster_scene(
     layout, scale, named = _arrange(problem, plan, flow, level, single)
     unit, names = flow.members[level], words.of_levels(problem, level)
     tiles = gpu_tiles(problem, plan, layout.units, named) if single else band_tiles(problem, plan, layout.units, unit)
-    job_texts = words.jobs(problem, plan, verdict.rates)
+    job_texts = words.jobs(problem, plan, verdict.rates) if speeds else words.sizes(problem, plan)
     unit_texts = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
-    colour = job_colours(tiles, len(plan.jobs)) if shades is None else list(shades)
+    colour = list(shades or job_colours(tiles, len(plan.jobs)))
     keys, pixels = [Key("idle", (PALE,))], scale * DPI
     face = np.array([*colour, PALE, PALE], dtype=object)[tiles.job].tolist()
     paper, line = "#ffffff" if pixels > DETAIL else "", 0.9 if pixels > 14 else 0.4
@@ -173,7 +173,7 @@ def fleet_scene(
     name: str = "",
     shades: Sequence[str] | None = None,
 ) -> Scene:
-    """Return the picture of a fleet whose GPUs jobs hold: by job and by name of the node; `shades` are their colours."""
+    """Return the picture of a fleet whose GPUs jobs, coloured by `shades`, hold: by job and name of the node."""
     place = {node: i for i, node in enumerate(fleet.names)}
     rows: list[tuple[int, int, int]] = []
     grants: list[tuple[int, int]] = []
@@ -192,9 +192,18 @@ def fleet_scene(
     one, kinds = np.zeros((1, 1)), len(fleet.gpu_types)
     speeds = SpeedModel(("job",), fleet.gpu_types, np.ones((1, kinds)), one[0], one[0], one, one)
     jobs = tuple(GangJob(job, "job", (n,)) for job, n in zip(held, sizes, strict=True))
+    jobs = jobs or (GangJob("nobody", "job", (1,), value=1.0),)  # a batch has a job, if only one that is left out
     of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-    plan = PlacementPlan(tuple(held), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T)
-    return cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False, shades=shades)
+    plan = PlacementPlan(
+        tuple(job.name for job in jobs), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T
+    )
+    scene = cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False, shades=shades)
+    if held:
+        return scene
+    told = f"0 of {fleet.n_gpus:,} GPUs in use"
+    return Scene(
+        scene.title.replace("1 job on", "no job on"), told, [row for row in scene.rows if row[0].name != "jobs"]
+    )
 
 
 def _level(flow: Flows) -> int:

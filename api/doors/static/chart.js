@@ -17,19 +17,21 @@ function ticks(low, high, count) {
     (_, i) => (Math.ceil(low / step - 1e-9) + i) * step);
 }
 
-// The values that matter: around the gap; the first plans may be far off.
+// The values that matter: around the gap; the first plans and bounds may be far off.
 function range(rows) {
   const last = (key) => rows.findLast((row) => row[key] != null)?.[key];
   const best = last("objective") ?? last("bound"), bound = last("bound") ?? best;
-  const room = Math.max(2 * Math.abs(best - bound), 0.03 * Math.abs(best)) || 1;
-  return [Math.min(best, bound) - room * 0.6, Math.max(best, bound) + room];
+  const room = Math.max(1.5 * Math.abs(best - bound), 0.1 * Math.abs(best)) || 1;
+  const near = rows.flatMap((row) => [row.objective, row.bound]).filter((v) => v != null && v > bound - room && v < best + room);
+  const low = Math.min(...near), high = Math.max(...near), edge = 0.15 * (high - low) || 0.05 * Math.abs(best) || 1;
+  return [low - edge, high + edge];
 }
 
-export function chart(box, rows, limit, words) {
+export function chart(box, rows, now, limit, words) {
   box.hidden = !rows.some((row) => row.objective != null || row.bound != null);
-  if (box.hidden) return;
+  if (box.hidden || !box.clientHeight) return;
   const [width, height, left, top, foot] = [box.clientWidth, box.clientHeight, 84, 22, 26];
-  const [low, high] = range(rows), end = Math.max(limit, rows.at(-1).seconds);
+  const [low, high] = range(rows), end = Math.max(limit, now);
   const x = (t) => left + (t / end) * (width - left - 12);
   const y = (v) => top + (1 - (v - low) / (high - low)) * (height - top - foot);
   const svg = document.createElementNS(NS, "svg");
@@ -44,14 +46,14 @@ export function chart(box, rows, limit, words) {
   const steps = (key) => {
     const found = rows.filter((row) => row[key] != null);
     const parts = found.map((row, i) => (i ? `H${x(row.seconds)}V${y(row[key])}` : `M${x(row.seconds)} ${y(row[key])}`));
-    return parts.length ? `${parts.join("")}H${x(rows.at(-1).seconds)}` : "";
+    return parts.length ? `${parts.join("")}H${x(now)}` : "";
   };
   const both = rows.filter((row) => row.objective != null && row.bound != null);
   if (both.length) {
-    const now = x(rows.at(-1).seconds), from = x(both[0].seconds);
+    const from = x(both[0].seconds);
     const up = both.map((row, i) => (i ? `H${x(row.seconds)}V${y(row.objective)}` : `M${from} ${y(row.objective)}`)).join("");
     const down = both.toReversed().map((row) => `V${y(row.bound)}H${x(row.seconds)}`).join("");
-    draw(inner, "path", { class: "gap", d: `${up}H${now}${down}Z` });
+    draw(inner, "path", { class: "gap", d: `${up}H${x(now)}${down}Z` });
   }
   draw(inner, "path", { class: "bound", d: steps("bound") });
   draw(inner, "path", { class: "plan", d: steps("objective") });

@@ -31,7 +31,7 @@ function jobs(list, names, none) {
   const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
   const rows = names.slice(0, 200).map((name) => {
     const row = make("li", "");
-    row.append(make("button", name, { type: "button", onclick: safely(() => why({ event: "explain", job: name })) }));
+    row.append(make("button", name, { type: "button", onclick: safely(() => why({ event: "explain", what: name })) }));
     return row;
   });
   if (names.length > 200) rows.push(make("li", `and ${names.length - 200} more`));

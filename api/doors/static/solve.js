@@ -2,9 +2,9 @@
 
 import { chart } from "./chart.js";
 import { $, download, fail, onFile, options, picture, safely } from "./dom.js";
-import { ask, events } from "./net.js";
+import { ask, events, joined, request } from "./net.js";
 
-let problem = null, file = "", running = null, shown = null;
+let problem = "", file = "", running = null, shown = null;
 
 // Values of the objective in words: seconds where it is a time.
 function unitOf(document) {
@@ -21,16 +21,17 @@ function words(value, seconds) {
   return `${+(value * scale).toPrecision(5)}${unit}`;
 }
 
+const textOf = async (path) => (await request("GET", path)).text();
 const percent = (gap) => `${+(100 * gap).toPrecision(3)}%`;
 
 function standingOf(answer, state) {
   const by = answer.standing?.match(/claimed by ([^)]*)/)?.[1];
-  const stopped = state === "cancelled" ? "It was cancelled." : answer.stop_reason === "proved" ? "" : `It ended: ${answer.stop_reason.replace("_", " ")}.`;
+  const stopped = state === "cancelled" ? "It was cancelled." : answer.status === "OPTIMAL" || answer.stop_reason === "proved" ? "" : `It ended: ${answer.stop_reason.replace("_", " ")}.`;
   const said = {
     OPTIMAL: answer.standing?.includes("(certified)")
       ? "Optimal, certified: the proof was checked in exact arithmetic, without a solver."
       : `Optimal, claimed${by ? ` by ${by}` : ""}: no checked certificate shows it.`,
-    FEASIBLE: answer.gap == null ? "Feasible, without a bound." : `Feasible: at most ${percent(answer.gap)} above the best possible.`,
+    FEASIBLE: answer.gap == null ? "Feasible, without a bound." : `Feasible: no plan is more than ${percent(answer.gap)} better.`,
     INFEASIBLE: "Infeasible: there is no plan.",
   }[answer.status] ?? `No plan: ${answer.status.toLowerCase()}.`;
   return [said, stopped, ...(answer.conflict ?? [])].filter(Boolean).join(" ");
@@ -38,37 +39,36 @@ function standingOf(answer, state) {
 
 function tell(row, seconds) {
   const gap = row.gap == null ? "" : `, gap ${percent(row.gap)}`;
-  const proved = row.certified == null ? "" : `, ${words(row.certified, seconds)} of it certified`;
+  const all = row.certified >= row.bound - 1e-6 * Math.abs(row.bound);
+  const proved = row.certified == null ? "" : !row.certified ? " (not certified)" : all ? " (certified)" : `, ${words(row.certified, seconds)} of it certified`;
   $("figures").textContent = `After ${+(row.seconds ?? row.wall_seconds).toFixed(1)} s: best plan ${words(row.objective, seconds)}, bound ${words(row.bound, seconds)}${proved}${gap}.`;
 }
 
 async function run() {
-  if (file === "") problem = await ask("GET", `/v1/examples/${$("example").value}`);
-  const limit = Number($("seconds").value), seconds = unitOf(problem), rows = [], mine = problem;
-  const body = { problem: mine, time_limit: limit, wait: 0, certify: $("certify").checked };
+  if (file === "") problem = await textOf(`/v1/examples/${$("example").value}`);
+  const limit = Number($("seconds").value), seconds = unitOf(JSON.parse(problem)), rows = [], mine = problem;
   const objective = $("objective").value;
-  if (objective) body.objective = objective;
+  const body = joined({ problem: mine }, { objective, time_limit: limit, wait: 0, certify: $("certify").checked });
   $("plan").hidden = true;
-  const redraw = () => chart($("chart"), rows, limit, (value) => words(value, seconds));
+  let came = 0, over = false;
+  const redraw = () => {
+    const now = (rows.at(-1)?.seconds ?? 0) + (over ? 0 : (performance.now() - came) / 1000);
+    chart($("chart"), rows, now, limit, (value) => words(value, seconds));
+  };
   redraw();
   $("figures").textContent = "";
   const begun = await ask("POST", "/v1/solve", body);
   running = begun.id;
   $("cancel").disabled = false;
-  $("standing").textContent = "It is solved now.";
-  const resized = new ResizeObserver(redraw);
-  resized.observe($("chart"));
-  window.addEventListener("resize", redraw);
-  let drawn = 0;
+  $("standing").textContent = "Solving …";
+  const timer = setInterval(redraw, 200);
+  window.onresize = redraw;
   try {
     for await (const [kind, row] of events(`/v1/solves/${begun.id}/progress`)) {
       if (kind !== "end") {
         rows.push(row);
+        came = performance.now();
         tell(row, seconds);
-        if (performance.now() > drawn + 50) {
-          redraw();
-          drawn = performance.now();
-        }
         continue;
       }
       if (!row.answer) {
@@ -78,23 +78,25 @@ async function run() {
       }
       const { answer } = row;
       rows.push({ seconds: answer.wall_seconds, objective: answer.objective, bound: answer.bound });
-      redraw();
       $("standing").textContent = standingOf(answer, row.state);
       tell(answer, seconds);
-      shown = { problem: mine, objective, answer };
-      if (answer.plan) await show();
+      if (!answer.plan) return;
+      shown = { problem: mine, objective, answer, plan: await textOf(`/v1/solves/${begun.id}/plan`) };
+      await show();
     }
   } finally {
+    over = true;
+    clearInterval(timer);
+    redraw();
     running = null;
     $("cancel").disabled = true;
   }
 }
 
 async function show(panel = "") {
-  const { problem, objective, answer } = shown;
-  const body = { problem, plan: answer.plan, status: answer.standing ?? answer.status, bound: answer.bound, objective, panel };
-  for (const name of Object.keys(body)) if (body[name] == null || body[name] === "") delete body[name];
-  const found = await ask("POST", "/v1/picture", body);
+  const { problem, plan, objective, answer } = shown;
+  const rest = { status: answer.standing ?? answer.status, bound: answer.bound, objective, panel };
+  const found = await ask("POST", "/v1/picture", joined({ problem, plan }, rest));
   shown.svg = found.svg;
   options($("panel"), [["", "all"], ...found.panels.map((name) => [name, name])]);
   $("panel").value = panel;
@@ -122,14 +124,15 @@ $("cancel").addEventListener("click", safely(async () => {
   await ask("DELETE", `/v1/solves/${running}`);
 }));
 $("panel").addEventListener("change", safely(() => show($("panel").value)));
-$("plan-json").addEventListener("click", () => download("plan.json", JSON.stringify(shown.answer.plan, null, 1), "application/json"));
+$("plan-json").addEventListener("click", () => download("plan.json", shown.plan, "application/json"));
 $("plan-svg").addEventListener("click", () => download("plan.svg", shown.svg, "image/svg+xml"));
 onFile($("problem-file"), $("solve-form"), (text, name) => {
-  problem = JSON.parse(text);
+  const { kind } = JSON.parse(text);
+  problem = text;
   file = name;
   options($("example"), [["", name], ...[...$("example").options].filter((x) => x.value).map((x) => [x.value, x.text])]);
   $("example").value = "";
-  $("standing").textContent = `${name} is chosen: a ${problem.kind} problem.`;
+  $("standing").textContent = `${name} is chosen: ${kind}.`;
 });
 $("example").addEventListener("change", () => {
   file = $("example").value ? "" : file;
