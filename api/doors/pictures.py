@@ -67,7 +67,8 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
         usable = fleet.usable & ~np.isin(fleet.names, down)
         held = {job: nodes for job, nodes in held.items() if any(nodes.values())}
         shades = [palette[numbers.get(job, i) % len(palette)] for i, job in enumerate(held)]
-        return {"svg": draw(fleet_scene(replace(fleet, usable=usable), held, shades=shades))}
+        scene = fleet_scene(replace(fleet, usable=usable), held, shades=shades)
+        return {"svg": draw(scene.only("cluster"))}
     except InstanceError:
         raise
     except FAULTS as error:

@@ -27,11 +27,12 @@ function range(rows) {
   return [low - edge, high + edge];
 }
 
+// Until `limit`, or as far as it went if there is none any more.
 export function chart(box, rows, now, limit, words) {
   box.hidden = !rows.some((row) => row.objective != null || row.bound != null);
   if (box.hidden || !box.clientHeight) return;
   const [width, height, left, top, foot] = [box.clientWidth, box.clientHeight, 84, 22, 26];
-  const [low, high] = range(rows), end = Math.max(limit, now);
+  const [low, high] = range(rows), end = limit ? Math.max(limit, now) : now;
   const x = (t) => left + (t / end) * (width - left - 12);
   const y = (v) => top + (1 - (v - low) / (high - low)) * (height - top - foot);
   const svg = document.createElementNS(NS, "svg");
@@ -60,6 +61,6 @@ export function chart(box, rows, now, limit, words) {
   draw(svg, "path", { class: "plan", d: `M${left} 9h22` });
   draw(svg, "text", { x: left + 28, y: 13 }, "best plan");
   draw(svg, "path", { class: "bound", d: `M${left + 106} 9h22` });
-  draw(svg, "text", { x: left + 134, y: 13 }, "bound: no plan is better");
+  draw(svg, "text", { x: left + 134, y: 13 }, width > 480 ? "bound: no plan is better" : "bound");
   box.replaceChildren(svg);
 }

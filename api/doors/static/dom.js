@@ -49,6 +49,15 @@ export function download(name, text, type) {
   URL.revokeObjectURL(url);
 }
 
+// Leave out what is empty on the right; small pictures are not blown up, large ones scroll on a small screen.
+function crop(svg) {
+  const [, , whole, height] = svg.getAttribute("viewBox").split(" ").map(Number), { x, width } = svg.getBBox();
+  const right = width ? Math.min(whole, Math.ceil(x + width) + 24) : whole;
+  svg.setAttribute("viewBox", `0 0 ${right} ${height}`);
+  svg.style.minWidth = `${0.7 * right}px`;
+  svg.style.maxWidth = `${1.3 * right}px`;
+}
+
 // Show an SVG of the service; pointer or arrow keys tell what each thing in it is.
 export function picture(box, text) {
   const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
@@ -83,6 +92,7 @@ export function picture(box, text) {
   const focused = box.contains(document.activeElement);
   scroll.append(svg);
   box.replaceChildren(scroll, details);
+  crop(svg);
   scroll.scrollLeft = left;
   if (focused) scroll.focus({ preventScroll: true });
 }

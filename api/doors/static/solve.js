@@ -30,7 +30,7 @@ function standingOf(answer, state) {
   const said = {
     OPTIMAL: answer.standing?.includes("(certified)")
       ? "Optimal, certified: the proof was checked in exact arithmetic, without a solver."
-      : `Optimal, claimed${by ? ` by ${by}` : ""}: no checked certificate shows it.`,
+      : `Optimal, claimed${by ? ` by ${by}` : ""}: no certificate was checked.`,
     FEASIBLE: answer.gap == null ? "Feasible, without a bound." : `Feasible: no plan is more than ${percent(answer.gap)} better.`,
     INFEASIBLE: "Infeasible: there is no plan.",
   }[answer.status] ?? `No plan: ${answer.status.toLowerCase()}.`;
@@ -53,7 +53,7 @@ async function run() {
   let came = 0, over = false;
   const redraw = () => {
     const now = (rows.at(-1)?.seconds ?? 0) + (over ? 0 : (performance.now() - came) / 1000);
-    chart($("chart"), rows, now, limit, (value) => words(value, seconds));
+    chart($("chart"), rows, now, over ? 0 : limit, (value) => words(value, seconds));
   };
   redraw();
   $("figures").textContent = "";
