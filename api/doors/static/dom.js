@@ -55,7 +55,7 @@ function crop(svg) {
   const right = width ? Math.min(whole, Math.ceil(x + width) + 24) : whole;
   svg.setAttribute("viewBox", `0 0 ${right} ${height}`);
   svg.style.minWidth = `${0.7 * right}px`;
-  svg.style.maxWidth = `${1.3 * right}px`;
+  svg.style.maxWidth = `${1.1 * right}px`;
 }
 
 // Show an SVG of the service; pointer or arrow keys tell what each thing in it is.
@@ -75,6 +75,7 @@ export function picture(box, text) {
     svg.querySelector(".chosen")?.classList.remove("chosen");
     item.classList.add("chosen");
     details.textContent = told.get(item);
+    details.classList.add("told");
   };
   const scroll = make("div", "", { className: "scroll", tabIndex: 0 });
   scroll.setAttribute("role", "group");
