@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
-from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 
 from .core import text_of
@@ -20,7 +19,7 @@ from .pictures import cluster_picture, state_of
 from .sessions import Sessions
 from .solves import Solves
 
-_STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -33,28 +32,23 @@ _HEADERS = {
 
 
 def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitable[Any]]) -> APIRouter:
-    """Return the routes of the page.
-
-    Args:
-        sessions, solves: those of the service.
-        read: returns the JSON of a request.
-    """
+    """Return the routes of the page, of a service's sessions and solves; `read` returns the JSON of a request."""
     router, drawing = APIRouter(), asyncio.Semaphore(1)
 
-    def answer(data: Any, status: int = 200) -> Response:
-        return Response(text_of(data), status, media_type="application/json")
+    async def done(work: str, body: Any) -> Response:
+        found = await solves.verify(body, work)
+        return _answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
 
     @router.get("/", include_in_schema=False)
-    async def index() -> Response:
-        return _file("index.html")
-
     @router.get("/page/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        return _file(name)
+    async def static(name: str = "index.html") -> Response:
+        if name not in {x.name for x in STATIC.iterdir()}:  # a name of ours: no folder, no link
+            raise Refusal(404, "path", f"{brief(name)} is no file of the page")
+        return FileResponse(STATIC / name, media_type=_TYPES.get(Path(name).suffix), headers=_HEADERS)
 
     @router.get("/v1/examples", summary="List problems to begin with.")
     async def examples() -> Response:
-        return answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
+        return _answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
 
     @router.get("/v1/examples/{name}", summary="Return a problem to begin with.")
     async def one(name: str) -> Response:
@@ -64,37 +58,28 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
     async def plan(name: str) -> Response:
         if (found := solves.find(name).answer.get("answer", {}).get("plan")) is None:
             raise Refusal(404, "plan", f"{brief(name)} has none")
-        return answer(found)
+        return _answer(found)
 
     @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
     async def picture(request: Request) -> Response:
         body = await read(request)
-        if isinstance(body, dict) and "cluster" in body:
-            async with drawing:
-                return answer(await asyncio.to_thread(cluster_picture, body))
-        found = await solves.verify(body, "picture")
-        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+        if not isinstance(body, dict) or "cluster" not in body:
+            return await done("picture", body)
+        async with drawing:
+            return _answer(await asyncio.to_thread(cluster_picture, body))
 
     @router.post("/v1/replay", summary="Return a log as steps: what each event says and changes.")
     async def replay(request: Request) -> Response:
-        body = await read(request)
-        if not isinstance(body, dict) or "log" not in body:
-            raise InstanceError("log", f"is missing from {brief(body)}")
-        found = await solves.verify(body, "replay")
-        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+        return await done("replay", await read(request))
 
     @router.get("/v1/sessions/{name}/cluster", summary="Say who holds what, who waits and what is down.")
     async def cluster(name: str) -> Response:
         session = sessions.find(name)
         async with session.turn:
-            return answer(await asyncio.to_thread(lambda: state_of(session.core.scheduler)))
+            return _answer(await asyncio.to_thread(lambda: state_of(session.core.scheduler)))
 
     return router
 
 
-def _file(name: str) -> Response:
-    path = _STATIC / name
-    # a name of ours and nothing else: no folder, no link
-    if name not in {x.name for x in _STATIC.iterdir()}:
-        raise Refusal(404, "path", f"{brief(name)} is no file of the page")
-    return FileResponse(path, media_type=_TYPES.get(path.suffix), headers=_HEADERS)
+def _answer(data: Any, status: int = 200) -> Response:
+    return Response(text_of(data), status, media_type="application/json")

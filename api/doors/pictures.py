@@ -31,22 +31,15 @@ def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
     from ..plot import picture
     from ..plot.svg import draw
 
-    for name in ("status", "panel", "objective"):
-        if not isinstance(given.get(name, ""), str):
-            raise InstanceError(name, f"{brief(given[name])} is not text")
-    bound, problem = given.get("bound"), given["problem"]
-    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
-        raise InstanceError("bound", f"{brief(bound)} is not a number")
-    if "objective" in given:
-        problem = with_objective(problem, given["objective"])
+    problem = with_objective(given["problem"], given["objective"]) if "objective" in given else given["problem"]
     try:
-        scene = picture(problem, given["plan"], status=given.get("status"), bound=bound)
+        scene = picture(problem, given["plan"], status=given.get("status"), bound=given.get("bound"))
+        svg = draw(scene.only(given.get("panel")))
     except InstanceError:
         raise
-    except ValueError as error:  # it is infeasible
+    except FAULTS as error:  # it is infeasible, or status and bound are no such
         raise InstanceError("plan", str(error)) from None
-    panels = list(dict.fromkeys(panel.name for panel in scene.panels))
-    return {"svg": draw(scene.only(given.get("panel"))), "panels": panels}
+    return {"svg": svg, "panels": list(dict.fromkeys(panel.name for panel in scene.panels))}
 
 
 def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,17 +51,15 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
     from ..plot.colours import FEW, colours
     from ..plot.svg import draw
 
-    fleet, held, down = cluster_of(data["cluster"]), data.get("held", {}), data.get("down", [])
+    fleet, palette = cluster_of(data["cluster"]), [*FEW, *colours(MOST_COLOURS)[len(FEW) :]]
     if len(fleet.names) > _NODES:
         raise InstanceError("cluster", f"{len(fleet.names)} nodes are more than {_NODES}")
-    numbers = data.get("colours", {})
-    palette = [*FEW, *colours(MOST_COLOURS)[len(FEW) :]]
     try:
-        usable = fleet.usable & ~np.isin(fleet.names, down)
-        held = {job: nodes for job, nodes in held.items() if any(nodes.values())}
+        held = {job: nodes for job, nodes in data.get("held", {}).items() if any(nodes.values())}
+        numbers = data.get("colours", {})
         shades = [palette[numbers.get(job, i) % len(palette)] for i, job in enumerate(held)]
-        scene = fleet_scene(replace(fleet, usable=usable), held, shades=shades)
-        return {"svg": draw(scene.only("cluster"))}
+        fleet = replace(fleet, usable=fleet.usable & ~np.isin(fleet.names, data.get("down", [])))
+        return {"svg": draw(fleet_scene(fleet, held, shades=shades).only("cluster"))}
     except InstanceError:
         raise
     except FAULTS as error:
@@ -85,33 +76,28 @@ def _named(names: Sequence[str], nodes: Mapping[int, Sequence[int]]) -> dict[str
     return {names[node]: [gpu for gpu in gpus if gpu >= 0] for node, gpus in nodes.items()}
 
 
-def state_of(scheduler: Scheduler) -> dict[str, Any]:
-    """Return what the picture of a scheduler's cluster needs."""
-    return {
-        "now": scheduler.now,
-        "cluster": encoded(scheduler._state.fleet),
-        "held": holdings(scheduler),
-        "down": _down(scheduler),
-        "waiting": list(scheduler.waiting),
-    }
-
-
 def _down(scheduler: Scheduler) -> list[str]:
     state = scheduler._state
     return [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up]
+
+
+def state_of(scheduler: Scheduler) -> dict[str, Any]:
+    """Return what the picture of a scheduler's cluster needs."""
+    told = {"now": scheduler.now, "cluster": encoded(scheduler._state.fleet), "held": holdings(scheduler)}
+    return {**told, "down": _down(scheduler), "waiting": list(scheduler.waiting)}
 
 
 def frames_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster of a log, and for each event what it says and what it changed."""
     if not isinstance(text := given["log"], str):
         raise InstanceError("log", f"{brief(text)} is not text")
+    frames: list[dict[str, Any]] = []
     with TemporaryDirectory() as folder:
         (path := Path(folder, "log.jsonl")).write_text(text)
         try:
             log = read_log(path)
             if len(log.rows) > _LINES:
                 raise InstanceError("log", f"{len(log.rows)} events are more than {_LINES}")
-            frames: list[dict[str, Any]] = []
             replay(log, after=_follow(frames))
         except InstanceError as error:
             raise InstanceError(error.field, error.problem) from None  # without the name of our file
@@ -120,38 +106,29 @@ def frames_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow(frames: list[dict[str, Any]]) -> Callable[[Scheduler, Mapping[str, Any]], None]:
     """Return what notes the changes of each line."""
-    held: dict[str, Any] = {}
-    last: dict[str, Any] = {}
+    before: dict[str, Any] = {"held": {}}
 
     def note(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
-        nonlocal held
-        frame: dict[str, Any] = {"now": scheduler.now, "text": words_of(row)}
-        now = {name: job.nodes for name, job in scheduler._state.running.items()}
-        names = scheduler._state.fleet.names
-        gone: dict[str, Any] = {name: None for name in held if name not in now}
-        new = {name: nodes for name, nodes in now.items() if held.get(name) is not nodes}
-        put = {name: _named(names, nodes) for name, nodes in new.items()}
-        if gone or put:
-            frame["held"] = gone | put
-        waiting = scheduler.waiting
+        names, waiting = scheduler._state.fleet.names, scheduler.waiting
+        held = {name: job.nodes for name, job in scheduler._state.running.items()}
         told = {"waiting": list(waiting[:_NAMES]), "waits": len(waiting), "down": _down(scheduler)}
-        frame |= {key: value for key, value in told.items() if last.get(key) != value}
-        last.update(told)
-        held = now
-        frames.append(frame)
+        changed: dict[str, Any] = {name: None for name in before["held"] if name not in held}
+        changed |= {job: _named(names, x) for job, x in held.items() if before["held"].get(job) is not x}
+        frame = {"now": scheduler.now, "text": words_of(row)} | ({"held": changed} if changed else {})
+        frames.append(frame | {key: value for key, value in told.items() if before.get(key) != value})
+        before.update(told, held=held)
 
     return note
 
 
 def words_of(row: Mapping[str, Any]) -> str:
     """Return what a line of a log says."""
-    if row["event"] != "decide":
-        job = row.get("job")
-        parts = [str(row["event"]).replace("_", " ")]
-        if isinstance(job, dict):
-            parts.append(f"{job.get('name')} ({', '.join(map(str, job.get('workers', ())))} GPUs)")
-        plain = {k: v for k, v in row.items() if k not in ("event", "now") and isinstance(v, str | int | float)}
-        return " ".join([*parts, *(str(v) if k in ("job", "node") else f"{k} {v}" for k, v in plain.items())])
-    stops = [f"{stop['job']} stops ({stop['cause']})" for stop in row.get("stops", ())]
-    starts = [f"{start['job']} starts on {', '.join(start['nodes'])}" for start in row.get("starts", ())]
-    return f"decision {row['number']}: " + ("; ".join([*stops, *starts]) or "nothing changes")
+    if row["event"] == "decide":
+        stops = [f"{stop['job']} stops ({stop['cause']})" for stop in row.get("stops", ())]
+        starts = [f"{start['job']} starts on {', '.join(start['nodes'])}" for start in row.get("starts", ())]
+        return f"decision {row['number']}: " + ("; ".join([*stops, *starts]) or "nothing changes")
+    parts = [str(row["event"]).replace("_", " ")]
+    if isinstance(job := row.get("job"), dict):
+        parts.append(f"{job.get('name')} ({', '.join(map(str, job.get('workers', ())))} GPUs)")
+    plain = {k: v for k, v in row.items() if k not in ("event", "now") and isinstance(v, str | int | float)}
+    return " ".join([*parts, *(str(v) if k in ("job", "node") else f"{k} {v}" for k, v in plain.items())])

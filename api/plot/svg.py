@@ -1,11 +1,10 @@
-"""A scene as SVG that needs no package: each thing has a title, a reader's page may find it by the class ``item``."""
+"""A scene as SVG that needs no package; what a pointer is told is the title of its element, of class ``item``."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from html import escape
 from math import ceil, floor, log10
@@ -16,13 +15,13 @@ import numpy as np
 from .colours import FAINT, GREY, GRID, INK, mixed
 from .scene import LINE, WIDTH, Axis, Boxes, Dots, FloatArray, Heat, Key, Lines, Mark, Panel, Scene, Words
 
-PIXELS = 96.0
-"""Of an inch, as CSS has it."""
-POINT = PIXELS / 72
+PIXELS, POINT = 96.0, 96.0 / 72
+"""Of an inch and of a point, as CSS has them."""
 HATCH = 5.0
 """Pixels between two lines of hatching."""
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML has no way to write."""
+_ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 
 
 def safe(text: str) -> str:
@@ -31,107 +30,13 @@ def safe(text: str) -> str:
 
 
 def draw(scene: Scene) -> str:
-    """Return the SVG document; nothing in it refers to an id, so that several can be in one page."""
-    width, height = WIDTH * PIXELS, scene.height * PIXELS
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="group" '
-        f'aria-label="{safe(scene.title)}" font-family="system-ui, sans-serif">',
-        _said(24, 0.30 * PIXELS, scene.title, 15, INK, weight="bold"),
-        _said(24, 0.60 * PIXELS, scene.subtitle, 11.5, GREY),
-    ]
-    for panel in scene.panels:
-        parts += _panel(panel)
-    return "".join([*parts, "</svg>\n"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Turn values on the axes of a panel into pixels inside it."""
-
-    x: Axis
-    y: Axis
-    width: float
-    height: float
-
-    def at(self, points: Any) -> FloatArray:
-        """Return pixels of points, float (..., 2)."""
-        given = np.asarray(points, dtype=np.float64)
-        shares = [_share(axis, given[..., k]) for k, axis in enumerate((self.x, self.y))]
-        return np.stack([shares[0] * self.width, (1 - shares[1]) * self.height], axis=-1)
-
-    def boxes(self, at: Any) -> FloatArray:
-        """Return boxes with their upper left corners, wide enough to be seen."""
-        given = np.asarray(at, dtype=np.float64).reshape(-1, 4)
-        a, b = self.at(given[:, :2]), self.at(given[:, :2] + given[:, 2:])
-        size = np.maximum(np.abs(a - b), 0.7)
-        return np.concatenate([np.minimum(a, b), size], axis=1)
-
-
-def _share(axis: Axis, values: FloatArray) -> FloatArray:
-    """Return where values are on an axis, from 0 to 1."""
-    low, high = (log10(axis.low), log10(axis.high)) if axis.log else (axis.low, axis.high)
-    found: FloatArray = ((np.log10(values) if axis.log else values) - low) / ((high - low) or 1.0)
-    return found
-
-
-def _said(
-    x: float, y: float, text: str, points: float, colour: str, align: str = "left", weight: str = "", halo: str = ""
-) -> str:
-    anchor = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}[align]
-    more = f' font-weight="{weight}"' if weight else ""
-    more += f' paint-order="stroke" stroke="{safe(halo)}" stroke-width="3"' if halo else ""
-    size = points * POINT
-    # the middle of letters is a third of their size above the line
-    where = f'x="{x:.1f}" y="{y + size * 0.35:.1f}" font-size="{size:.1f}" fill="{safe(colour)}"'
-    return f"<text {where}{anchor}{more}>{safe(text)}</text>"
-
-
-def _panel(panel: Panel) -> Iterator[str]:
-    left, top, width, height = (v * PIXELS for v in (panel.left, panel.top, panel.width, panel.height))
-    frame = _Frame(panel.x, panel.y, width, height)
-    inside = left if panel.left >= WIDTH / 4 else min(left, 24.0)
-    if panel.heading:
-        yield _said(inside, top - (LINE * len(panel.legend) + 0.16) * PIXELS, panel.heading, 10.5, INK, weight="bold")
-    yield f'<g transform="translate({left:.1f} {top:.1f})">'
-    if not panel.bare:
-        yield from _across(panel.x, frame)
-        yield from _up(panel.y, frame)
-    yield f'<svg width="{width:.1f}" height="{height:.1f}">'  # which cuts off what is outside
-    for mark in panel.marks:
-        if not (isinstance(mark, Words) and mark.outside):
-            yield from _draw(mark, frame)
-    yield "</svg>"
-    for mark in panel.marks:
-        if isinstance(mark, Words) and mark.outside:
-            yield from _draw(mark, frame)
-    lines = [list(panel.keys)] if panel.inside else panel.legend
-    for i, keys in enumerate(lines):
-        x = width - sum(map(_room, keys)) if panel.inside else inside - left
-        y = height - 12 if panel.inside else -LINE * PIXELS * (len(lines) - i - 0.5)
-        for key in keys:
-            yield from _key(key, x, y)
-            x += _room(key)
-    yield "</g>"
-
-
-def _room(key: Key) -> float:
-    """Return the pixels that an entry of a legend takes: no more than in `Panel.legend`."""
-    return (0.46 + len(key.label) * 0.072) * PIXELS
-
-
-def _key(key: Key, x: float, y: float) -> Iterator[str]:
-    colour = key.colours[0]
-    if key.look in ("line", "dash"):
-        yield _path([np.array([[x, y], [x + 22, y]])], colour, 2, dash=key.look == "dash")
-    elif key.look in ("box", "hatch"):
-        size = 22 / len(key.colours[:2])
-        for i, each in enumerate(key.colours[:1] if key.look == "hatch" else key.colours[:2]):
-            yield f'<rect x="{x + i * size:.1f}" y="{y - 5:.1f}" width="{size:.1f}" height="10" fill="{safe(each)}"/>'
-        if key.look == "hatch":
-            yield _hatching(np.array([[x, y - 5, 22, 10]]), key.colours[-1], 0.8)
-    elif key.look:
-        yield f"{_shape(key.look, x + 11, y, 5)} {_paint(key.look, colour, INK)}/>"
-    yield _said(x + (28 if key.look else 0), y, key.label, 9, INK)
+    """Return the document; nothing in it refers to an id, so that several can be in one page."""
+    size, name = f"{WIDTH * PIXELS:.0f} {scene.height * PIXELS:.0f}", safe(scene.title)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="group" aria-label="{name}" '
+    title = _said(24, 0.30 * PIXELS, scene.title, 15, weight="bold")
+    parts = [part for panel in scene.panels for part in _panel(panel)]
+    subtitle = _said(24, 0.60 * PIXELS, scene.subtitle, 11.5, GREY)
+    return "".join([head, 'font-family="system-ui, sans-serif">', title, subtitle, *parts, "</svg>\n"])
 
 
 def ticks_of(axis: Axis) -> list[tuple[float, str]]:
@@ -147,33 +52,89 @@ def ticks_of(axis: Axis) -> list[tuple[float, str]]:
     return [(k * step, f"{k * step:.10g}") for k in range(ceil(low / step), floor(high / step + 1e-9) + 1)]
 
 
-def _across(axis: Axis, frame: _Frame) -> Iterator[str]:
-    yield _path([np.array([[0, frame.height], [frame.width, frame.height]])], FAINT, 1)
-    found = ticks_of(axis)
-    for value, words in found:
-        x = float(_share(axis, np.array(value))) * frame.width
-        if axis.grid:
-            yield _path([np.array([[x, 0], [x, frame.height]])], GRID, 1)
-        for i, line in enumerate([] if axis.quiet else words.split("\n")):
-            yield _said(x, frame.height + 13 + 13 * i, line, 8.5, GREY, "center")
-    if axis.label and not axis.quiet:
-        lines = max((words.count("\n") for _, words in found), default=0)
-        yield _said(frame.width / 2, frame.height + 33 + 12 * lines, axis.label, 9.5, INK, "center")
+def _said(x: float, y: float, text: str, size: float, colour: str = INK, align: str = "left", **more: str) -> str:
+    size *= POINT
+    look = "".join(f' {"font-weight" if name == "weight" else name}="{safe(v)}"' for name, v in more.items() if v)
+    look += ' paint-order="stroke" stroke-width="3"' if more.get("stroke") else ""
+    # letters stand on a line a third of their size below their middle
+    where = f'x="{x:.1f}" y="{y + size * 0.35:.1f}" font-size="{size:.1f}" text-anchor="{_ANCHORS[align]}"'
+    return f'<text {where} fill="{safe(colour)}"{look}>{safe(text)}</text>'
 
 
-def _up(axis: Axis, frame: _Frame) -> Iterator[str]:
-    found = ticks_of(axis)
-    if axis.ticks is None and frame.height < PIXELS:
-        found = found[:: max(1, len(found) // 2)]
-    for value, words in found:
-        y = (1 - float(_share(axis, np.array(value)))) * frame.height
-        if axis.grid:
-            yield _path([np.array([[0, y], [frame.width, y]])], GRID, 1)
-        if not axis.quiet:
-            yield _said(-7, y, words.replace("\n", " "), 8.5, GREY, "right")
-    if axis.label and not axis.quiet:
-        yield f'<g transform="translate(-64 {frame.height / 2:.1f}) rotate(-90)">'
-        yield f"{_said(0, 0, axis.label, 9.5, INK, 'center')}</g>"
+def _panel(panel: Panel) -> Iterator[str]:
+    left, top, width, height = (v * PIXELS for v in (panel.left, panel.top, panel.width, panel.height))
+    inside = left if panel.left >= WIDTH / 4 else min(left, 24.0)
+    yield f'<g transform="translate({left:.1f} {top:.1f})">'
+    if panel.heading:
+        yield _said(inside - left, -(LINE * len(panel.legend) + 0.16) * PIXELS, panel.heading, 10.5, weight="bold")
+    if not panel.bare:
+        yield from _axes(panel, width, height)
+    yield f'<svg width="{width:.1f}" height="{height:.1f}">'  # which cuts off what is outside
+    for mark in sorted(panel.marks, key=lambda mark: getattr(mark, "outside", False)):
+        if getattr(mark, "outside", False):
+            yield '</svg><svg overflow="visible">'
+        yield from _draw(mark, panel)
+    yield "</svg>"
+    lines = [list(panel.keys)] if panel.inside else panel.legend
+    for i, keys in enumerate(lines):
+        x, y = inside - left, -LINE * PIXELS * (len(lines) - i - 0.5)
+        if panel.inside:
+            x, y = width - sum(map(_room, keys)), height - 12
+        for key in keys:
+            yield from _key(key, x, y)
+            x += _room(key)
+    yield "</g>"
+
+
+def _room(key: Key) -> float:
+    """Return the pixels that an entry of a legend takes: no more than in `Panel.legend`."""
+    return (0.46 + len(key.label) * 0.072) * PIXELS
+
+
+def _key(key: Key, x: float, y: float) -> Iterator[str]:
+    colour, box = key.colours[0], np.array([[x, y - 5, 22, 10]])
+    if key.look in ("line", "dash"):
+        yield _path([np.array([[x, y], [x + 22, y]])], colour, 2, dash=key.look == "dash")
+    elif key.look in ("box", "hatch"):
+        shades = key.colours[: 2 if key.look == "box" else 1]
+        for i, shade in enumerate(shades):
+            size = 22 / len(shades)
+            yield f'<rect x="{x + i * size:.1f}" y="{y - 5:.1f}" width="{size:.1f}" height="10" fill="{safe(shade)}"/>'
+        yield _hatching(box, key.colours[-1], 0.8) if key.look == "hatch" else ""
+    elif key.look:
+        yield f"{_dot(key.look, x + 11, y, 5, colour, INK)}/>"
+    yield _said(x + (28 if key.look else 0), y, key.label, 9)
+
+
+def _axes(panel: Panel, width: float, height: float) -> Iterator[str]:
+    yield _path([np.array([[0, height], [width, height]])], FAINT, 1)
+    for axis, across in ((panel.x, True), (panel.y, False)):
+        found = ticks_of(axis)
+        if axis.ticks is None and not across and height < PIXELS:
+            found = found[:: max(1, len(found) // 2)]
+        at = _at(panel, [(v, panel.y.low) if across else (panel.x.low, v) for v, _ in found] or np.zeros((0, 2)))
+        rows = 0
+        for (x, y), (_, words) in zip(at.tolist(), found, strict=True):
+            if axis.grid:
+                yield _path([np.array([[x, 0], [x, height]] if across else [[0, y], [width, y]])], GRID, 1)
+            for i, line in enumerate([] if axis.quiet else words.split("\n") if across else [words]):
+                where = (x, height + 13 + 13 * i) if across else (-7, y)
+                yield _said(*where, line, 8.5, GREY, "center" if across else "right")
+                rows = max(rows, i)
+        if axis.label and not axis.quiet:
+            place = f"{width / 2:.1f} {height + 33 + 12 * rows:.1f}" if across else f"-64 {height / 2:.1f}"
+            turn = "" if across else " rotate(-90)"
+            yield f'<g transform="translate({place}){turn}">{_said(0, 0, axis.label, 9.5, align="center")}</g>'
+
+
+def _at(panel: Panel, points: Any) -> FloatArray:
+    """Return pixels inside a panel of points on its axes, float (..., 2)."""
+    given, shares = np.asarray(points, dtype=np.float64), []
+    for k, axis in enumerate((panel.x, panel.y)):
+        turn = np.log10 if axis.log else np.asarray
+        low, high, value = (turn(v) for v in (axis.low, axis.high, given[..., k]))
+        shares.append((value - low) / (high - low or 1.0))
+    return np.stack([shares[0] * panel.width * PIXELS, (1 - shares[1]) * panel.height * PIXELS], axis=-1)
 
 
 def _each(value: Any, count: int) -> list[Any]:
@@ -181,33 +142,33 @@ def _each(value: Any, count: int) -> list[Any]:
     return [value] * count if isinstance(value, str | int | float) else list(value)
 
 
-def _item(shape: str, text: str) -> str:
-    told = safe(text.replace("<br>", "\n"))
-    return f'{shape} class="item"><title>{told}</title></{shape[1 : shape.index(" ")]}>' if told else f"{shape}/>"
+def _item(shape: str, text: str, kind: str = "item") -> str:
+    told, name = safe(text.replace("<br>", "\n")), shape[1 : shape.index(" ")]
+    return f'{shape} class="{kind}"><title>{told}</title></{name}>' if told else f"{shape}/>"
 
 
 @singledispatch
-def _draw(mark: Mark, frame: _Frame) -> Iterator[str]:
+def _draw(mark: Mark, panel: Panel) -> Iterator[str]:
     raise TypeError(type(mark).__name__)
 
 
 @_draw.register
-def _(mark: Boxes, frame: _Frame) -> Iterator[str]:
-    at = frame.boxes(mark.at)
-    colour, texts = _each(mark.colour, len(at)), mark.texts or [""] * len(at)
+def _(mark: Boxes, panel: Panel) -> Iterator[str]:
+    given = np.asarray(mark.at, dtype=np.float64).reshape(-1, 4)
+    a, b = _at(panel, given[:, :2]), _at(panel, given[:, :2] + given[:, 2:])
+    at = np.concatenate([np.minimum(a, b), np.maximum(np.abs(a - b), 0.7)], axis=1)
     line = f' stroke="{safe(mark.edge)}" stroke-width="{mark.line * POINT:.2f}"' if mark.edge and not mark.hatch else ""
-    for (x, y, w, h), c, text in zip(at.tolist(), colour, texts, strict=True):
-        edge = line if w > 4 else ""
+    texts = mark.texts or [""] * len(at)
+    for (x, y, w, h), c, text in zip(at.tolist(), _each(mark.colour, len(at)), texts, strict=True):
         where = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
-        # what is not filled is no target
-        yield _item(f'<rect {where} fill="{safe(c or "none")}"{edge}', text)
+        yield _item(f'<rect {where} fill="{safe(c or "none")}"{line if w > 4 else ""}', text)
     if mark.hatch:
         yield _hatching(at, mark.edge, mark.line)
 
 
 @_draw.register
-def _(mark: Lines, frame: _Frame) -> Iterator[str]:
-    paths = [frame.at(path) for path in mark.paths]
+def _(mark: Lines, panel: Panel) -> Iterator[str]:
+    paths = [_at(panel, path) for path in mark.paths]
     groups: dict[tuple[str, float], list[FloatArray]] = defaultdict(list)
     for path, c, width in zip(paths, _each(mark.colour, len(paths)), _each(mark.width, len(paths)), strict=True):
         groups[c, float(width)].append(path)
@@ -216,58 +177,49 @@ def _(mark: Lines, frame: _Frame) -> Iterator[str]:
 
 
 @_draw.register
-def _(mark: Dots, frame: _Frame) -> Iterator[str]:
-    at, texts = frame.at(np.reshape(mark.at, (-1, 2))), mark.texts or [""] * len(mark.at)
-    dots = zip(at.tolist(), _each(mark.colour, len(at)), _each(mark.size, len(at)), texts, strict=True)
-    for (x, y), c, size, text in dots:
+def _(mark: Dots, panel: Panel) -> Iterator[str]:
+    at = _at(panel, np.reshape(mark.at, (-1, 2)))
+    sizes, texts = _each(mark.size, len(at)), mark.texts or [""] * len(at)
+    for (x, y), c, size, text in zip(at.tolist(), _each(mark.colour, len(at)), sizes, texts, strict=True):
         radius = size * POINT / 2 if mark.shape else 6.0
-        yield _item(f"{_shape(mark.shape, x, y, radius)} {_paint(mark.shape, c, mark.edge)}", text)
+        yield _item(_dot(mark.shape, x, y, radius, c, mark.edge), text, "item" if mark.shape else "spot")
 
 
 @_draw.register
-def _(mark: Words, frame: _Frame) -> Iterator[str]:
-    at, count = frame.at(np.reshape(mark.at, (-1, 2))), len(mark.texts)
-    halo = mark.halo or [""] * count
-    sizes, colour = _each(mark.size, count), _each(mark.colour, count)
+def _(mark: Words, panel: Panel) -> Iterator[str]:
+    at, n = _at(panel, np.reshape(mark.at, (-1, 2))), len(mark.texts)
+    looks = (_each(mark.size, n), _each(mark.colour, n), mark.halo or [""] * n)
     yield '<g pointer-events="none">'
-    for (x, y), text, size, c, h in zip(at.tolist(), mark.texts, sizes, colour, halo, strict=True):
-        yield _said(x, y, text, size, c, mark.align, halo=h)
+    for (x, y), text, size, c, halo in zip(at.tolist(), mark.texts, *looks, strict=True):
+        yield _said(x, y, text, size, c, mark.align, stroke=halo)
     yield "</g>"
 
 
 @_draw.register
-def _(mark: Heat, frame: _Frame) -> Iterator[str]:
-    x, y, width, height = mark.box
-    rows, columns = mark.values.shape
+def _(mark: Heat, panel: Panel) -> Iterator[str]:
+    (x, y, width, height), (rows, columns) = mark.box, mark.values.shape
+    w, h = width / columns, height / rows
     yield '<g shape-rendering="crispEdges">'  # no seams
     for i, row in enumerate(mark.values):
-        shades = [mark.missing if np.isnan(v) else c for v, c in zip(row, mixed(row, mark.shades), strict=True)]
+        shades = [
+            mark.missing if np.isnan(v) else c for v, c in zip(row, mixed(np.nan_to_num(row), mark.shades), strict=True)
+        ]
         starts = [j for j in range(columns) if not j or shades[j] != shades[j - 1]]
         ends = [*starts[1:], columns]
-        at = [(x + a * width / columns, y + i * height / rows, (b - a) * width / columns, height / rows)
-              for a, b in zip(starts, ends, strict=True)]  # fmt: skip
-        texts = [mark.rows[i]] * len(at) if mark.rows else ()
-        yield from _draw(Boxes(np.array(at), [shades[a] for a in starts], texts), frame)
+        at = np.array([(x + a * w, y + i * h, (b - a) * w, h) for a, b in zip(starts, ends, strict=True)])
+        yield from _draw(Boxes(at, [shades[a] for a in starts], list(mark.rows[i : i + 1]) * len(at)), panel)
     yield "</g>"
 
 
-def _shape(look: str, x: float, y: float, r: float) -> str:
-    """Return the beginning of the element of a dot."""
+def _dot(look: str, x: float, y: float, r: float, colour: str, edge: str) -> str:
+    """Return the beginning of the element of a dot; one without a look is only pointed at."""
     if look in ("o", ""):
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"'
-    lines = {
-        "|": f"M{x:.1f} {y - r:.1f}v{2 * r:.1f}",
-        "x": f"M{x - r:.1f} {y - r:.1f}l{2 * r:.1f} {2 * r:.1f}m0 {-2 * r:.1f}l{-2 * r:.1f} {2 * r:.1f}",
-    }
-    diamond = f"M{x:.1f} {y - r:.1f}l{r:.1f} {r:.1f}l{-r:.1f} {r:.1f}l{-r:.1f} {-r:.1f}z"
-    return f'<path d="{lines.get(look, diamond)}"'
-
-
-def _paint(look: str, colour: str, edge: str) -> str:
-    if not look:
-        return 'fill="none" pointer-events="all"'
-    colour, edge = safe(colour), safe(edge)
-    return f'stroke="{colour}" stroke-width="2"' if look in "|x" else f'fill="{colour}" stroke="{edge}"'
+        paint = f'fill="{safe(colour)}" stroke="{safe(edge)}"' if look else 'fill="none" pointer-events="all"'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" {paint}'
+    steps = {"|": "m0 -1v2", "x": "m-1 -1l2 2m0 -2l-2 2"}.get(look, "m0 -1l1 1l-1 1l-1 -1z")
+    size = f'd="M0 0{steps}" transform="translate({x:.1f} {y:.1f}) scale({r:.1f})"'
+    paint = f'fill="none" stroke="{safe(colour)}"' if look in "|x" else f'fill="{safe(colour)}" stroke="{safe(edge)}"'
+    return f'<path {size} {paint} stroke-width="{2 / r if look in "|x" else 1 / r:.2f}"'
 
 
 def _path(
@@ -276,16 +228,14 @@ def _path(
     width: float,
     *,
     dash: bool = False,
-    opacity: float = 1.0,
+    opacity: float = 1,
     fill: bool = False,
 ) -> str:
     points = ([f"{x:.1f} {y:.1f}" for x, y in path.tolist()] for path in paths)
-    steps = "".join(
-        "M" + "L".join(p for p, before in zip(path, ["", *path], strict=False) if p != before) for path in points
-    )
+    kept = ([p for p, before in zip(path, ["", *path], strict=False) if p != before] for path in points)
     look = f'fill="{safe(colour)}"' if fill else f'fill="none" stroke="{safe(colour)}" stroke-width="{width:.2f}"'
     look += (' stroke-dasharray="6 4"' if dash else "") + (f' opacity="{opacity:g}"' if opacity < 1 else "")
-    return f'<path d="{steps}" {look} pointer-events="none"/>'
+    return f'<path d="{"".join("M" + "L".join(path) for path in kept)}" {look} pointer-events="none"/>'
 
 
 def _hatching(at: FloatArray, colour: str, width: float) -> str:

@@ -18,7 +18,7 @@ from gangplan.doors.app import build
 from gangplan.doors.clusters import scheduler_of
 from gangplan.doors.core import Core, encoded
 from gangplan.doors.examples import EXAMPLES
-from gangplan.doors.page import _STATIC
+from gangplan.doors.page import STATIC
 from gangplan.doors.pictures import holdings
 from gangplan.doors.store import Store
 from gangplan.instances import dump
@@ -48,11 +48,11 @@ def test_the_page_is_whole_and_from_nowhere_else(client: TestClient) -> None:
     policy = found.headers["content-security-policy"]
     assert found.status_code == 200 and "default-src 'none'" in policy and "unsafe" not in policy and ":" not in policy
     names = re.findall(r'(?:href|src)="([^"#]+)"', found.text)
-    for file in _STATIC.glob("*.js"):
+    for file in STATIC.glob("*.js"):
         names += [f"/page/{x}" for x in re.findall(r'from "\./(.+?)"', file.read_text())]
     assert len(names) > 6 and {client.get(name).status_code for name in names} == {200}
     assert client.get("/page/main.js").headers["content-type"].startswith("text/javascript")
-    for file in _STATIC.iterdir():
+    for file in STATIC.iterdir():
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?:|innerHTML|\sstyle=|\son\w+=\"", text), file
     for name in ("nothing.js", "%2e%2e%2fapp.py", "../app.py"):
@@ -78,7 +78,7 @@ def test_a_plan_is_drawn(client: TestClient) -> None:
     titles = [x.text or "" for x in ElementTree.fromstring(drawn["svg"]).iter("{http://www.w3.org/2000/svg}title")]
     assert drawn["panels"] == ["gantt"] and any(HOSTILE.replace("\x1b", "\ufffd") in text for text in titles)
     assert "<script" not in drawn["svg"] and "<img" not in drawn["svg"]
-    for more, field in (({"panel": "x"}, "panel"), ({"bound": "x"}, "bound"), ({"problem": EASY}, "plan")):
+    for more, field in (({"panel": "x"}, "panel"), ({"bound": "x"}, "plan"), ({"problem": EASY}, "plan")):
         wrong = client.post("/v1/picture", json={"problem": problem, "plan": plan, **more})
         assert wrong.status_code == 422 and field in wrong.text, wrong.text
     assert client.get("/v1/solves/none/plan").status_code == 404
