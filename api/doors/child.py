@@ -59,8 +59,9 @@ def _watch() -> None:
     """Interrupt the solve when nobody wants it any more."""
     while os.read(0, 1):
         pass
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(_LEAVE)
+    for _ in range(2):  # first the search, then looking for a certificate
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(_LEAVE / 2)
     os._exit(1)
 
 
@@ -103,9 +104,9 @@ def _solve(body: Any, out: BinaryIO) -> Any:
             raise InstanceError(name, f"{brief(given[name])} is not text")
 
     def report(run: Any) -> None:
-        if not told[0] and not certify and threading.current_thread() is threading.main_thread():
+        if not told[0] and threading.current_thread() is threading.main_thread():
             # an exception may get lost where native code calls back
-            signal.signal(signal.SIGINT, lambda *_: _stop(run))
+            signal.signal(signal.SIGINT, lambda *_: _stop(run, certify))
         now, plans = run.seconds(), len(run.trace)
         if plans > told[0] or now > told[1] + _OFTEN:
             by = run.trace[-1].by if plans > told[0] else "bound"
@@ -128,8 +129,10 @@ def _replay(body: Any, _: BinaryIO) -> Any:
     return frames_of(_checked(body, ("log",), ("log",)))
 
 
-def _stop(run: Any) -> None:
+def _stop(run: Any, certify: bool) -> None:
     run.stop_reason = run.stop_reason or "interrupted"
+    if certify:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _verify(body: Any, _: BinaryIO) -> Any:

@@ -118,8 +118,10 @@ def _axes(panel: Panel, width: float, height: float) -> Iterator[str]:
             if axis.grid:
                 yield _path([np.array([[x, 0], [x, height]] if across else [[0, y], [width, y]])], GRID, 1)
             for i, line in enumerate([] if axis.quiet else words.split("\n") if across else [words]):
-                where = (x, height + 13 + 13 * i) if across else (-7, y)
-                yield _said(*where, line, 8.5, GREY, "center" if across else "right")
+                if across:
+                    yield _said(x, height + 13 + 13 * i, line, 8.5, GREY, "center")
+                else:
+                    yield _said(-7, y, line, 8.5, GREY, "right")
                 rows = max(rows, i)
         if axis.label and not axis.quiet:
             place = f"{width / 2:.1f} {height + 33 + 12 * rows:.1f}" if across else f"-64 {height / 2:.1f}"

@@ -240,8 +240,10 @@ def test_names_are_text(page: Callable[..., Any]) -> None:
 
 
 def test_cancel(page: Callable[..., Any]) -> None:
-    """A solve that is cancelled ends with the best plan so far, and says so."""
-    found = chosen(page(), json.dumps(HARD), 300)
+    """A solve that is cancelled ends with the best plan so far, and says so; one whose bound is to be proved too."""
+    found = page()
+    found.check("#certify")
+    chosen(found, json.dumps(HARD), 300)
     said(found, "#figures", r"best plan \d.*bound \d")
     found.click("#cancel")
     found.wait_for_selector("#plan-picture svg")
