@@ -20,26 +20,27 @@ from gangplan.instances.kinds import with_objective
 from .clusters import cluster_of
 from .core import FAULTS, encoded
 
-PICTURE = ("problem", "plan", "status", "bound", "panel", "objective")
+PICTURE = ("problem", "plan", "status", "bound", "objective")
 """Fields of a request for the picture of a plan."""
 _NODES, _LINES, _NAMES = 4096, 20_000, 30
 """Maximum number of nodes that are drawn, of lines that are played, and of waiting jobs that are named."""
 
 
 def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the picture of a plan, and the names of the panels that it may have."""
+    """Return the picture of a plan, and of each of its panels alone if it has several."""
     from ..plot import picture
     from ..plot.svg import draw
 
     problem = with_objective(given["problem"], given["objective"]) if "objective" in given else given["problem"]
     try:
         scene = picture(problem, given["plan"], status=given.get("status"), bound=given.get("bound"))
-        svg = draw(scene.only(given.get("panel")))
+        names = dict.fromkeys(panel.name for panel in scene.panels)
+        panels = {name: draw(scene.only(name)) for name in names if len(names) > 1}
+        return {"svg": draw(scene), "panels": panels}
     except InstanceError:
         raise
     except FAULTS as error:  # it is infeasible, or status and bound are no such
         raise InstanceError("plan", str(error)) from None
-    return {"svg": svg, "panels": list(dict.fromkeys(panel.name for panel in scene.panels))}
 
 
 def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,27 +74,23 @@ async function run() {
   }
 }
 
-async function end({ state, answer, error }, asked, rows, seconds) {
+async function end({ state, answer, error }, { problem, objective, path }, rows, seconds) {
   $("standing").textContent = answer ? standingOf(answer, state) : state === "cancelled" ? "It was cancelled before it had a plan." : "It failed.";
   if (!answer && state !== "cancelled") throw new Error(`${error.field}: ${error.problem}`);
   if (!answer) return;
   rows.push({ seconds: answer.wall_seconds, objective: answer.objective, bound: answer.bound });
   tell(answer, seconds);
   if (!answer.plan) return;
-  shown = { ...asked, answer, plan: await textOf(`${asked.path}/plan`) };
-  await show("");
+  const plan = await textOf(`${path}/plan`), rest = { status: answer.standing ?? answer.status, bound: answer.bound, objective };
+  const { svg, panels } = await ask("POST", "/v1/picture", joined({ problem, plan }, rest));
+  shown = { plan, panels: { all: svg, ...panels } };
+  options($("panel"), Object.keys(shown.panels).map((name) => [name, name]));
+  $("panel").value = "all";
+  $("plan").hidden = false;
+  show();
 }
 
-async function show(panel) {
-  const { problem, plan, objective, answer } = shown;
-  const rest = { status: answer.standing ?? answer.status, bound: answer.bound, objective, panel };
-  const { svg, panels } = await ask("POST", "/v1/picture", joined({ problem, plan }, rest));
-  shown.svg = svg;
-  options($("panel"), [["", "all"], ...panels.map((name) => [name, name])]);
-  $("panel").value = panel;
-  $("plan").hidden = false;
-  picture($("plan-picture"), svg);
-}
+const show = () => picture($("plan-picture"), shown.panels[$("panel").value]);
 
 export async function start() {
   const { examples } = await ask("GET", "/v1/examples");
@@ -115,9 +111,9 @@ $("cancel").addEventListener("click", safely(async () => {
   $("standing").textContent = "It ends with the best plan so far.";
   await ask("DELETE", `/v1/solves/${running}`);
 }));
-$("panel").addEventListener("change", safely(() => show($("panel").value)));
+$("panel").addEventListener("change", show);
 $("plan-json").addEventListener("click", () => download("plan.json", shown.plan, "application/json"));
-$("plan-svg").addEventListener("click", () => download("plan.svg", shown.svg, "image/svg+xml"));
+$("plan-svg").addEventListener("click", () => download("plan.svg", shown.panels[$("panel").value], "image/svg+xml"));
 onFile($("problem-file"), $("solve-form"), (text, name) => {
   const { kind } = JSON.parse(text);
   [problem, file] = [text, true];
