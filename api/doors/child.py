@@ -118,8 +118,10 @@ def _solve(body: Any, out: BinaryIO) -> Any:
 
 
 def _picture(body: Any, _: BinaryIO) -> Any:
-    from .pictures import PICTURE, picture_of
+    from .pictures import PICTURE, cluster_picture, picture_of
 
+    if isinstance(body, dict) and "cluster" in body:
+        return cluster_picture(body)
     return picture_of(_checked(body, PICTURE, ("problem", "plan")))
 
 

@@ -20,6 +20,8 @@ from .sessions import Sessions
 from .solves import Solves
 
 STATIC = Path(__file__).parent / "static"
+_SMALL = 128
+"""Nodes of a cluster up to which it is drawn here, since a process of its own takes longer to begin."""
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -63,7 +65,8 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
     @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
     async def picture(request: Request) -> Response:
         body = await read(request)
-        if not isinstance(body, dict) or "cluster" not in body:
+        cluster = body.get("cluster") if isinstance(body, dict) else None
+        if not isinstance(cluster, dict) or not isinstance(names := cluster.get("names"), list) or len(names) > _SMALL:
             return await done("picture", body)
         async with drawing:
             return _answer(await asyncio.to_thread(cluster_picture, body))

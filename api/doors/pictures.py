@@ -59,7 +59,7 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
         held = {job: nodes for job, nodes in data.get("held", {}).items() if any(nodes.values())}
         numbers = data.get("colours", {})
         shades = [palette[numbers.get(job, i) % len(palette)] for i, job in enumerate(held)]
-        fleet = replace(fleet, usable=fleet.usable & ~np.isin(fleet.names, data.get("down", [])))
+        fleet = replace(fleet, usable=np.asarray(fleet.usable) & ~np.isin(fleet.names, data.get("down", [])))
         return {"svg": draw(fleet_scene(fleet, held, shades=shades).only("cluster"))}
     except InstanceError:
         raise

@@ -91,6 +91,7 @@ def test_a_cluster_is_drawn(client: TestClient) -> None:
     for body, told in ((given, "2 of 8 GPUs"), ({"cluster": cluster}, "0 of 8 GPUs")):
         svg = client.post("/v1/picture", json=body).json()["svg"]
         assert told in svg and ElementTree.fromstring(svg).attrib["viewBox"] and "<script" not in svg
+    assert "no job on 20 nodes" in client.post("/v1/picture", json={"cluster": "20x8"}).json()["svg"]
     for held in ({"a": {"node0": [4]}}, {"a": {"x": [0]}}, {"a": {"node0": [0, 0]}}, {"a": 1}, [1]):
         assert client.post("/v1/picture", json={"cluster": cluster, "held": held}).status_code == 422
     assert client.post("/v1/picture", json={"cluster": "5000x8"}).json()["error"]["field"] == "cluster"
