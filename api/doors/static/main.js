@@ -17,6 +17,7 @@ async function turn() {
     $(link.hash.slice(1)).hidden = !mine;
     if (!mine) views[link.hash.slice(1)].stop?.();
   }
+  dispatchEvent(new Event("resize"));  // what was hidden could not be drawn
   if (started.has(name) && name !== "cluster") return;
   started.add(name);
   await views[name].start?.();
