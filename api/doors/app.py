@@ -26,6 +26,7 @@ from .core import error_of, text_of
 from .guard import Guard
 from .limits import Limits, Refusal, closing
 from .metrics import Metrics
+from .page import routes
 from .schema import KNOWN, event_schema
 from .sessions import Sessions, most, stateless
 from .solves import Solve, Solves
@@ -226,6 +227,7 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         sessions.find(name)
         return StreamingResponse(_as_it_is(store.log(name)), media_type="application/jsonl")
 
+    app.include_router(routes(sessions, solves, lambda request: body_of(request, limits)))
     return Guard(app, metrics, limits, token), solves
 
 

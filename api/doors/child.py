@@ -41,7 +41,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"],) * 2)
     try:
         threading.Thread(target=_watch, daemon=True).start()
-        work = {"solve": _solve, "verify": _verify}[request["work"]]
+        work = {"solve": _solve, "verify": _verify, "picture": _picture, "replay": _replay}[request["work"]]
         answer = {"answer": work(request["body"], out)}
     except InstanceError as error:
         answer = {"error": {"field": error.field, "problem": error.problem}}
@@ -61,8 +61,9 @@ def _watch() -> None:
     """Interrupt the solve when nobody wants it any more."""
     while os.read(0, 1):
         pass
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(_LEAVE)
+    for _ in range(2):  # first the search, then looking for a certificate
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(_LEAVE / 2)
     os._exit(1)
 
 
@@ -105,9 +106,9 @@ def _solve(body: Any, out: BinaryIO) -> Any:
             raise InstanceError(name, f"{brief(given[name])} is not text")
 
     def report(run: Any) -> None:
-        if not told[0] and not certify and threading.current_thread() is threading.main_thread():
+        if not told[0] and threading.current_thread() is threading.main_thread():
             # an exception may get lost where native code calls back
-            signal.signal(signal.SIGINT, lambda *_: _stop(run))
+            signal.signal(signal.SIGINT, lambda *_: _stop(run, certify))
         now, plans = run.seconds(), len(run.trace)
         if plans > told[0] or now > told[1] + _OFTEN:
             by = run.trace[-1].by if plans > told[0] else "bound"
@@ -118,8 +119,24 @@ def _solve(body: Any, out: BinaryIO) -> Any:
     return as_data(solve(given.pop("problem"), callbacks=[report], **given))
 
 
-def _stop(run: Any) -> None:
+def _picture(body: Any, _: BinaryIO) -> Any:
+    from .pictures import PICTURE, cluster_picture, picture_of
+
+    if isinstance(body, dict) and "cluster" in body:
+        return cluster_picture(body)
+    return picture_of(checked_request(body, PICTURE, ("problem", "plan")))
+
+
+def _replay(body: Any, _: BinaryIO) -> Any:
+    from .pictures import frames_of
+
+    return frames_of(checked_request(body, ("log",), ("log",)))
+
+
+def _stop(run: Any, certify: bool) -> None:
     run.stop_reason = run.stop_reason or "interrupted"
+    if certify:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _verify(body: Any, _: BinaryIO) -> Any:

@@ -17,8 +17,8 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Any, Send], Awaitable[None]]
 _LOG = logging.getLogger("gangplan.serve")
-_OPEN = ("/health",)
-"""Paths that need no token."""
+_OPEN, _PAGE = ("/health",), ("/", "/page/")
+"""Paths that need no token; the page asks for one."""
 
 
 class Guard:
@@ -76,7 +76,7 @@ class Guard:
         if self._token:
             given = headers.get(b"authorization", b"").partition(b" ")
             right = given[0].lower() == b"bearer" and hmac.compare_digest(given[2].strip(), self._token)
-            if not right and scope["path"] not in _OPEN:
+            if not right and not _is_open(scope["path"]):
                 raise Refusal(401, "authorization", "is no valid bearer token", {"www-authenticate": "Bearer"})
         elif (host := headers.get(b"host", b"").decode("latin-1")) and not _is_local(host):
             raise Refusal(421, "host", f"{host[:80]!r} is no name of this machine for itself")
@@ -89,6 +89,11 @@ class Guard:
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if scope["method"] in ("POST", "PUT") and kind != b"application/json":
             raise Refusal(415, "content-type", f"{kind[:40].decode('latin-1')!r} is not application/json")
+
+
+def _is_open(path: str) -> bool:
+    """Return whether anybody may read what is there."""
+    return path in (*_OPEN, _PAGE[0]) or path.startswith(_PAGE[1])
 
 
 def _is_local(host: str) -> bool:

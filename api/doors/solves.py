@@ -132,15 +132,15 @@ class Solves:
         async with solve.news:
             solve.news.notify_all()
 
-    async def verify(self, body: Any) -> dict[str, Any]:
-        """Return what the verifier says of a plan."""
+    async def verify(self, body: Any, work: str = "verify") -> dict[str, Any]:
+        """Return what the verifier says of a plan, or do other short work of a process: ``picture``, ``replay``."""
         if self._asked >= self._limits.queue:
             raise busy("verify", f"{self._asked} verdicts are asked for already", 1)
         self._asked += 1
         try:
             async with self._verdicts:
                 solve = Solve("", body)
-                await self._work("verify", solve, self._limits.seconds)
+                await self._work(work, solve, self._limits.seconds)
         finally:
             self._asked -= 1
         return solve.answer

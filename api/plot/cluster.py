@@ -75,6 +75,7 @@ def cluster_scene(
     status: str | None = None,
     bound: float | None = None,
     speeds: bool = True,
+    shades: Sequence[str] | None = None,
 ) -> Scene:
     """Return the picture of a placement: panels ``cluster`` and ``jobs``.
 
@@ -82,6 +83,7 @@ def cluster_scene(
         problem, plan: what it shows.
         name, status, bound: see `gangplan.plot.picture`.
         speeds: whether it is known what jobs send, and so how busy links are and how slow jobs.
+        shades: the colour of each job; by default neighbours have different ones.
     """
     verdict = verify(problem, plan)
     if verdict.objective is None or verdict.rates is None:
@@ -92,9 +94,9 @@ def cluster_scene(
     layout, scale, named = _arrange(problem, plan, flow, level, single)
     unit, names = flow.members[level], words.of_levels(problem, level)
     tiles = gpu_tiles(problem, plan, layout.units, named) if single else band_tiles(problem, plan, layout.units, unit)
-    job_texts = words.jobs(problem, plan, verdict.rates)
+    job_texts = words.jobs(problem, plan, verdict.rates) if speeds else words.sizes(problem, plan)
     unit_texts = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
-    colour = job_colours(tiles, len(plan.jobs))
+    colour = list(shades or job_colours(tiles, len(plan.jobs)))
     keys, pixels = [Key("idle", (PALE,))], scale * DPI
     face = np.array([*colour, PALE, PALE], dtype=object)[tiles.job].tolist()
     paper, line = "#ffffff" if pixels > DETAIL else "", 0.9 if pixels > 14 else 0.4
@@ -165,8 +167,13 @@ def _frames(layout: Layout, scale: float) -> Panel:
     return panel.add(*frames, Boxes(layout.units, "#f7f8fa", edge=PALE))
 
 
-def fleet_scene(fleet: Fleet, held: Mapping[str, Mapping[str, Sequence[int]]], name: str = "") -> Scene:
-    """Return the picture of a fleet whose GPUs jobs hold: by job and by name of the node."""
+def fleet_scene(
+    fleet: Fleet,
+    held: Mapping[str, Mapping[str, Sequence[int]]],
+    name: str = "",
+    shades: Sequence[str] | None = None,
+) -> Scene:
+    """Return the picture of a fleet whose GPUs jobs, coloured by `shades`, hold: by job and name of the node."""
     place = {node: i for i, node in enumerate(fleet.names)}
     rows: list[tuple[int, int, int]] = []
     grants: list[tuple[int, int]] = []
@@ -185,9 +192,18 @@ def fleet_scene(fleet: Fleet, held: Mapping[str, Mapping[str, Sequence[int]]], n
     one, kinds = np.zeros((1, 1)), len(fleet.gpu_types)
     speeds = SpeedModel(("job",), fleet.gpu_types, np.ones((1, kinds)), one[0], one[0], one, one)
     jobs = tuple(GangJob(job, "job", (n,)) for job, n in zip(held, sizes, strict=True))
+    jobs = jobs or (GangJob("nobody", "job", (1,), value=1.0),)  # a batch has a job, if only one that is left out
     of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-    plan = PlacementPlan(tuple(held), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T)
-    return cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False)
+    plan = PlacementPlan(
+        tuple(job.name for job in jobs), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T
+    )
+    scene = cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False, shades=shades)
+    if held:
+        return scene
+    told = f"0 of {fleet.n_gpus:,} GPUs in use"
+    return Scene(
+        scene.title.replace("1 job on", "no job on"), told, [row for row in scene.rows if row[0].name != "jobs"]
+    )
 
 
 def _level(flow: Flows) -> int:

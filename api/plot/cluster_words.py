@@ -38,6 +38,13 @@ def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[
     return tuple(texts)
 
 
+def sizes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
+    """Return what each job is, where it is not known how fast it runs."""
+    nodes = np.bincount(plan.job, minlength=len(problem.jobs)).tolist()
+    on = (counted(n, "node") for n in nodes)
+    return tuple(f"{x.name}<br>{counted(sum(x.workers), 'GPU')} on {n}" for x, n in zip(problem.jobs, on, strict=True))
+
+
 def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
     """Return what each node has, and what of it is in use."""
     fleet = problem.fleet

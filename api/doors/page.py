@@ -1,0 +1,88 @@
+"""The page at `/`: its files, and what only a page needs of the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, Response
+
+from gangplan.instances.errors import brief
+
+from .core import text_of
+from .examples import EXAMPLES, example
+from .limits import Refusal
+from .pictures import cluster_picture, state_of
+from .sessions import Sessions
+from .solves import Solves
+
+STATIC = Path(__file__).parent / "static"
+_SMALL = 128
+"""Nodes of a cluster up to which it is drawn here, since a process of its own takes longer to begin."""
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+"""Nothing from elsewhere, no code or style inside the page, in nobody's frame."""
+
+
+def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitable[Any]]) -> APIRouter:
+    """Return the routes of the page, of a service's sessions and solves; `read` returns the JSON of a request."""
+    router, drawing = APIRouter(), asyncio.Semaphore(1)
+
+    async def done(work: str, body: Any) -> Response:
+        found = await solves.verify(body, work)
+        return _answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+
+    @router.get("/", include_in_schema=False)
+    @router.get("/page/{name}", include_in_schema=False)
+    async def static(name: str = "index.html") -> Response:
+        if name not in {x.name for x in STATIC.iterdir()}:  # a name of ours: no folder, no link
+            raise Refusal(404, "path", f"{brief(name)} is no file of the page")
+        return FileResponse(STATIC / name, media_type=_TYPES.get(Path(name).suffix), headers=_HEADERS)
+
+    @router.get("/v1/examples", summary="List problems to begin with.")
+    async def examples() -> Response:
+        return _answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
+
+    @router.get("/v1/examples/{name}", summary="Return a problem to begin with.")
+    async def one(name: str) -> Response:
+        return Response(await asyncio.to_thread(example, name), media_type="application/json")
+
+    @router.get("/v1/solves/{name}/plan", summary="Return the plan of a solve that is over: a document by itself.")
+    async def plan(name: str) -> Response:
+        if (found := solves.find(name).answer.get("answer", {}).get("plan")) is None:
+            raise Refusal(404, "plan", f"{brief(name)} has none")
+        return _answer(found)
+
+    @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
+    async def picture(request: Request) -> Response:
+        body = await read(request)
+        cluster = body.get("cluster") if isinstance(body, dict) else None
+        if not isinstance(cluster, dict) or not isinstance(names := cluster.get("names"), list) or len(names) > _SMALL:
+            return await done("picture", body)
+        async with drawing:
+            return _answer(await asyncio.to_thread(cluster_picture, body))
+
+    @router.post("/v1/replay", summary="Return a log as steps: what each event says and changes.")
+    async def replay(request: Request) -> Response:
+        return await done("replay", await read(request))
+
+    @router.get("/v1/sessions/{name}/cluster", summary="Say who holds what, who waits and what is down.")
+    async def cluster(name: str) -> Response:
+        session = sessions.find(name)
+        async with session.turn:
+            return _answer(await asyncio.to_thread(lambda: state_of(session.core.scheduler)))
+
+    return router
+
+
+def _answer(data: Any, status: int = 200) -> Response:
+    return Response(text_of(data), status, media_type="application/json")
