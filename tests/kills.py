@@ -182,7 +182,7 @@ def trial(name: str, kills: int, seed: int) -> str:
                     done, lives, command = done + 1, lives + 1, case.again
                     if command != case.begin and not (folder / "out").exists():
                         command = case.begin  # it was killed before it began
-                _finished(command if lives or wrong else case.again, folder)
+                _finished(command if lives else case.again, folder)
                 found = case.result(folder)
                 if found != expected:
                     wrong.append(f"{str(found)[:700]}\nis not\n{str(expected)[:700]}")

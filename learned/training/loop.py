@@ -286,13 +286,13 @@ class _Run:
         self.tick()
         self.at = self.at.scored(float(figures["score"]))
         better = self.at.stale == 0
+        if better:
+            self.save("best", validation=figures)  # before the row that says so, whenever it is killed
         self.log.add("validation", self.at.update, self.at.seconds, figures)
         words = "  ".join(f"{name} {value:.6g}" for name, value in figures.items())
         _LOG.info("%s %7d  %8.1f s  %s", "*" if better else " ", self.at.update, self.at.seconds, words)
-        if better:
-            self.save("best", validation=figures)
-            if then_last:
-                self.save("last")
+        if better and then_last:
+            self.save("last")
 
 
 @contextmanager
@@ -345,6 +345,12 @@ class StageReport:
     report: Report
 
 
+def _validated(folder: Path, at: Position) -> bool:
+    """Return whether the last update of a run was validated: killed before, it has that left to do."""
+    rows = _read(folder / "validation.csv")[1]
+    return at.validated >= at.update or bool(rows and int(rows[-1]["update"]) >= at.update)
+
+
 def train_stages(
     stages: Sequence[Stage],
     folder: str | Path,
@@ -367,7 +373,7 @@ def train_stages(
         limit = None if minutes is None else minutes - spent / 60
         at = position(folder / stage.name) if resume else None
         reason = None if at is None else at.stop(stage.updates, limit, stage.patience)
-        if at is not None and reason is not None:
+        if at is not None and reason is not None and _validated(folder / stage.name, at):
             done = report(folder / stage.name, reason, at)
         elif limit is not None and limit <= 0 and found:
             break

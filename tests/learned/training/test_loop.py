@@ -204,6 +204,17 @@ def test_stages_follow_one_another(tmp_path: Path, listens_to_ctrl_c: None) -> N
     assert curve(tmp_path / "parts" / "rl") == curve(tmp_path / "whole" / "rl")
 
 
+def test_killed_before_the_last_validation(tmp_path: Path) -> None:
+    """A stage whose last update was saved, and whose validation was not made, makes up for it."""
+    stages = [Stage("a", lambda before: Line(), 4, 3)]
+    whole = train_stages(stages, tmp_path)
+    path = tmp_path / "a" / "validation.csv"
+    before = curve(tmp_path / "a")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    again = train_stages(stages, tmp_path, resume=True)
+    assert curve(tmp_path / "a") == before and again[0].report.best == whole[0].report.best
+
+
 def test_time_of_all_stages(tmp_path: Path) -> None:
     """Where the time is up in the first stage the second does not begin."""
     stages = [Stage("a", lambda before: Line(), 9, 3), Stage("b", lambda before: Line(), 9, 3)]
