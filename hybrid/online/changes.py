@@ -155,13 +155,17 @@ class ChangeCalls:
         at = state.at(now)
         if job not in state.waiting:
             raise InstanceError("job", f"{job!r} may not wait yet: change it first")
+        if not isinstance(nodes, Mapping):
+            raise InstanceError("nodes", f"{nodes!r} is no mapping of names to numbers of workers")
         request, seats = state.waiting[job], dict[int, tuple[int, ...]]()
+        for count in nodes.values():
+            require_counts(nodes=count)
+        if (degree := sum(nodes.values())) not in request.job.workers:
+            raise InstanceError("nodes", f"{degree} is not one of its numbers of workers, {request.job.workers}")
         for name, count in nodes.items():
-            require_counts(**{"nodes": count})
             node, each = state.node(name), request.job.worker.grants
             free = (gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node])
             seats[node] = tuple(islice(free, count * each)) if each else below_zero(state.holders[node], count)
-        degree = sum(nodes.values())
         if wrong := state.wrong(request, degree, seats):
             raise InstanceError("nodes", wrong[0])
         slower, before = state.slower(request, degree, seats), state.now
