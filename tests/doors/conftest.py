@@ -46,8 +46,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(folder: Path) -> Iterator[TestClient]:
-    """Return a client of a service with the limits of the tests."""
-    app, _ = build(Store(folder), LIMITS)
+def client(folder: Path, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+    """Return a client of a service with the limits of the tests; the parameter, if any, is the longest solve."""
+    app, _ = build(Store(folder), replace(LIMITS, seconds=getattr(request, "param", LIMITS.seconds)))
     with TestClient(app, base_url="http://localhost") as found:
         yield found

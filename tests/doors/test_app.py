@@ -44,6 +44,7 @@ def test_solve_and_verify(client: TestClient) -> None:
     assert again["answer"] == answer
 
 
+@pytest.mark.parametrize("client", [120.0], indirect=True)
 def test_a_long_solve_is_followed_and_cancelled(client: TestClient) -> None:
     """A solve that is not waited for tells its progress as server-sent events, and ends early when it is cancelled."""
     began = time.monotonic()
