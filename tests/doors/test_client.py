@@ -29,6 +29,11 @@ from .conftest import LIMITS
 TOKEN = "0123456789abcdef0123"
 EASY = generate("layered", ops=20, layers=4, devices=2, seed=1)
 HARD = generate("gangs", jobs=60, racks=4, nodes=8, load=0.9, seed=1)
+PAGE = {
+    "/v1/examples", "/v1/examples/{name}", "/v1/picture", "/v1/replay", "/v1/solves/{name}/plan",
+    "/v1/sessions/{name}/cluster",
+}  # fmt: skip
+"""Paths of which only the page makes anything."""
 
 
 class Service:
@@ -68,7 +73,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def test_each_path_is_reached(service: Service) -> None:
-    """Every path and method of the OpenAPI document is asked by a method of the client."""
+    """Every path and method of the OpenAPI document, but for the page's, is asked by a method of the client."""
     client = Client(service.url, TOKEN)
     assert client.health() == {"status": "ok"} and "gangplan_requests" in client.metrics()
     session = client.session("a", "2x8", price=60)
@@ -98,7 +103,7 @@ def test_each_path_is_reached(service: Service) -> None:
     assert solve.result().state == "cancelled"
     for path, methods in client.openapi()["paths"].items():
         pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
-        for method in methods:
+        for method in () if path in PAGE else methods:
             assert any(m == method and pattern.fullmatch(p) for m, p in service.asked), f"{method} {path}"
 
 
