@@ -14,7 +14,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.write import content_hash
 from gangplan.instances import InstanceError
 
-from ..doors.clusters import has_begun
+from ..doors.clusters import has_begun, reopened
 from ..doors.core import Core, encoded, text_of
 from ..doors.lines import answer_lines
 from .output import closed
@@ -49,9 +49,7 @@ def _scheduler(cluster: str | None, settings: list[str], log: str | None, sync: 
     """Return the scheduler of a log, or a new one."""
     fleet = None if cluster is None else fleet_of(cluster)
     if log is not None and has_begun(Path(log)):
-        if settings:
-            raise InstanceError("set", f"{settings[0]!r} comes too late: the log has the arguments", log)
-        scheduler = Scheduler.open(log, sync=sync)
+        scheduler = reopened(Path(log), with_settings({}, settings), sync=sync)
         if fleet is not None and _hash(fleet) != _hash(scheduler._state.fleet):
             raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
         return scheduler

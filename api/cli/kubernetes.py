@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import extra
 from gangplan.instances.placement import Fleet
 
-from ..doors.clusters import has_begun
+from ..doors.clusters import has_begun, reopened
 from ..doors.kubernetes.objects import USUAL, Rules
 from ..doors.kubernetes.reconciler import Reconciler
 from .output import emit
@@ -50,13 +51,14 @@ def kubernetes(
     configuration = client.Configuration()
     try:
         config.load_config(config_file=kubeconfig, context=context, client_configuration=configuration)
-    except (ConfigException, OSError, TypeError) as error:
-        raise InstanceError("kubeconfig", str(error), kubeconfig or "") from None
+    except Exception as error:  # the client checks nothing of what it reads
+        words = str(error) if isinstance(error, ConfigException | OSError) else "is no configuration of kubectl"
+        raise InstanceError("kubeconfig", words, kubeconfig or os.environ.get("KUBECONFIG", "")) from None
     logging.getLogger("gangplan.kubernetes").setLevel(logging.INFO)
 
     def make(fleet: Fleet) -> Scheduler:
         if log is not None and has_begun(Path(log)):
-            return Scheduler.open(log)
+            return reopened(Path(log), given)
         return Scheduler(fleet, **given, log=log)
 
     loop = Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules)

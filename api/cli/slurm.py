@@ -14,7 +14,7 @@ import typer
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
-from ..doors.clusters import has_begun
+from ..doors.clusters import has_begun, reopened
 from ..doors.core import Core
 from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.rounds import Rounds
@@ -57,6 +57,8 @@ def slurm(
         rounds.round(view)
         _compare(rounds, view)
         return 0
+    if not once:
+        _warn(f"{view.fleet.n_nodes} nodes, {len(view.jobs)} jobs; Ctrl-C ends")
     away = ""
     while True:
         try:
@@ -77,13 +79,9 @@ def slurm(
 
 def _scheduler(view: View, log: Path | None, given: dict[str, Any]) -> Scheduler:
     """Return the scheduler of a log, or a new one."""
-    fresh = Scheduler(view.fleet, **given)
-    if log is None or not has_begun(log):
-        return fresh if log is None else Scheduler(view.fleet, **given, log=log)
-    scheduler = Scheduler.open(log)
-    if given and scheduler._arguments != fresh._arguments:
-        raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
-    return scheduler
+    if log is not None and has_begun(log):
+        return reopened(log, given)
+    return Scheduler(view.fleet, **given, log=log)
 
 
 def _compare(rounds: Rounds, view: View) -> None:
@@ -98,7 +96,9 @@ def _compare(rounds: Rounds, view: View) -> None:
             if name in scheduler.waiting:
                 start = scheduler.explain(name).earliest  # type: ignore[union-attr]
                 ours = "not known" if start is None else datetime.fromtimestamp(start).isoformat("T", "seconds")
-            emit(f"{name:12} {job.user:12} {ours:34} {theirs.get(name, 'N/A').replace('|', ' on ')}")
+            start, _, nodes = theirs.get(name, "N/A").partition("|")
+            slurm = "not known" if start == "N/A" else f"{start} on {nodes}"
+            emit(f"{name:12} {job.user:12} {ours:34} {slurm}")
 
 
 def _end(*_: object) -> None:

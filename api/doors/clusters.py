@@ -88,6 +88,20 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
         raise InstanceError("arguments", f"cannot be read: {type(error).__name__}: {error}") from None
 
 
+def reopened(log: Path, given: Mapping[str, Any], *, sync: bool = False) -> Scheduler:
+    """Return the scheduler of a log, so that the command that began it goes on with it.
+
+    Raises:
+        InstanceError: if `given` are other arguments of `Scheduler` than those in the log.
+    """
+    scheduler = Scheduler.open(log, sync=sync)
+    if given:
+        fresh = Scheduler(scheduler._state.fleet, **given)
+        if (scheduler._arguments, scheduler._policy) != (fresh._arguments, fresh._policy):
+            raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
+    return scheduler
+
+
 def has_begun(log: Path) -> bool:
     """Return whether a log can be gone on with; a file that was cut off in its first line is removed."""
     if not log.exists():

@@ -144,9 +144,10 @@ def checked(event: object, most: Most) -> tuple[str, dict[str, Any]]:
     only_known(row)
     if name in _JOBS and "job" in row:
         row["job"] = _job(row, row.pop("gpus", None), row.pop("model", None))
-    for key, value in row.items():
+    for key in row:
         if key not in ("event", "now") and key not in parts:
-            raise InstanceError(key, f"{brief(value)} is no field of {name}{did_you_mean(key, parts)}")
+            known = did_you_mean(key, parts) or f"; there are {', '.join(parts)}"
+            raise InstanceError(key, f"is no field of {name}{known}")
     for key, part in parts.items():
         if key in row:
             part.check(row[key], key)
@@ -172,7 +173,10 @@ def _job(row: Mapping[str, Any], gpus: Any, model: Any) -> Any:
     if gpus is None:
         raise InstanceError("gpus", f"is missing: how many has {brief(job)}?")
     workers = gpus if isinstance(gpus, list) else [gpus]
-    return encoded(GangJob(job, "any" if model is None else model, tuple(workers)))
+    try:
+        return encoded(GangJob(job, "any" if model is None else model, tuple(workers)))
+    except InstanceError as error:
+        raise InstanceError(error.field.replace("workers", "gpus"), error.problem) from None
 
 
 def encoded(value: Any) -> Any:

@@ -43,7 +43,7 @@ def check_changed(state: ClusterState, request: Request) -> None:
         if job.gpu_types and not {*job.gpu_types} & {*types}:
             raise InstanceError("job.gpu_types", f"the cluster has {', '.join(types)}, not {', '.join(job.gpu_types)}")
         there = int(state.fleet.gpus[state.fleet.usable].sum())
-        more = f"{asked} GPUs, more than the {there} that there are" if asked > there else "no nodes have it"
+        more = f"{asked} GPUs, more than the {there} that there are" if asked > there else _needs(request)
         raise InstanceError("job", f"{job.name!r} with {job.workers[0]} workers never fits: {more}")
     if state.accounts.bounded:
         whole = state.placer.whole[:3, state.fleet.usable].sum(axis=1).tolist()
@@ -51,3 +51,10 @@ def check_changed(state: ClusterState, request: Request) -> None:
         state.forget(request)  # another job may be called like it if it is refused
         if limit := state.accounts.never(request.terms, asks, whole):
             raise InstanceError("job", f"{job.name!r} never may start: {limit}")
+
+
+def _needs(request: Request) -> str:
+    """Say what a worker needs and no nodes have."""
+    need = request.job.worker
+    units = {"GPUs": need.gpu, "cores": need.cpu, "bytes": need.memory, "bytes/s of NIC": need.nic}
+    return f"no nodes have room for workers of {', '.join(f'{x:g} {unit}' for unit, x in units.items() if x)}"

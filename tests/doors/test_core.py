@@ -94,7 +94,7 @@ def test_stateless_goes_on_from_its_snapshot(client: TestClient) -> None:
         ({"event": "decide", "deadline": 1e9}, "deadline", "is more than 60 seconds"),
         ({"event": "decide", "deadline": True}, "deadline", "True is not a number"),
         ({"event": "submit", "job": "b"}, "gpus", "is missing"),
-        ({"event": "submit", "job": "b", "gpus": 0}, "workers[0]", "0 is not positive"),
+        ({"event": "submit", "job": "b", "gpus": 0}, "gpus[0]", "0 is not positive"),
         ({"event": "submit", "job": "b", "gpus": 999}, "job", "999"),
         ({"event": "submit", "job": "b", "gpus": 1, "usr": "x"}, "usr", "did you mean user?"),
         ({"event": "submit", "job": {"type": "__main__:X"}}, "type", "is no type that an event has"),
@@ -185,3 +185,21 @@ def test_every_method_that_changes_state_is_an_event() -> None:
     assert schemas["finish"]["required"] == ["event", "job"]
     assert schemas["decide"]["properties"]["deadline"] == {"type": ["number", "null"]}
     assert all(schema["description"] for schema in schemas.values())
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "words"),
+    [
+        ({"event": "explain", "job": "a"}, "job", "is no field of explain; there are what"),
+        ({"event": "submit", "job": "a", "gpus": 8, "sseconds": 5}, "sseconds", "did you mean seconds?"),
+        ({"event": "submit", "job": "a", "gpus": -1}, "gpus[0]", "-1"),
+        ({"event": "submit", "job": {"name": "a"}}, "GangJob.workers", "is missing"),
+        ({"event": "submit", "job": {"name": "a", "workers": [1], "worker": {"gpus": 2}}}, "gpus", "is no field of"),
+        ({"event": "submit", "job": {"name": "a", "workers": [1], "worker": {"cpu": 80}}}, "job", " 80 cores"),
+    ],
+)
+def test_errors_say_what_to_write(event: dict[str, Any], field: str, words: str) -> None:
+    """Field and words are those of whoever wrote the event."""
+    core = Core(Scheduler(Fleet.regular(1, 2, 8, cpu=16)))
+    error = core.reply(event)["error"]
+    assert error["field"].endswith(field) and words in error["problem"], error

@@ -140,7 +140,7 @@ def test_what_is_refused(options: tuple[str, ...], words: str, tmp_path: Path) -
 
 def test_decide_survives_kill(tmp_path: Path) -> None:
     """`gangplan decide --log` killed after any line goes on where it was."""
-    command = [*GANGPLAN, "decide", "--log", str(tmp_path / "log.jsonl"), "--cluster", "2x8"]
+    command = [*GANGPLAN, "decide", "--set", "patience=50", "--log", str(tmp_path / "log.jsonl"), "--cluster", "2x8"]
     answers = list[dict[str, Any]]()
     for part in (EVENTS[:3], EVENTS[3:10], EVENTS[10:]):
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -153,6 +153,8 @@ def test_decide_survives_kill(tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_bytes((tmp_path / "log.jsonl").read_bytes()[:40])
     command[-3] = str(tmp_path / "cut.jsonl")
     done = run(command, input=b'{"event":"decide"}\n')
+    done = run([*GANGPLAN, "decide", "--set", "patience=51", *command[-4:]], input=b"")
+    assert done.returncode == 2 and b"set: is not as in the log" in done.stderr
     assert json.loads(done.stdout)["answer"]["number"] == 1 and done.returncode == 0
     done = run([*command[:-1], "9x8"], input=b"")
     assert done.returncode == 2 and b"'9x8' is not that of the log" in done.stderr

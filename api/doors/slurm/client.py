@@ -41,7 +41,8 @@ def run(*words: str) -> str:
     except subprocess.TimeoutExpired:
         raise AwayError("slurm", f"{words[0]}: no answer within {_SECONDS:g} s") from None
     if done.returncode:
-        told = plain(done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
+        told = done.stderr.decode(errors="replace").strip().removeprefix(f"{words[0]}: ").removeprefix("error: ")
+        told = plain(told or f"exit code {done.returncode}")
         order = words[1] in _ORDERS and not _AWAY.search(told)
         raise (InstanceError if order else AwayError)("slurm", f"{words[0]}: {told}")
     return done.stdout.decode(errors="replace").replace("\0", "\ufffd")
@@ -88,4 +89,5 @@ def _expanded(text: str) -> Iterator[str]:
 
 def plain(text: object) -> str:
     """Return text that a user may have written so that it can be printed on one line of a terminal."""
-    return "".join(c if c.isprintable() else " " for c in str(text))[:200]
+    line = "".join(c if c.isprintable() else " " for c in str(text))
+    return line if len(line) <= 300 else f"{line[:300]} ..."

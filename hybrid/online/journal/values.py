@@ -86,11 +86,23 @@ def decode(data: Any) -> Any:
         if tag == "infinite":
             values = np.array(rest["values"], dtype=float)  # None becomes NaN
             return np.where(np.isnan(values), np.inf, values)
-        return _class(tag)(**rest)
+        made = _class(tag)
+        _fields(made, rest)
+        return made(**rest)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InstanceError):
             raise error.within(str(tag)) from None
         raise InstanceError(str(tag), f"cannot be made of {brief(rest)}: {error}") from None
+
+
+def _fields(made: Any, rest: Mapping[str, Any]) -> None:
+    """Refuse fields that a dataclass has not, and the lack of one without a usual value."""
+    for name in rest:
+        if name not in {x.name for x in fields(made)}:
+            raise InstanceError(name, f"is no field of {made.__name__}")
+    for x in fields(made):
+        if x.name not in rest and x.init and x.default is MISSING and x.default_factory is MISSING:
+            raise InstanceError(x.name, "is missing")
 
 
 def _class(tag: Any) -> Any:
