@@ -131,29 +131,40 @@ class Prepared:
         """Return how much less than `value`, a bound on schedules on time, a plan that the verifier accepts may cost.
 
         It lets a run of p seconds start `off` = 1e-9 p + tick early, and overlap others by as much. Count starts from
-        `zero`, and send the k-th start s, from 0 on, to
+        `zero`, and send the k-th start s, from 0 on, before which some job runs for B(s) seconds, to
 
-            T(s) = (s + eta + k tick) / (1 - 1e-9)    or    T(s) = (s + eta) / (1 - 1e-9 - tick / min p)
+            T(s) = s + eta + 2 k tick + 1e-9 / (1 - 1e-9) B(s)    or    T(s) = (s + eta) / (1 - 1e-9 - tick / min p)
 
-        with eta the largest `off`: T(s) is not before the release, and where the verifier saw two runs one after the
-        other T stretches p - off to p or more. So there is a schedule without slack, and completions c have become
-        T(c) at most. The sum of slope times c is the goal less `constant`, or less where jobs are left out. Deadlines
-        are not met by what is stretched: `due` has their slack, for a job alone.
+        with eta the largest `off`: T(s) is not before the release. Where the verifier saw two runs one after the other,
+        the later start is p - off or more behind, all of which the earlier one runs, so that T puts p or more between
+        them: 2 tick + 1e-9 / (1 - 1e-9) (p - off) is no less than off. So there is a schedule without slack, and
+        completions c have become T(c) at most. The sum of slope times c is the goal less `constant`, or less where jobs
+        are left out. Runs that alone cost more than `value` are in no plan below it. Deadlines are not met by what is
+        stretched: `due` has their slack, for a job alone.
         """
-        gain = 1.0 if self.makespan else float(self.slope.sum())
-        if not gain:
+        if not (gain := self._gain):
             return 0.0
-        runs, sums = self.seconds[self.seconds > 0], max(0.0, value - self.constant)
-        early = gain * (TOLERANCE * runs.max(initial=0.0) + self.tick)
-        stretched = min(gain * self.n * self.tick, sums * self.tick / runs.min(initial=np.inf))
+        sums = max(0.0, value - self.constant)
+        slope = 1.0 if self.makespan else self.slope[self.owner]
+        alone = slope * (self.seconds * (1 - 1e-6) - self.tick)
+        may = (self.seconds > 0) & (alone <= sums - np.minimum(self.price, 0.0).sum())
+        longest = np.zeros(self.n)
+        np.maximum.at(longest, self.owner[may], self.seconds[may])
+        busy = 2 * gain * self.n * self.tick + TOLERANCE * min(sums, gain * float(longest.sum()))
+        stretched = sums * (TOLERANCE + self.tick / self.seconds[may].min(initial=np.inf))
+        early = gain * (TOLERANCE * longest.max(initial=0.0) + self.tick)
         rounded = 2 * np.spacing(clock_cost(self.problem)) + 4 * np.spacing(abs(value))
-        return float((1 + 1e-6) * (early + stretched + TOLERANCE * sums) + rounded)
+        return float((1 + 1e-6) * (early + min(busy, stretched)) + rounded)
 
     @property
     def rounding(self) -> float:
-        """Most of `slack` that is not a share of a bound."""
-        gain = 1.0 if self.makespan else float(self.slope.sum())
-        return gain * (1 + self.n) * self.tick + 6 * float(np.spacing(clock_cost(self.problem)))
+        """Most of `slack` that is not a share of seconds."""
+        return self._gain * (1 + 2 * self.n) * self.tick + 6 * float(np.spacing(clock_cost(self.problem)))
+
+    @property
+    def _gain(self) -> float:
+        """What a second more of all completions costs."""
+        return 1.0 if self.makespan else float(self.slope.sum())
 
     def starts(self, plan: SchedulePlan) -> FloatArray:
         """Return the starts of a plan in seconds from `zero` on, 0 where a job is left out, float64 (n,)."""
