@@ -32,10 +32,18 @@ class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; of an option given twice the parser would take the last and say nothing."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        """Read the arguments; of an option given twice the parser would take the last and say nothing.
+
+        An empty value, as of an unset variable of a shell, would be taken for the folder one is in.
+        """
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for x, count in Counter(order).items():
-            if count > 1 and x.param_type_name == "option" and not x.multiple:
+            if x.param_type_name != "option":
+                continue
+            given = values[x.name] if x.multiple else [values[x.name]]
+            if "" in given and x.default != "":
+                raise InstanceError(max(x.opts, key=len), "is empty")
+            if count > 1 and not x.multiple:
                 raise InstanceError(max(x.opts, key=len), f"is given {count} times, and only one counts")
         rest: list[str] = super().parse_args(ctx, args)
         return rest

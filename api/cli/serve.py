@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -59,12 +60,15 @@ def serve(
         if error.name not in ("fastapi", "uvicorn", "starlette"):
             raise
         raise InstanceError("serve", f"needs FastAPI and uvicorn: {extra('serve')}") from None
+    url = state if state.startswith(("postgresql://", "postgres://")) else ""
+    for name, value in (("state", "" if url else state), ("logs", logs)):
+        if re.match(r"[^/]+://", value):
+            raise InstanceError(name, f"{value!r} is not a folder{' or postgresql://...' * (name == 'state')}")
     limits = replace(Limits(), bytes=max_bytes, solves=solves, queue=queue, seconds=solve_seconds, grace=grace)
     limits = replace(limits, workers=max(1, limits.workers // solves))
     with _listening(host, port) as listens:
         number = listens.getsockname()[1]
         where = f"http://{f'[{host}]' if ':' in host else host}:{number}"
-        url = state if state.startswith(("postgresql://", "postgres://")) else ""
         store = Store(Path(logs if url else state), url, sync=sync)
         return run(listens, store, limits, token, sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
 

@@ -36,6 +36,8 @@ _SMALL = 2**16
 """Bytes of JSON that are parsed at once; more in a thread, so that others need not wait."""
 _CHECKED = 2**20
 """Bytes of a problem that is read before its solve is queued; a larger one in the process of the solve."""
+_PULSE = 5.0
+"""Seconds after which a store that has not answered is down; a database may take longer to be found missing."""
 _WAIT = 60.0
 """Maximum number of seconds for which an answer to a solve is waited for."""
 
@@ -128,9 +130,25 @@ async def _wrong(request: Request, error: Exception) -> Response:
     return answer({"error": {"field": "path", "problem": words}}, error.status_code, **dict(error.headers or {}))
 
 
+class _Pulse:
+    """Ask a store whether it answers, once at a time: who asks without a token must not use up threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._asked: asyncio.Task[bool] | None = None
+
+    async def beats(self) -> bool:
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.create_task(asyncio.to_thread(self._store.answers))
+        asked = self._asked
+        await asyncio.wait({asked}, timeout=_PULSE)
+        return asked.done() and asked.result()
+
+
 def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) -> tuple[Guard, Solves]:
     """Return the application, and its solves."""
     metrics, sessions, solves = Metrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
+    pulse = _Pulse(store)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -154,7 +172,8 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
 
     @app.get("/health", summary="Say whether it takes requests.")
     async def health() -> Response:
-        return answer({"status": "closing" if solves.closing else "ok"}, 503 if solves.closing else 200)
+        status = "closing" if solves.closing else "ok" if await pulse.beats() else "no state"
+        return answer({"status": status}, 200 if status == "ok" else 503)
 
     @app.get("/metrics", summary="Say what Prometheus reads.")
     async def read_metrics() -> Response:

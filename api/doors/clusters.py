@@ -106,6 +106,8 @@ def has_begun(log: Path) -> bool:
     """Return whether a log can be gone on with; a file that was cut off in its first line is removed."""
     if not log.exists():
         return False
+    if log.is_dir():
+        raise InstanceError("log", "is a directory", str(log))
     with log.open("rb") as file:
         first = file.readline()
     if first.endswith(b"\n") or not (first.startswith(BEGIN) or BEGIN.startswith(first)):

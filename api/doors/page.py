@@ -58,7 +58,10 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
 
     @router.get("/v1/solves/{name}/plan", summary="Return the plan of a solve that is over: a document by itself.")
     async def plan(name: str) -> Response:
-        if (found := solves.find(name).answer.get("answer", {}).get("plan")) is None:
+        solve = solves.find(name)
+        if (found := solve.answer.get("answer", {}).get("plan")) is None:
+            if not solve.over:
+                raise Refusal(409, "plan", f"{brief(name)} is not over yet: it is {solve.state}")
             raise Refusal(404, "plan", f"{brief(name)} has none")
         return _answer(found)
 

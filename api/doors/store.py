@@ -40,6 +40,7 @@ class Store:
 
     def __init__(self, folder: Path, url: str = "", *, sync: bool = False) -> None:
         self.folder, self._lock = folder, threading.Lock()
+        field = "logs" if url else "state"  # whose folder it is
         try:
             (folder / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
             self._held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -54,9 +55,11 @@ class Store:
             for statement in filter(str.strip, _TABLES.split(";")):
                 self._db.execute(statement, ())
         except BlockingIOError:
-            raise InstanceError("state", "is in use by another gangplan serve", str(folder)) from None
-        except (OSError, sqlite3.Error) as error:
-            raise InstanceError("state", io_error(error), str(folder)) from None
+            raise InstanceError(field, "is in use by another gangplan serve", str(folder)) from None
+        except OSError as error:
+            raise InstanceError(field, io_error(error), str(folder)) from None
+        except sqlite3.Error as error:
+            raise InstanceError("state", io_error(error), None if url else str(folder)) from None
         self._do(
             "UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL", time.time(), LOST
         )
@@ -64,6 +67,14 @@ class Store:
     def _do(self, statement: str, *values: Any) -> Sequence[Any]:
         with self._lock:
             return self._db.execute(statement, values).fetchall()
+
+    def answers(self) -> bool:
+        """Return whether the folder or the database can be read."""
+        try:
+            self._do("SELECT name FROM sessions LIMIT 1")
+        except sqlite3.Error:
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of the folder."""

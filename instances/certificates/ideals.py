@@ -48,7 +48,8 @@ class Ideals(Certificate):
         for k in range(1, devices + 1):
             known = {ideal for begun in known for ideal in search.stages(begun, devices - k)}
             if search.every in known:
-                raise InstanceError("threshold", f"a pipeline of {k} stages takes less than {self.threshold}")
+                stages = f"{k} stage{'s' * (k > 1)}"
+                raise InstanceError("threshold", f"a pipeline of {stages} takes less than {self.threshold}")
         return self.threshold / (1 + SLACK)
 
 

@@ -45,7 +45,7 @@ def test_a_proof_that_is_none(answers: tuple[Path, Path, Path, dict[str, Any]], 
     proof.write_text(json.dumps(data | {"threshold": 1}))
     done = cli("verify", problem, plan, "--bound", proof)
     assert (done.code, done.out) == (2, "")
-    assert f"{proof}: threshold: a pipeline of 1 stages takes less than 1" in done.err
+    assert f"{proof}: threshold: a pipeline of 1 stage takes less than 1" in done.err
     done = cli("verify", problem, plan, "--bound", tmp_path / "none.json")
     assert done.code == 2 and "none.json" in done.err
 

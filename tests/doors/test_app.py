@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -179,11 +180,31 @@ def test_a_full_disk_loses_no_answer(client: TestClient, monkeypatch: pytest.Mon
     assert client.get(found.headers["location"]).json()["answer"]["status"] == "OPTIMAL"
 
 
+def test_health_is_that_of_the_store(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the store does not answer, or not in time, no requests are taken; once it does, they are."""
+
+    def lost(*_: Any) -> None:
+        raise sqlite3.OperationalError("connection refused")
+
+    hung = threading.Event()
+    monkeypatch.setattr("gangplan.doors.app._PULSE", 0.1)
+    for broken in (lost, lambda *_: hung.wait(60)):
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, "_do", broken)
+            found = [client.get("/health") for _ in range(3)]
+        assert [(x.status_code, x.json()) for x in found] == [(503, {"status": "no state"})] * 3
+    hung.set()
+    while (found := client.get("/health")).status_code == 503:  # the one that hung comes to an end
+        pass
+    assert found.json() == {"status": "ok"}
+
+
 def test_one_process_a_folder(folder: Path) -> None:
     """Two services cannot share a folder."""
     first = Store(folder)
-    with pytest.raises(InstanceError, match="in use by another"):
-        Store(folder)
+    for url, field in (("", "state"), ("postgresql:///x", "logs")):
+        with pytest.raises(InstanceError, match=f"{field}: is in use by another"):
+            Store(folder, url)
     first.close()
     Store(folder).close()
 

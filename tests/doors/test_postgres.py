@@ -105,7 +105,9 @@ def test_state_in_postgres(server: Server, tmp_path: Path) -> None:
         with pytest.raises(InstanceError, match="in use by another"):
             Store(tmp_path / "b", server.url)
         server.stop()
+        assert client.get("/health").status_code == client.get("/v1/sessions").status_code == 503
         server.start()
+        assert client.get("/health").status_code == 200
         assert client.get("/v1/sessions").json() == {"sessions": ["s"]}
         with pytest.raises(InstanceError, match="in use by another"):
             Store(tmp_path / "b", server.url)

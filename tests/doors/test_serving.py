@@ -129,6 +129,10 @@ def state_of(number: str) -> str:
         (("--host", "nowhere.invalid", "--token-file", "token"), "port: nowhere.invalid"),
         (("--port", "70000"), "is not from 0 to 65535"),
         (("--grace", "nan"), "grace"),
+        (("--state", "mysql://x"), "state: 'mysql://x'"),
+        (("--state", "postgresql+psycopg://a@h/x"), "state: 'postgresql+psycopg://a@h/x'"),
+        (("--state", "postgresql:///x", "--logs", "s3://x"), "logs: 's3://x' is not a folder"),
+        (("--state", ""), "--state: is empty"),
     ],
 )
 def test_what_is_refused(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -136,6 +140,7 @@ def test_what_is_refused(options: tuple[str, ...], words: str, tmp_path: Path) -
     (tmp_path / "token").write_text("0123456789abcdef0123\n")
     done = run([*GANGPLAN, "serve", *options], cwd=tmp_path, text=True)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+    assert [x.name for x in tmp_path.iterdir()] == ["token"]
 
 
 def test_decide_survives_kill(tmp_path: Path) -> None:
@@ -158,3 +163,10 @@ def test_decide_survives_kill(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["answer"]["number"] == 1 and done.returncode == 0
     done = run([*command[:-1], "9x8"], input=b"")
     assert done.returncode == 2 and b"'9x8' is not that of the log" in done.stderr
+    for log, cluster, words in (
+        ("x", "", b"--cluster: is empty"),
+        ("", "1x8", b"--log: is empty"),
+        (".", "1x8", b"log: is a"),
+    ):
+        done = run([*GANGPLAN, "decide", "--log", log, "--cluster", cluster], input=b"", cwd=tmp_path)
+        assert done.returncode == 2 and words in done.stderr and b"Traceback" not in done.stderr

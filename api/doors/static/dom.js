@@ -31,14 +31,27 @@ export function safely(act) {
   };
 }
 
-export function onFile(input, area, take) {
-  const read = safely(async (file) => file && take(await file.text(), file.name));
+// Have a file read, chosen or dropped. What was there before is refused from then on, whether the file is any good or not.
+export function onFile(input, area, take, refuse) {
+  const read = safely(async (file) => {
+    if (!file) return;
+    refuse(file.name, new Error(`${file.name}: is being read`));
+    try {
+      await take(await file.text(), file.name);
+    } catch (error) {
+      input.value = "";
+      refuse(file.name, error);
+      throw error;
+    }
+  });
   input.addEventListener("change", () => read(input.files[0]));
   for (const kind of ["dragover", "dragleave", "drop"]) {
     area.addEventListener(kind, (event) => {
       event.preventDefault();
       area.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") read(event.dataTransfer.files[0]);
+      if (kind !== "drop") return;
+      input.value = "";
+      read(event.dataTransfer.files[0]);
     });
   }
 }

@@ -75,4 +75,7 @@ $("play").addEventListener("click", () => {
   $("play").textContent = "Pause";
   timer = setTimeout(next, 0);
 });
-onFile($("log-file"), $("replay-drop"), replay);
+onFile($("log-file"), $("replay-drop"), replay, () => {
+  stop();
+  $("player").hidden = true;
+});

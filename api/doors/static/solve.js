@@ -4,7 +4,8 @@ import { chart } from "./chart.js";
 import { $, download, onFile, options, picture, safely } from "./dom.js";
 import { ask, events, joined, request } from "./net.js";
 
-let problem = "", file = false, running = null, shown = null;
+// of the document that was chosen: its text, or why there is none
+let file = "", wrong = new Error("document: none is chosen"), running = null, shown = null;
 
 const percent = (gap) => `${+(100 * gap).toPrecision(3)}%`;
 const textOf = async (path) => (await request("GET", path)).text();
@@ -41,8 +42,9 @@ function tell(row, seconds) {
 }
 
 async function run() {
-  if (!file) problem = await textOf(`/v1/examples/${$("example").value}`);
-  const mine = problem, objective = $("objective").value, limit = Number($("seconds").value);
+  const example = $("example").value;
+  if (!example && wrong) throw wrong;
+  const mine = example ? await textOf(`/v1/examples/${example}`) : file, objective = $("objective").value, limit = Number($("seconds").value);
   const seconds = isTimed(JSON.parse(mine)), rows = [];
   let came = 0, over = false;
   const redraw = () => {
@@ -92,9 +94,12 @@ async function end({ state, answer, error }, { problem, objective, path }, rows,
 
 const show = () => picture($("plan-picture"), shown.panels[$("panel").value]);
 
+// What there is to choose from; the document has no value.
+const listed = () => [...$("example").options].map(({ value, text }) => [value, text]);
+
 export async function start() {
   const { examples } = await ask("GET", "/v1/examples");
-  options($("example"), examples.map(({ name, title }) => [name, title]));
+  options($("example"), [...listed(), ...examples.map(({ name, title }) => [name, title])]);
 }
 
 $("solve-form").addEventListener("submit", async (event) => {
@@ -115,10 +120,13 @@ $("panel").addEventListener("change", show);
 $("plan-json").addEventListener("click", () => download("plan.json", shown.plan, "application/json"));
 $("plan-svg").addEventListener("click", () => download("plan.svg", shown.panels[$("panel").value], "image/svg+xml"));
 onFile($("problem-file"), $("solve-form"), (text, name) => {
-  const { kind } = JSON.parse(text);
-  [problem, file] = [text, true];
-  options($("example"), [["", name], ...[...$("example").options].filter((x) => x.value).map((x) => [x.value, x.text])]);
-  $("example").value = "";
+  const kind = JSON.parse(text)?.kind;
+  if (!kind) throw new Error(`${name}: is no document: it has no kind`);
+  [file, wrong] = [text, null];
   $("standing").textContent = `${name} is chosen: ${kind}.`;
+}, (name, error) => {
+  wrong = error;
+  options($("example"), [["", name], ...listed().filter(([value]) => value)]);
+  $("example").value = "";
+  $("standing").textContent = `${name} is not chosen.`;
 });
-$("example").addEventListener("change", () => { file = !$("example").value; });
