@@ -158,9 +158,9 @@ def test_decide_survives_kill(tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_bytes((tmp_path / "log.jsonl").read_bytes()[:40])
     command[-3] = str(tmp_path / "cut.jsonl")
     done = run(command, input=b'{"event":"decide"}\n')
+    assert json.loads(done.stdout)["answer"]["number"] == 1 and done.returncode == 0
     done = run([*GANGPLAN, "decide", "--set", "patience=51", *command[-4:]], input=b"")
     assert done.returncode == 2 and b"set: is not as in the log" in done.stderr
-    assert json.loads(done.stdout)["answer"]["number"] == 1 and done.returncode == 0
     done = run([*command[:-1], "9x8"], input=b"")
     assert done.returncode == 2 and b"'9x8' is not that of the log" in done.stderr
     for log, cluster, words in (
