@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "schedule": ("24 jobs over time on 32 GPUs", "moldable", {"jobs": 24, "seed": 1}),
     "placement": ("24 gangs on two racks", "gangs", {"jobs": 24, "seed": 1}),
 }
-"""By name: what it is, and the kind and options of the generator."""
+"""Title, generator and options of each example, by name."""
 
 
 @cache

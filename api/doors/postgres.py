@@ -10,7 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import extra
 
 _LOCK = 0x67616E67
-"""Of PostgreSQL's advisory locks, the one of who serves a database."""
+"""Number of the advisory lock that whoever serves a database holds."""
 
 
 class Postgres:

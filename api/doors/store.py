@@ -1,4 +1,4 @@
-"""What outlives the process: schedulers by name and solves with their answers, in SQLite or PostgreSQL."""
+"""Keep what outlives the process: schedulers by name and answers of solves, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

@@ -142,12 +142,15 @@ class ChangeCalls:
         cast("Scheduler", self)._expect(request)
 
     @recorded
-    def adopt(self, job: str, nodes: Mapping[str, int], *, now: float | None = None) -> None:
+    def adopt(
+        self, job: str, nodes: Mapping[str, int], *, since: float | None = None, now: float | None = None
+    ) -> None:
         """Note that another one started a job that waits: it runs from now on, wherever this scheduler had put it.
 
         Args:
             job: its name.
             nodes: the number of its workers on each node, by name; they get the first GPUs that nobody holds there.
+            since: when it started, by default now.
             now: as of `submit`.
         """
         state = self._state
@@ -168,9 +171,11 @@ class ChangeCalls:
             seats[node] = tuple(islice(free, count * each)) if each else below_zero(state.holders[node], count)
         if wrong := state.wrong(request, degree, seats):
             raise InstanceError("nodes", wrong[0])
+        require_number(since := plain(since), "since", optional=True)
         slower, before = state.slower(request, degree, seats), state.now
-        end, state.now = min(at + request.lasts(degree, slower), float_info.max), at
-        if not state.put(RunningJob(request, degree, at, end, dict(sorted(seats.items())), slower)):
+        began = at if since is None else min(float(since), at)
+        end, state.now = min(began + request.lasts(degree, slower), float_info.max), at
+        if not state.put(RunningJob(request, degree, began, end, dict(sorted(seats.items())), slower)):
             state.now = before
             raise InstanceError("nodes", f"{job}: cores, memory or NIC are too few")
         cast("Scheduler", self)._intervals.withdrawn(job)

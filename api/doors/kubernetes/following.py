@@ -23,7 +23,7 @@ LOG = logging.getLogger("gangplan.kubernetes")
 _PAGE, _WATCH, _ANSWER = 500, 300, 30.0
 """Objects in an answer to list; seconds of a watch; seconds in which an answer has to come."""
 _RAW: dict[str, Any] = {"_preload_content": False, "_request_timeout": _ANSWER}
-"""Of requests whose answers are read here: a binding is answered by a status, which the client cannot read."""
+"""Ask for the raw answer: a binding is answered by a status, which the client cannot read."""
 _PAUSE = 0.2, 30.0
 """Seconds before the first retry, and at most."""
 _TOGETHER, _AGAIN, _LATEST = 0.05, 1.0, 30.0

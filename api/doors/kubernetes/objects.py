@@ -110,7 +110,7 @@ class Pod:
 
     @property
     def live(self) -> bool:
-        """Whether it holds what it needs, or will."""
+        """Tell whether it holds what it needs, or will."""
         return self.phase not in ("Succeeded", "Failed")
 
 

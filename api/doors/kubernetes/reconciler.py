@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(slots=True)
 class Step:
-    """What is to be done: pods to be bound to nodes, pods to be deleted, why pods wait; whether that is all."""
+    """Say what is to be done: pods to bind to nodes, pods to delete, why pods wait; and whether that is all."""
 
     binds: list[tuple[Pod, str]] = field(default_factory=list)
     evicts: list[Pod] = field(default_factory=list)
@@ -237,36 +237,21 @@ class Reconciler:
             if held and pod.uid not in seated and pod.uid not in self._gone:
                 whole = pod.ours and count[pod.gang] == pod.size
                 groups.setdefault(pod.gang if whole else f"{pod.gang}#{pod.key}", []).append(pod)
-        number, added = {name: i for i, name in enumerate(s._state.fleet.names)}, {}
-        free = [set(range(n)) for n in s._state.fleet.gpus.tolist()]
-        for running in s._state.running.values():
-            for i, ids in running.nodes.items():
-                free[i] -= {*ids}
+        number = {name: i for i, name in enumerate(s._state.fleet.names)}
         for key, some in groups.items():
-            taken, per = defaultdict[int, list[int]](list), max(pod.needs[0] for pod in some)
-            for pod in some if all(pod.node in number for pod in some) else ():
-                at = number[pod.node]
-                taken[at] += sorted(free[at] - {*taken[at]})[:per]
-            if sum(map(len, taken.values())) < per * len(some):
+            there, per = Counter(pod.node for pod in some), max(pod.needs[0] for pod in some)
+            if any(x not in number or s._state.placer.free[number[x]] < n * per for x, n in there.items()):
                 continue  # it does not fit beside what was decided; nobody is bound where there is no room
             name = f"{some[0].gang}.{s._state.serial}"
             gang, user = GangJob(name, "any", (len(some),), Demand(per)), name.partition("/")[0]
             try:
                 s.submit(gang, some[0].seconds, now=max(now, s.now), together=False, price=None, user=user)
+                s.adopt(name, there, since=min(x.created for x in some))
             except InstanceError as error:
                 LOG.warning("%s is not taken over: %s", key, error)
+                self._drop(name)
                 continue
-            for at, some_ids in taken.items():
-                free[at] -= {*some_ids}
             self._jobs[name] = Job(key, [x.uid for x in some], seats={x.uid: x.node for x in some}, own=False)
-            added[name] = len(some), min(x.created for x in some), [[at, ids] for at, ids in taken.items()]
-        if added:
-            try:
-                s.restore(_running(s.snapshot(), added))
-            except InstanceError as error:
-                LOG.warning("%s: not taken over: %s", ", ".join(added), error)
-                for name in added:
-                    self._drop(name)
 
     def _decide(self, s: Scheduler, pods: Mapping[str, Pod], now: float, step: Step) -> None:
         more = True
@@ -307,15 +292,3 @@ class Reconciler:
             else:
                 left = before
                 step.waits |= {pod.key: "its GPUs are not free yet" for pod, _ in some}
-
-
-def _running(saved: dict[str, Any], added: Mapping[str, tuple[int, float, list[Any]]]) -> dict[str, Any]:
-    """Return a snapshot with waiting jobs among those that run: so many workers, since when, on which GPUs."""
-    rows, kept = {row["job"]["name"]: row for row in saved["waiting"]}, saved["intervals"]
-    saved["waiting"] = [row for name, row in rows.items() if name not in added]
-    kept["open"] = [row for row in kept["open"] if row[0] not in added]
-    kept["fresh"] = [name for name in kept["fresh"] if name not in added]
-    for name, (degree, since, nodes) in added.items():
-        end = since + rows[name]["seconds"][0]
-        saved["running"].append({"request": rows[name], "degree": degree, "since": since, "end": end, "nodes": nodes})
-    return saved

@@ -1,4 +1,4 @@
-"""What Slurm says of its cluster at one time: nodes, switches, jobs."""
+"""Read what Slurm says of its cluster at one time: nodes, switches, jobs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SlurmJob:
 
 @dataclass(frozen=True)
 class View:
-    """What Slurm says at one time.
+    """Hold what Slurm says at one time.
 
     Attributes:
         states: of each node, ``up``, ``closed`` to new jobs, or ``down``.

@@ -87,7 +87,11 @@ def decode(data: Any) -> Any:
             values = np.array(rest["values"], dtype=float)  # None becomes NaN
             return np.where(np.isnan(values), np.inf, values)
         made = _class(tag)
-        _fields(made, rest)
+        known, needed = _needed(made)
+        if strange := sorted(rest.keys() - known):
+            raise InstanceError(strange[0], f"is no field of {made.__name__}")
+        if missing := sorted(needed - rest.keys()):
+            raise InstanceError(missing[0], "is missing")
         return made(**rest)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InstanceError):
@@ -95,14 +99,12 @@ def decode(data: Any) -> Any:
         raise InstanceError(str(tag), f"cannot be made of {brief(rest)}: {error}") from None
 
 
-def _fields(made: Any, rest: Mapping[str, Any]) -> None:
-    """Refuse fields that a dataclass has not, and the lack of one without a usual value."""
-    for name in rest:
-        if name not in {x.name for x in fields(made)}:
-            raise InstanceError(name, f"is no field of {made.__name__}")
-    for x in fields(made):
-        if x.name not in rest and x.init and x.default is MISSING and x.default_factory is MISSING:
-            raise InstanceError(x.name, "is missing")
+@cache
+def _needed(made: type) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the fields of a dataclass, and of those without a usual value."""
+    own = [x for x in fields(made) if x.init]
+    needed = (x.name for x in own if x.default is MISSING and x.default_factory is MISSING)
+    return frozenset(x.name for x in own), frozenset(needed)
 
 
 def _class(tag: Any) -> Any:
