@@ -200,8 +200,10 @@ def test_bindings_are_refused(server: ApiServer, start: Callable[..., Process]) 
     until(lambda: "b-1" in server.where())
     other = "n0" if server.where()["b-1"] == "n1" else "n1"
     server.change("pods", "b-0", lambda x: x["spec"].update(nodeName=other))
-    server.put(pod("big", 8), pod("half", 4), pod("more", 4))
+    server.put(pod("half", 4), pod("more", 4))
     until(lambda: {"half", "more"} <= server.where().keys())
+    server.put(pod("big", 8))
+    until(lambda: "conditions" in server.things["pods"]["big"]["status"])
     assert {server.where()["half"], server.where()["more"]} == {"n0", "n1"} and "big" not in server.where()
 
 

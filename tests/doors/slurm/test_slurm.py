@@ -28,7 +28,7 @@ def test_from_install_to_first_decision(slurm: Daemons, tmp_path: Path) -> None:
         said[command] = done.stdout
     submitted, dry, once, *_, log = said.values()
     name = submitted.split()[-1]
-    assert re.search(rf"^{name} +root +now on n\d,n\d +N/A", dry, re.MULTILINE)
+    assert re.search(rf"^{name} +root +now on n\d,n\d +not known", dry, re.MULTILINE)
     assert once.startswith(f"{name} on n") and "1" in log
     nodes = once.split()[-1].split(",")
     assert len(nodes) == 2 and slurm.crossing(nodes) == 0
