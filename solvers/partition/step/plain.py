@@ -91,7 +91,7 @@ def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsa
         letter(model, "P")
         for u, v in t.edges:  # (P) an op starts after its inputs have ended and, from another device, have been sent
             model.add(s[v] >= e[u])
-        for u, v, a, b, delay in watched(_delays(run.problem, t), lambda: run.stopped):
+        for u, v, a, b, delay in watched(delays(run.problem, t), lambda: run.stopped):
             model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
 
         minimise(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
@@ -141,7 +141,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
         letter(lp, "P")
         for u, v in t.edges:  # (P)
             lp += s[v] >= e[u]
-        for u, v, a, b, delay in _delays(run.problem, t):
+        for u, v, a, b, delay in delays(run.problem, t):
             lp += s[v] >= e[u] + min(delay / unit, CAP) * (x[u][a] + x[v][b] - 1)
 
         minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, s, pulp.value))
@@ -149,7 +149,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
     refine(run, "plain_milp", size, _worst(t), attempt, t.covers.found)
 
 
-def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
+def delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
     """Yield (u, v, a, b, seconds from device a to b) of each edge and pair of devices between which that takes time."""
     a, b = (ends.ravel().astype(np.int32) for ends in np.indices((len(t.devices), len(t.devices))))
     for u, v in t.edges:
