@@ -34,7 +34,7 @@ class Exported:
     offset: float = 0.0
 
 
-def export(problem: Any, path: str | Path, model: str | None = None, plan: Any = None) -> Exported:
+def export(problem: Any, path: str | Path, model: str | None = None, below: float | None = None) -> Exported:
     """Write the plain model of a problem: the one that ``plain_milp`` or ``plain_cpsat`` solves, with readable names.
 
     ``x[op3,gpu1]`` is ``x(op3,gpu1)`` in ``.lp`` and ``.mps``, and a comment says what ``x7`` is in ``.opb``.
@@ -49,7 +49,7 @@ def export(problem: Any, path: str | Path, model: str | None = None, plan: Any =
     Args:
         path: its suffix is the format.
         model: ``milp`` or ``cpsat``; of no choice, since each format has one.
-        plan: a known plan. Models that need not allow dearer ones have tighter numbers.
+        below: of a MILP, see `gangplan.teach.milp`.
 
     Raises:
         InstanceError: a format, or a model in it, that there is not.
@@ -64,13 +64,13 @@ def export(problem: Any, path: str | Path, model: str | None = None, plan: Any =
             "model", f"{model!r} cannot be written as {path.suffix}: that takes {_FORMATS[path.suffix][0]!r}"
         )
     if path.suffix in (".lp", ".mps"):
-        programme = milp(problem, plan)
+        programme = milp(problem, below)
         if path.suffix == ".lp":
             write_whole({path: "\n".join(lp_lines(programme)).encode()})
         else:
             _mps(programme, path)
         return Exported(str(path), "milp", len(programme.columns), len(programme.rows), programme.unit)
-    found = cpsat(problem, plan)
+    found = cpsat(problem)
     goal, size = found.proto.objective, (len(found.proto.variables), len(found.proto.constraints))
     if path.suffix == ".pbtxt":
         write_whole({path: str(found.proto).encode()})
