@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .linear import relaxation as relaxation
     from .linear import symmetry as symmetry
     from .programme import Programme as Programme
+    from .programme import Row as Row
     from .programme import milp as milp
     from .tree import branch_and_bound as branch_and_bound
     from .tree import draw_tree as draw_tree

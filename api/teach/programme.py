@@ -122,6 +122,8 @@ def milp(problem: Any, below: float | None = None) -> Programme:
     rows = []
     for letter, row in zip(_letters(lp.letters, len(lp.rows)), lp.rows, strict=True):
         inside = [order[x] for x in row]
+        if not inside and row.valid():
+            continue  # such as that no slot is of a type of which there are no devices
         timed = any(columns[j].timed for j in inside)
         others = factor if timed else 1.0
         terms = {order[x]: scaled(a, 1.0 if columns[order[x]].timed else others) for x, a in row.items()}
