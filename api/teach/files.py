@@ -9,6 +9,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
+from gangplan.instances.intake import file_name
 from gangplan.instances.outlet import check_writable, write_whole
 
 from .programme import Programme, cpsat, milp
@@ -54,7 +55,7 @@ def export(problem: Any, path: str | Path, model: str | None = None, below: floa
     Raises:
         InstanceError: a format, or a model in it, that there is not.
     """
-    path = Path(path)
+    path = Path(file_name(path))
     if path.suffix not in _FORMATS:
         raise InstanceError("path", unknown(path.suffix, _FORMATS))
     if model not in (None, "milp", "cpsat"):

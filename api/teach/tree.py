@@ -129,6 +129,8 @@ def draw_tree(nodes: Iterable[Node]) -> Drawing:
     from matplotlib.figure import Figure
 
     nodes = [*nodes]
+    if not nodes:
+        raise InstanceError("nodes", "there are none to draw")
     place = _places(nodes)
     leaves, depth = max(x for x, _ in place.values()) + 1, max(node.depth for node in nodes) + 1
     figure = Figure(figsize=(max(4.0, min(24.0, 1.3 * leaves)), max(2.5, 1.1 * depth)), layout="constrained")

@@ -174,6 +174,8 @@ def test_refusals(tmp_path: Path) -> None:
     step = with_objective(generate("layered", ops=4, layers=2, devices=2, training=False), "step")
     with pytest.raises(InstanceError, match="problem: has no plain_milp model: contention"):
         teach.export(type(step)(step.graph, step.cluster, contention=True), tmp_path / "m.lp")
+    with pytest.raises(InstanceError, match="path: None is not"):
+        teach.export(problem, None)  # type: ignore[arg-type]
     with pytest.raises(InstanceError, match="file: "):
         teach.export(problem, tmp_path / "nowhere" / "m.mps")
     assert [*tmp_path.iterdir()] == []

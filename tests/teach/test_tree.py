@@ -62,3 +62,5 @@ def test_drawing() -> None:
         dots = [tuple(dot.get_offsets()[0]) for dot in axes.collections if len(dot.get_offsets())]
         assert len({*dots}) == len(some)
         assert len(axes.texts) == 2 * len(some) - 1
+    with pytest.raises(InstanceError, match="nodes: there are none"):
+        teach.draw_tree([])
