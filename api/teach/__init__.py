@@ -1,4 +1,4 @@
-"""For lectures: the library's own methods step by step, tiny instances with a known optimum, classic words and files."""
+"""Teaching: the library's own methods step by step, tiny instances with a known optimum, classic words."""
 
 from __future__ import annotations
 

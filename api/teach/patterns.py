@@ -44,13 +44,13 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
         for turn in columns.rounds():
             pays = [float(x) / unit for x in columns.master.gangs(turn.prices)]
             family = {j: f for f, jobs in enumerate(columns.kin.members) for j in jobs}
-            text = (
-                f"The master problem costs {turn.value / unit:.6g}; {turn.added} columns cost less than they are paid"
-            )
-            if not turn.added:
-                text = f"The master problem costs {turn.value / unit:.6g}; no column found at prices drawn towards the best"
+            text = f"The master problem costs {turn.value / unit:.6g}; "
             if turn.done:
-                text = f"The master problem costs {turn.value / unit:.6g}; no column costs less than it is paid: done"
+                text += "no column costs less than it is paid: done"
+            elif turn.added:
+                text += f"{turn.added} columns cost less than they are paid"
+            else:
+                text += "no column is found at prices drawn towards those of the best bound"
             prices = {name: pays[family[j]] for j, name in enumerate(names) if j in family}
             yield recorder.step(text, problem, run.plan, run.bound, prices)
         if columns.best is None:

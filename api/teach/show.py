@@ -85,8 +85,7 @@ def _prices(step: Step, last: Step, time: Axis | None) -> Panel:
     names = list(step.prices or every[-1])
     values = [step.prices.get(name, 0.0) for name in names]
     if time is not None:
-        unit = next((factor for _, factor, name in STEPS["s"] if time.label.endswith(f", {name}")), 1.0)
-        at = [float(name) / unit for name in names]
+        at = [float(name) / _seconds(time) for name in names]
         width = at[1] - at[0] if len(at) > 1 else 1.0
         axis = time
     else:
@@ -99,6 +98,11 @@ def _prices(step: Step, last: Step, time: Axis | None) -> Panel:
     boxes = np.array([(x + 0.04 * width, 0.0, 0.92 * width, value) for x, value in zip(at, values, strict=True)])
     texts = [f"{name}: {value:.6g}" for name, value in zip(names, values, strict=True)]
     return Panel("prices", axis, Axis(0, high * 1.05, label, grid=True), [Boxes(boxes, FEW[2], texts)], height=1.2)
+
+
+def _seconds(axis: Axis) -> float:
+    """Return the seconds of the unit of an axis of time."""
+    return next((factor for _, factor, name in STEPS["s"] if axis.label.endswith(f", {name}")), 1.0)
 
 
 def draw(step: Step) -> Figure:
@@ -125,10 +129,11 @@ def _scenes(steps: Iterable[Step]) -> tuple[list[Step], list[Scene]]:
     for one in scenes:
         for panel in one.panels:
             if panel.x.link:
-                far[panel.x.link] = max(far.get(panel.x.link, panel.x.high), panel.x.high)
+                far[panel.x.link] = max(far.get(panel.x.link, 0.0), panel.x.high * _seconds(panel.x))
 
     def still(panel: Panel) -> Panel:
-        return replace(panel, x=replace(panel.x, high=far[panel.x.link])) if panel.x.link else panel
+        x = panel.x
+        return replace(panel, x=replace(x, high=far[x.link] / _seconds(x))) if x.link else panel
 
     return every, [Scene(s.title, s.subtitle, [[still(p) for p in row] for row in s.rows]) for s in scenes]
 

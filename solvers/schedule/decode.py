@@ -58,7 +58,7 @@ class Decoder:
         return cost
 
     def parts(self, order: Any, wish: Any = None, penalty: Any = None, few: int = 1) -> Iterator[float]:
-        """Place the jobs of a list, `few` at a time; yield the goal of those placed, see `decode`, and note `placed`."""
+        """Place the jobs of a list, `few` at a time; yield the goal of those `placed`, see `decode`."""
         p, so_far = self.p, (0.0, 0.0, 0)
         given = np.asarray(order, np.int64), self._cheapest if wish is None else np.asarray(wish, np.int64)
         costs = self._none if penalty is None else penalty

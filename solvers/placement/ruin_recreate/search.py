@@ -22,7 +22,7 @@ _MARGIN = 0.1
 
 
 @kernel
-def search(  # noqa: PLR0912
+def search(  # noqa: PLR0912, PLR0915
     batch: Given,
     moving: Placement,
     best: Ints3,
