@@ -124,16 +124,13 @@ def _scenes(steps: Iterable[Step]) -> tuple[list[Step], list[Scene]]:
     if len(every) > _MOST:
         raise InstanceError("steps", f"{len(every)} are more than {_MOST}")
     scenes = [scene(step, every[-1]) for step in every]
-    # axes of time stay as they are from step to step
-    far: dict[str, float] = {}
-    for one in scenes:
-        for panel in one.panels:
-            if panel.x.link:
-                far[panel.x.link] = max(far.get(panel.x.link, 0.0), panel.x.high * _seconds(panel.x))
+    if not isinstance(every[0].problem, ScheduleProblem):
+        return every, scenes
+    # the axis of time stays as it is from step to step
+    last = max((p.x.high * _seconds(p.x) for one in scenes for p in one.panels if p.x.link), default=1.0)
 
     def still(panel: Panel) -> Panel:
-        x = panel.x
-        return replace(panel, x=replace(x, high=far[x.link] / _seconds(x))) if x.link else panel
+        return replace(panel, x=replace(panel.x, high=last / _seconds(panel.x))) if panel.x.link else panel
 
     return every, [Scene(s.title, s.subtitle, [[still(p) for p in row] for row in s.rows]) for s in scenes]
 
