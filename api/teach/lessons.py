@@ -131,7 +131,7 @@ def fork() -> Lesson:
     why = (
         "On one device all is done at 1 + 4 + 4 + 1 = 10 s, and both branches on one device take 1 + 8 + 1 s or more. "
         "On different devices one branch gets its input by a transfer and ends at 1 + 1 + 4 = 6 s or later; the last "
-        "op then ends at 7 s. That is reached where the late branch is: the result of the other one is there at 6 s too."
+        "op ends at 7 s. That is reached where the late branch is: the result of the other one is there at 6 s too."
     )
     return Lesson(StepProblem(graph, _gpus(2)), 7.0, why)
 
