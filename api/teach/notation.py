@@ -112,10 +112,9 @@ def _goal(problem: ScheduleProblem, rejects: bool) -> tuple[str, str]:
 
 def _placement(problem: PlacementProblem) -> Notation:
     fleet, jobs = problem.fleet, problem.jobs
-    same = len(set(fleet.gpu_types)) == 1
-    machines = {
-        ("P" if same else "R"): f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, of {len(fleet.gpu_types)} types."
-    }
+    kinds = len(fleet.gpu_types)
+    types = "of one type" if kinds == 1 else f"of {kinds} types"
+    machines = {("P" if kinds == 1 else "R"): f"There are {fleet.n_gpus} GPUs, {types}, on {fleet.n_nodes} nodes."}
     beta: Said = {}
     if any(len(job.workers) > 1 for job in jobs):
         beta["any_j"] = "A gang may have several numbers of workers."
@@ -178,8 +177,8 @@ def _graph(problem: GraphProblem) -> Notation:
         }[problem.variant]
     beta.pop("prec", None)
     beta.pop("chains", None)
-    gamma = {"L_max": "The load of the busiest device of a full pipeline is minimised: it has no starts, only loads."}
-    return _built({alpha: words}, beta, gamma, {"mem", "contiguous", "convex", "L_max"})
+    gamma = {"C_max": "The load of the busiest device is minimised: where nothing has an order, that is C_max."}
+    return _built({alpha: words}, beta, gamma, {"mem", "contiguous", "convex"})
 
 
 def _machines(problem: GraphProblem, chains: bool) -> tuple[str, str]:
