@@ -9,6 +9,12 @@ from gangplan.instances.lazy import exported
 if TYPE_CHECKING:
     # step by step, tiny instances, vocabulary, files
     from .dual import dual_ascent as dual_ascent
+    from .files import read_jobshop as read_jobshop
+    from .files import read_lekin as read_lekin
+    from .files import read_swf as read_swf
+    from .files import write_jobshop as write_jobshop
+    from .files import write_lekin as write_lekin
+    from .files import write_swf as write_swf
     from .lessons import LESSONS as LESSONS
     from .lessons import Lesson as Lesson
     from .lessons import fork as fork

@@ -151,6 +151,8 @@ def _graph(problem: GraphProblem) -> Notation:
     if np.isfinite(problem.capacity()).any() and graph.memory.any():
         beta["mem"] = "Devices have a memory that their ops share."
     if isinstance(problem, StepProblem):
+        if alpha == "J":  # which says so
+            beta.pop("chains", None)
         if problem.contention and "c_j" in beta:
             beta["links"] = "Transfers wait for one another on links."
         return _built(
