@@ -1,10 +1,13 @@
 # %% [markdown]
 # # 7. From optima to a graph policy
 #
-# Exact methods know the best schedule of a small problem. A graph network can learn from these schedules, and then plan larger problems in a millisecond.
-# You label small problems with optima, train a network on them, and find out which part of the result the network is to thank for.
+# Exact methods know the best schedule of a small problem. A graph network can learn from these schedules, and then
+# plan larger problems in a millisecond.
+# You label small problems with optima, train a network on them, and find out which part of the result the network is
+# to thank for.
 #
-# Two stories of this library go with it. A policy that looked good had learned to give one answer to every question. Networks that looked good were as good with random scores.
+# Two stories of this library go with it. A policy that looked good had learned to give one answer to every question.
+# Networks that looked good were as good with random scores.
 #
 # **Time**: 45 minutes. **Before**: notebooks 3 and 6. **Needs** `pip install ".[learn]"`, no GPU.
 
@@ -38,12 +41,16 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## A policy that orders jobs
 #
-# Moldable jobs arrive at a cluster; each may run on 1, 2, 4, ... GPUs. A *list schedule* takes jobs in an order and gives each the start and the number of GPUs that cost least.
-# The rule orders jobs by Smith's ratio, work over weight (for the makespan: the widest first). Of each job that is its *key*, the least first.
+# Moldable jobs arrive at a cluster; each may run on 1, 2, 4, ... GPUs. A *list schedule* takes jobs in an order and
+# gives each the start and the number of GPUs that cost least.
+# The rule orders jobs by Smith's ratio, work over weight (for the makespan: the widest first). Of each job that is
+# its *key*, the least first.
 #
-# The network does not replace the rule. It adds a score to each key, and a second score changes what the GPUs of a job count. All scores 0 is the rule itself.
+# The network does not replace the rule. It adds a score to each key, and a second score changes what the GPUs of a
+# job count. All scores 0 is the rule itself.
 #
-# Labels come from the exact methods: dual bounds, lists, local search, and CP-SAT, for some hundredths of a second each.
+# Labels come from the exact methods: dual bounds, lists, local search, and CP-SAT, for some hundredths of a second
+# each.
 
 # %%
 SETTINGS = OfflineSettings(
@@ -56,12 +63,15 @@ for i, label in enumerate(known):
 print(sum(x.values[0] <= x.bound * (1 + 1e-6) for x in known), "of 8 are proved optimal")
 
 # %% [markdown]
-# Where the proof is missing, the label is the best plan known. A label like that teaches, but a gap to it is no gap to the optimum: say "above the best known".
+# Where the proof is missing, the label is the best plan known. A label like that teaches, but a gap to it is no gap
+# to the optimum: say "above the best known".
 #
 # ## What a label says
 #
-# A label is more than one answer. Suppose that a decision has four actions, and that the exact method tells what the whole schedule costs after each.
-# The *regret* of an action is its cost less the least one. Imitation of the best action alone treats a second optimum as a mistake.
+# A label is more than one answer. Suppose that a decision has four actions, and that the exact method tells what the
+# whole schedule costs after each.
+# The *regret* of an action is its cost less the least one. Imitation of the best action alone treats a second optimum
+# as a mistake.
 # This library uses the regrets of all actions: the target is $t_a \propto e^{-r_a / T}$.
 #
 # **7.1** Write the targets. An action that is not allowed has an infinite regret.
@@ -83,8 +93,10 @@ assert np.allclose(found, np.array([1, 1, np.exp(-1), 0]) / (2 + np.exp(-1))), "
 # %% [markdown]
 # ## An order as a label
 #
-# Here the label is an order: that in which jobs start in the best schedule. The model of Plackett and Luce gives each order a probability.
-# The first job is drawn with probability $e^{-s k_i} / \sum_j e^{-s k_j}$, $k$ being the keys (least first) and $s$ how sharp they are; then the second among those left, and so on.
+# Here the label is an order: that in which jobs start in the best schedule. The model of Plackett and Luce gives each
+# order a probability.
+# The first job is drawn with probability $e^{-s k_i} / \sum_j e^{-s k_j}$, $k$ being the keys (least first) and $s$
+# how sharp they are; then the second among those left, and so on.
 # The loss of imitation is the mean of the negative logarithms.
 #
 # **7.2** Write the probability of an order, a list of jobs, the first first.
@@ -108,10 +120,13 @@ assert abs(probability(keys, order) - same) < 1e-6, f"the library's loss says {s
 # %% [markdown]
 # ## Messages
 #
-# A score has to know what a job competes with. In each round a node of the graph hears its neighbours: `h = h + relu(own(h) + sum of message(neighbours))`.
-# After $r$ rounds a node knows of all that is at most $r$ edges away, against the arrows. More it cannot know, however long it is trained.
+# A score has to know what a job competes with. In each round a node of the graph hears its neighbours: `h = h +
+# relu(own(h) + sum of message(neighbours))`.
+# After $r$ rounds a node knows of all that is at most $r$ edges away, against the arrows. More it cannot know,
+# however long it is trained.
 #
-# **7.3** Edges go from source to target. Return the set of nodes that may influence the score of `node` after some rounds, itself included.
+# **7.3** Edges go from source to target. Return the set of nodes that may influence the score of `node` after some
+# rounds, itself included.
 # *Hint*: one round adds the sources of all edges that end in the set.
 
 
@@ -142,11 +157,13 @@ for rounds in (1, 2, 3):
     assert set(found) == felt(path, 5, 3, rounds), f"{rounds} rounds: the network feels {felt(path, 5, 3, rounds)}"
 
 # %% [markdown]
-# In the library's graphs of schedules jobs hear those that arrive near them, those of a similar size, and a node for the whole problem, which hears all.
+# In the library's graphs of schedules jobs hear those that arrive near them, those of a similar size, and a node for
+# the whole problem, which hears all.
 #
 # ## Training
 #
-# Each training below is real, and tiny: 60 problems of 8 jobs, 120 steps, a second or two. The package's own recipe has 1,200 problems and 1,000 steps.
+# Each training below is real, and tiny: 60 problems of 8 jobs, 120 steps, a second or two. The package's own recipe
+# has 1,200 problems and 1,000 steps.
 # Networks differ from seed to seed, so that one training says little. Three seeds, with messages and without.
 
 # %%
@@ -172,7 +189,8 @@ def imitate(seed, messages=True):
 trained = {name: [imitate(seed, name == "messages") for seed in SEEDS] for name in ("messages", "no messages")}
 
 # %% [markdown]
-# Then each network is judged on 60 problems that nobody has seen. The figure is what the plan costs above the best known, in percent.
+# Then each network is judged on 60 problems that nobody has seen. The figure is what the plan costs above the best
+# known, in percent.
 # Beside the networks stand their rivals: the rule, and *random scores*, drawn around 0, in the same decoder.
 
 # %%
@@ -216,10 +234,12 @@ for name in table:
     print(f"{name:<24}{told(one[name]):>14}{told(best[name]):>18}")
 
 # %% [markdown]
-# The interval says how far other problems may move the mean. Most of its width is that some problems are harder than others, for everybody.
+# The interval says how far other problems may move the mean. Most of its width is that some problems are harder than
+# others, for everybody.
 # To compare two policies, take the difference problem by problem first.
 #
-# **7.4** Return "better", "worse" or "not told apart": whether `a` costs less than `b`, both (problems,), by the 95% interval of their paired difference.
+# **7.4** Return "better", "worse" or "not told apart": whether `a` costs less than `b`, both (problems,), by the 95%
+# interval of their paired difference.
 # *Hint*: `interval(values)` returns the mean and half the width.
 
 
@@ -248,14 +268,22 @@ for a, b, what, of in (
 # %% [markdown]
 # ## The story of random scores
 #
-# This library had networks that scored ops for pipelines. Sixteen plans were drawn around the scores, and the best one counted. The result was good: 0.97% above the optimum.
-# Then somebody put random scores in the network's place. They came to 0.84% (intervals 0.60 to 1.41, and 0.48 to 1.27). The search behind the scores did the work: sixteen *different* orders are what helps, and random ones differ as well.
-# Those networks were retired, and so were those of three other problems. [What was tried](../tried/learned.md) has the tables.
+# This library had networks that scored ops for pipelines. Sixteen plans were drawn around the scores, and the best
+# one counted. The result was good: 0.97% above the optimum.
+# Then somebody put random scores in the network's place. They came to 0.84% (intervals 0.60 to 1.41, and 0.48 to
+# 1.27). The search behind the scores did the work: sixteen *different* orders are what helps, and random ones differ
+# as well.
+# Those networks were retired, and so were those of three other problems. [What was tried](../tried/learned.md) has
+# the tables.
 #
-# Since then a learned part ships only if it beats, with an interval that excludes 0, the same search with random scores, and the best rule in the same time.
+# Since then a learned part ships only if it beats, with an interval that excludes 0, the same search with random
+# scores, and the best rule in the same time.
 #
-# **7.5** How much search makes up for knowing nothing? `alone` is the mean gap of one plan of your trained networks. `chance` has the gaps of 16 plans for each problem that no network had a say in, (problems, 16): the rule's, and 15 by random scores.
-# Return the least number of plans, the first ones of each row, whose best is on average no worse than `alone`; `None` if 16 are too few.
+# **7.5** How much search makes up for knowing nothing? `alone` is the mean gap of one plan of your trained networks.
+# `chance` has the gaps of 16 plans for each problem that no network had a say in, (problems, 16): the rule's, and 15
+# by random scores.
+# Return the least number of plans, the first ones of each row, whose best is on average no worse than `alone`; `None`
+# if 16 are too few.
 
 
 # %% exercise="7.5"
@@ -276,7 +304,8 @@ print("plans without a network that are worth one plan of the network:", answer)
 # %% [markdown]
 # ## Reinforcement
 #
-# Imitation copies orders. A policy gradient looks at what the plans cost: it draws scores around those of the network, in pairs of opposites, and moves towards the cheaper one.
+# Imitation copies orders. A policy gradient looks at what the plans cost: it draws scores around those of the
+# network, in pairs of opposites, and moves towards the cheaper one.
 
 # %%
 settle(0)
@@ -289,12 +318,16 @@ mean, margin = interval(after - table["messages"][0][:, 0])
 print(f"after {SETTINGS.rl_updates} updates: {mean:+.2f} ± {margin:.2f} points of imitation's gap, one seed")
 
 # %% [markdown]
-# Fifteen updates of one seed decide nothing, whatever the sign. By the whole recipe, the library's policy for *whole schedules* lost 0.7 ± 0.8% without messages and 0.6 ± 0.8% without imitation: not told apart either.
-# Its policy *online*, where jobs to come are hidden, lost 1.5 ± 0.3% without imitation and 1.0 ± 0.2% without messages, on 600 workloads. [There](../graph-policy.md#what-each-part-is-worth) each part is worth something.
+# Fifteen updates of one seed decide nothing, whatever the sign. By the whole recipe, the library's policy for *whole
+# schedules* lost 0.7 ± 0.8% without messages and 0.6 ± 0.8% without imitation: not told apart either.
+# Its policy *online*, where jobs to come are hidden, lost 1.5 ± 0.3% without imitation and 1.0 ± 0.2% without
+# messages, on 600 workloads. [There](../graph-policy.md#what-each-part-is-worth) each part is worth something.
 #
 # ## The story of the constant degree
 #
-# PAC-ML is a published system: jobs arrive at an optical cluster, a learned policy says on how many servers each runs, and a job that would be late is blocked. We trained it here by its own method, within 0.012 of the published rates. These are the weights.
+# PAC-ML is a published system: jobs arrive at an optical cluster, a learned policy says on how many servers each
+# runs, and a job that would be late is blocked. We trained it here by its own method, within 0.012 of the published
+# rates. These are the weights.
 
 # %%
 from pathlib import Path
@@ -328,9 +361,11 @@ mean, margin = interval(learned - wide)
 print(f"the network less para-max: {100 * mean:+.1f} ± {100 * margin:.1f} points")
 
 # %% [markdown]
-# Fewer jobs are blocked, the interval excludes 0, there are several seeds. Would you have published it? Before you do, look at what it *does*.
+# Fewer jobs are blocked, the interval excludes 0, there are several seeds. Would you have published it? Before you
+# do, look at what it *does*.
 #
-# **7.6** Write a policy that passes on what another decides, and counts the degrees. `decide(state)` returns a `Choice`, or `None` for a rejected job; `state.blocks.degrees[choice.degree]` is the number of servers.
+# **7.6** Write a policy that passes on what another decides, and counts the degrees. `decide(state)` returns a
+# `Choice`, or `None` for a rejected job; `state.blocks.degrees[choice.degree]` is the number of servers.
 # Then say in `twin` which rule would have done the same: a name that `make_rule` knows, like `"constant-8"`.
 
 
@@ -361,14 +396,19 @@ for name in ("constant-2", "constant-4", "smallest+best"):
     print(f"PAC-ML's network less {name}: {100 * mean:+.1f} ± {100 * margin:.1f} points")
 
 # %% [markdown]
-# The policy had learned one number. It sees how many servers are free, not which blocks, and so has little to base a choice on. A network, an op graph and reinforcement were not what made it better than the rule it was compared with: a constant does the same.
+# The policy had learned one number. It sees how many servers are free, not which blocks, and so has little to base a
+# choice on. A network, an op graph and reinforcement were not what made it better than the rule it was compared with:
+# a constant does the same.
 # A policy that also chooses the block, as a rule of one line does (`smallest+best`), was not among its rivals.
 #
 # ## What this run shows
 #
 # - It shows how optima become labels, and how a network that corrects a rule is trained and judged.
-# - It does not show that messages help, unless your interval says so. Eight jobs nearly all hear one another through one round, and 60 problems are few.
-# - It does not show that the network is worth its time: against search with as much time, read [the tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it on two problems of four.
+# - It does not show that messages help, unless your interval says so. Eight jobs nearly all hear one another through
+#   one round, and 60 problems are few.
+# - It does not show that the network is worth its time: against search with as much time, read [the
+#   tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it on two problems of
+#   four.
 #
 # ## Before you believe a learned policy
 #
@@ -376,4 +416,5 @@ for name in ("constant-2", "constant-4", "smallest+best"):
 # 2. The best simple rule, tuned as carefully as the network.
 # 3. Random scores in the network's place, with the same search behind them.
 # 4. A constant, chosen in hindsight; and a look at the distribution of its actions.
-# 5. The same time for everybody, problems of a size it has not seen, and a guard for what it does not know (notebook 8).
+# 5. The same time for everybody, problems of a size it has not seen, and a guard for what it does not know (notebook
+#    8).
