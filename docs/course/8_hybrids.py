@@ -20,7 +20,11 @@ import numpy as np
 import gangplan
 from gangplan.instances.placement import Fleet, GangJob
 
-gangplan.warm_up("throughput")  # loads and compiles what methods need, so that short deadlines are for the search
+# what methods need is loaded and compiled once, and a process for them started: then short deadlines are for the search
+gangplan.warm_up("throughput")
+small = gangplan.generate("layered", ops=12, layers=4, training=False, devices=2, seed=0)
+good = gangplan.solve(small, method="cpsat", time_limit=20)
+print(good)
 
 # %% [markdown]
 # ## Under a deadline
@@ -30,7 +34,7 @@ gangplan.warm_up("throughput")  # loads and compiles what methods need, so that 
 
 # %%
 problem = gangplan.generate("layered", ops=60, layers=8, training=False, devices=4, seed=1)
-for limit in (0.02, 0.2, 1.0):
+for limit in (0.02, 0.2, 1.5):
     result = gangplan.solve(problem, time_limit=limit)
     bound, gap = ("none", "unknown") if result.bound is None else (f"{result.bound:.5f}", f"{result.gap:.1%}")
     print(f"{limit:>5} s: {result.standing}, {result.objective:.5f} s, bound {bound}, gap {gap}, {result.stop_reason}")
@@ -88,8 +92,6 @@ def portfolio(problem, members, trusted): ...
 
 
 # %%
-small = gangplan.generate("layered", ops=12, layers=4, training=False, devices=2, seed=0)
-good = gangplan.solve(small, time_limit=2)
 names, count = good.plan.ops, len(good.plan.ops)
 everything = gangplan.PartitionPlan(names, np.zeros(count, int), np.zeros(count, int))  # all on device 0
 outside = gangplan.PartitionPlan(names, np.full(count, 7), np.zeros(count, int))  # there is no device 7
@@ -190,7 +192,7 @@ class Shortest:
     """The rule: the job with the least seconds first."""
 
     def rank(self, view):
-        return [request.seconds[degree] for request, degree in view.options]
+        return [request.seconds[request.job.workers.index(degree)] for request, degree in view.options]
 
 
 # %% check="8.3"
@@ -295,7 +297,7 @@ def who_decides(network, rule, ahead=0.9): ...
 # %% check="8.5"
 found = who_decides([95, 80, 100, 105, 120], [100, 100, 100, 100, 100])
 assert found is not None, "return a word for each replay"
-assert list(found)[0] == "rule", "95 is not below 90: no reason to change yet"
+assert list(found)[:1] == ["rule"], "95 is not below 90: no reason to change yet"
 assert list(found)[:3] == ["rule", "network", "network"], "from 80 on the network decides, and stays at a draw"
 assert list(found) == ["rule", "network", "network", "network", "rule"], (
     "at 105 the rule is not 10% ahead, at 120 it is"
