@@ -37,7 +37,7 @@ problem = gangplan.generate("layered", ops=60, layers=8, training=False, devices
 for limit in (0.02, 0.2, 1.5):
     result = gangplan.solve(problem, time_limit=limit)
     bound, gap = ("none", "unknown") if result.bound is None else (f"{result.bound:.5f}", f"{result.gap:.1%}")
-    print(f"{limit:>5} s: {result.standing}, {result.objective:.5f} s, bound {bound}, gap {gap}, {result.stop_reason}")
+    print(f"{limit:>5} s: {result.standing}, {result.objective or np.nan:.5f} s, bound {bound}, gap {gap}, {result.stop_reason}")
 for turn in result.turns:
     print(f"  {turn.method:<13} {turn.where:<7} {turn.begin:6.3f} to {turn.end:6.3f} s: {turn.why}")
 
@@ -320,7 +320,7 @@ assert sum(turns) < flips / 10
 
 # %%
 network = gangplan.generate("bert", layers=1, devices=2)
-proved = gangplan.solve(network, time_limit=3, certify=True)
+proved = gangplan.solve(network, time_limit=20, certify=True)
 document = json.loads(json.dumps(proved.certificate))
 print(proved.standing)
 print(document)
