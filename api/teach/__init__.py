@@ -1,0 +1,1 @@
+"""What a course needs: suites of problems for homework, and their grading."""
