@@ -40,6 +40,7 @@ def grade(
     found, asked = grading.submissions(submissions), read_suite(suite)
     if Path(out).resolve().is_relative_to(Path(submissions).resolve()):
         raise InstanceError("--out", "lies among the submissions", out)
+    feedback.make_folder(out)  # before any work
     grades = []
     with Bar("grading", hidden=as_json) as bar:
         for i, each in enumerate(found):

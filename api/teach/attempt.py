@@ -1,7 +1,7 @@
 """The process that `gangplan.teach.confined` starts: a watcher, and its child, which does the work.
 
 A request, JSON on stdin, has `work`: "solve" or "prove" calls that function of a student's `file` with the `problem`;
-"judge" has the verifier and the checker of bounds look at `items`. Answers are lines of JSON, the first of them empty.
+"judge" has the verifier and the checker of bounds look at `items`. Answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from select import select
 from typing import Any
 
 from gangplan.instances.intake import parse_json
 from gangplan.solvers.processes import Child
+
+from .confined import START
 
 _SUBREAPER = 36
 """Linux's ``PR_SET_CHILD_SUBREAPER``: processes whose parent has ended become children of this one."""
@@ -35,14 +38,18 @@ def main() -> int:
     limits, out = request["limits"], request["answer"]
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1)
-    child = Child(lambda: _confine(request, out))
-    begun, code = 0.0, 0
+    inbox, outbox = os.pipe()
+    child = Child(lambda: _confine(request, out, outbox))
+    os.close(outbox)
+    ready, late, code = False, time.perf_counter() + START, 0
     try:
         while child.alive() and not code:
-            time.sleep(_POLL)
+            if ready:
+                time.sleep(_POLL)
+            elif select([inbox], [], [], _POLL)[0]:  # the child has closed its end, for good
+                ready, late = True, time.perf_counter() + limits["seconds"]
             family = descendants(os.getpid())
-            begun = begun or (time.perf_counter() if os.fstat(out).st_size else 0.0)
-            if begun and time.perf_counter() > begun + limits["seconds"]:
+            if time.perf_counter() > late:
                 code = _TIME
             elif sum(family.values()) > limits["memory"]:
                 code = _MEMORY
@@ -87,8 +94,8 @@ def descendants(root: int) -> dict[int, int]:
     return found
 
 
-def _confine(request: dict[str, Any], out: int) -> None:
-    """Do the work within limits and write what comes of it."""
+def _confine(request: dict[str, Any], out: int, outbox: int) -> None:
+    """Do the work within limits and write what comes of it; `outbox` is closed when its time begins."""
     limits = request["limits"]
     for kind, most in ((resource.RLIMIT_FSIZE, limits["output"]), (resource.RLIMIT_DATA, limits["memory"]),
                        (resource.RLIMIT_CORE, 0)):  # fmt: skip
@@ -96,7 +103,7 @@ def _confine(request: dict[str, Any], out: int) -> None:
             resource.setrlimit(kind, (int(most), int(most)))
     work = {"solve": _call, "prove": _call, "judge": _judge}[request["work"]]
     try:
-        for row in work(request, out):
+        for row in work(request, lambda: os.close(outbox)):
             _say(out, row)
     except MemoryError:
         _say(out, {"error": f"needed more than {limits['memory']:.3g} bytes of memory"})
@@ -125,14 +132,14 @@ def _text(error: BaseException) -> str:
         return "no message"
 
 
-def _call(request: dict[str, Any], out: int) -> Iterator[dict[str, Any]]:
+def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield the document that the student's function returns."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     from gangplan.instances.documents import dump, from_document
 
     problem = from_document(request["problem"])
-    _say(out, {})
+    begin()
     file, name = request["file"], request["work"]
     sys.path.insert(0, str(Path(file).parent))
     spec = spec_from_file_location("submission", file)
@@ -144,24 +151,26 @@ def _call(request: dict[str, Any], out: int) -> Iterator[dict[str, Any]]:
         if name == "solve":
             yield {"error": f"solve.py has no function {name}(problem)"}
         return
+    begun = time.perf_counter()
     found = function(problem)
+    seconds = time.perf_counter() - begun
     found = getattr(found, "plan" if name == "solve" else "certificate", found)  # what gangplan.solve returns has both
     if found is None:
         yield {"error": f"{name} returned None"}
     elif name == "prove" or isinstance(found, dict):
-        yield {"document": found}
+        yield {"document": found, "seconds": seconds}
     else:
-        yield {"document": json.loads(dump(found))}
+        yield {"document": json.loads(dump(found)), "seconds": seconds}
 
 
-def _judge(request: dict[str, Any], out: int) -> Iterator[dict[str, Any]]:
+def _judge(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield what verifier and checker say of each item: a plan's objective or a certificate's bound."""
     from gangplan.instances import InstanceError, verify
     from gangplan.instances.certificates import verify_bound
     from gangplan.instances.documents import from_document
     from gangplan.instances.kinds import PLANS
 
-    _say(out, {})
+    begin()
     for item in request["items"]:
         problem = from_document(item["problem"])
         try:

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ START = 60.0
 """Seconds that an interpreter may take to begin, on a busy machine."""
 _LEAVE = 5.0
 """Seconds that the watcher may take, after the limit, to end all that the work has started."""
-_POLL = 0.02
-"""Seconds between looks at the process."""
 _SHOWN = 4000
 """Bytes of what was printed that are kept."""
 
@@ -54,13 +51,11 @@ class Ended:
     Attributes:
         rows: the answers that it wrote, one after the other.
         fault: what ended it before its time; empty if nothing did.
-        seconds: that it took.
         printed: the beginning of what it printed.
     """
 
     rows: tuple[dict[str, Any], ...]
     fault: str
-    seconds: float
     printed: str
 
 
@@ -94,22 +89,17 @@ def confined(request: dict[str, Any], folder: Path, limits: Limits) -> Ended:
             [sys.executable, "-P", "-m", "gangplan.teach.attempt"], cwd=folder, env=_surroundings(folder),
             stdin=asked, stdout=printed, stderr=subprocess.STDOUT, pass_fds=[answer.fileno()], start_new_session=True,
         )  # fmt: skip
-        begun, ready = time.perf_counter(), False
-        until = begun + START
         try:
-            while process.poll() is None and time.perf_counter() < until:
-                if not ready and _size(answer):  # once: work may cut its answer off again
-                    begun, ready = time.perf_counter(), True
-                    until = begun + limits.seconds + _LEAVE
-                time.sleep(_POLL)
+            process.wait(START + limits.seconds + _LEAVE)  # the watcher ends it sooner
+        except subprocess.TimeoutExpired:
+            pass
         finally:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        seconds = time.perf_counter() - begun
         rows = _rows(answer, limits)
         fault = FAULTS.get(process.returncode, FAULTS[73] if process.returncode else "").format_map(told)
-        return Ended(rows[1:], fault, seconds, _beginning(printed))
+        return Ended(rows, fault, _beginning(printed))
 
 
 def _surroundings(folder: Path) -> dict[str, str]:
@@ -125,7 +115,7 @@ def _size(file: BinaryIO) -> int:
 
 
 def _rows(file: BinaryIO, limits: Limits) -> tuple[dict[str, Any], ...]:
-    """Return the whole lines of an answer that are JSON objects; of what is none nothing is believed."""
+    """Return the lines of an answer that are JSON objects; of what is none nothing is believed."""
     found = []
     for line in os.pread(file.fileno(), limits.output, 0).splitlines():
         try:

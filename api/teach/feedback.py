@@ -22,16 +22,25 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is fetched, no script runs."""
 
 
-def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> list[Path]:
-    """Write a page for each grade, named like its submission, and return them.
+def make_folder(folder: str | Path) -> None:
+    """Make a folder for pages unless it is there.
 
     Raises:
-        InstanceError: if the folder cannot be made or written.
+        InstanceError: if it cannot be made.
     """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InstanceError("file", io_error(error), str(folder)) from None
+
+
+def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> list[Path]:
+    """Write a page for each grade, named like its submission, and return them; see `make_folder`.
+
+    Raises:
+        InstanceError: if the folder cannot be made or written.
+    """
+    make_folder(folder)
     names = [_file(x.student) for x in grades]
     paths = [Path(folder, f"{name}{f'-{i}' * (name in names[:i])}.html") for i, name in enumerate(names)]
     write_whole({path: page(x, suite).encode() for path, x in zip(paths, grades, strict=True)})

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +17,7 @@ from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import Limit, brief
 from gangplan.instances.intake import io_error, parse_json, read_text
 
-from .confined import Ended, Limits, clean, confined
+from .confined import Limits, clean, confined
 from .suite import Assignment, Suite
 
 SOLVER = "solve.py"
@@ -42,7 +43,7 @@ class Mark:
         best: the best known objective.
         gap: between value and best, as `gangplan.Result.gap`; None without a value.
         note: what is wrong, empty if nothing is.
-        seconds: that the submission took.
+        seconds: that the function took, by its own word; 0 if it did not return.
         printed: what it printed.
         picture: of the plan, SVG.
     """
@@ -154,7 +155,8 @@ class _Try:
 
     document: Any = None
     note: str = ""
-    ended: Ended | None = None
+    seconds: float = 0.0
+    printed: str = ""
 
 
 def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
@@ -178,7 +180,9 @@ def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
     note = ended.fault or (clean(str(row["error"])) if "error" in row else "")
     if not note and "document" not in row:
         note = "ended without an answer" if kind == "plan" else "no certificate"
-    return _Try(None if note else row["document"], note, ended)
+    seconds = row.get("seconds")
+    took = seconds if isinstance(seconds, float) and isfinite(seconds) else 0.0  # the student's word
+    return _Try(None if note else row["document"], note, took, ended.printed)
 
 
 def _judged(suite: Suite, tries: dict[Key, _Try], place: Path) -> dict[Key, dict[str, Any]]:
@@ -204,10 +208,10 @@ def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, A
         note = tried.note or verdict.get("error", "") or "; ".join(verdict.get("violations", ()))
         if kind == "plan" and gap is not None and gap < 0:
             note = "better than the best known" + (", which is said to be proved: tell the teacher" * x.proved)
-        seconds, printed = (tried.ended.seconds, tried.ended.printed) if tried.ended else (0.0, "")
-        points = suite.worth(gap)
-        picture = verdict.get("picture", "")
-        yield Mark(x.name, kind, points, suite.points[0], value, x.best, gap, note, seconds, printed, picture)
+        yield Mark(
+            x.name, kind, suite.worth(gap), suite.points[0], value, x.best, gap, note, tried.seconds, tried.printed,
+            verdict.get("picture", ""),
+        )  # fmt: skip
 
 
 def _gap(x: Assignment, kind: str, value: float) -> float:
