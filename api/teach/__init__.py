@@ -1,4 +1,4 @@
-"""Teaching: the library's own methods step by step, tiny instances with a known optimum, classic words."""
+"""Teach with the library: its models, its methods step by step, tiny instances, classic words, homework and grades."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from gangplan.instances.lazy import exported
 
 if TYPE_CHECKING:
-    # step by step, tiny instances, vocabulary, files
     from .dual import dual_ascent as dual_ascent
+    from .export import export as export
     from .files import read_jobshop as read_jobshop
     from .files import read_lekin as read_lekin
     from .files import read_swf as read_swf
     from .files import write_jobshop as write_jobshop
     from .files import write_lekin as write_lekin
     from .files import write_swf as write_swf
+    from .formulation import formulation as formulation
     from .lessons import LESSONS as LESSONS
     from .lessons import Lesson as Lesson
     from .lessons import fork as fork
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from .notation import Notation as Notation
     from .notation import notation as notation
     from .patterns import column_generation as column_generation
+    from .programme import Programme as Programme
+    from .programme import milp as milp
     from .show import draw as draw
     from .show import gif as gif
     from .show import page as page
