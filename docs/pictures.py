@@ -25,7 +25,7 @@ def running() -> tuple[Fleet, Any]:
 
 def main() -> None:
     """Write them all; text stays text, and nothing of the date or the machine is in them."""
-    graph = gangplan.generate("gpt", layers=2, training=False, devices=3, objective="latency")
+    graph = gangplan.generate("layered", ops=24, layers=6, training=False, devices=3, objective="latency", seed=1)
     stages = gangplan.generate("gpt", layers=3, devices=4, objective="stages")
     jobs = gangplan.generate("moldable", jobs=10)
     drawn: dict[str, tuple[Any, Any]] = {
@@ -35,7 +35,7 @@ def main() -> None:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gangplan"}):
         for name, (problem, answer) in {**drawn, "scheduler": running()}.items():
             file = IMAGES / f"{name}.svg"
-            gangplan.plot(problem, answer, file)
+            gangplan.plot(problem, answer, file, **({"panel": "jobs"} if name == "schedule" else {}))
             text = re.sub(r"<metadata>.*?</metadata>\s*", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
             file.write_text(re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text), encoding="utf-8")
             print(file.name, file.stat().st_size, "bytes")

@@ -177,3 +177,16 @@ def test_run_lists_gpt2() -> None:
     """`./run gpt2` is there, and `./run` says what it does."""
     said = subprocess.run(["sh", ROOT / "run"], capture_output=True, text=True, check=True).stdout
     assert "./run gpt2" in said and "GPT-2" in said
+
+
+GUIDE = {
+    *("index", "getting-started", "torch", "scheduler", "doors", "simulate"),
+    *("partition", "latency", "step", "stages", "placement", "schedule", "pacml", "topdrl", "harmony", "marl"),
+}
+"""Pages that begin with a picture and a snippet."""
+
+
+def opening(text: str) -> list[str]:
+    """Return the blocks of a page below its title: paragraphs, and each piece of code as one."""
+    _, _, body = text.partition("\n\n")
+    return [x.strip() for x in re.findall(r"```.*?\n```|(?:(?!```).+\n?)+", body, re.DOTALL if False else 0) if x.strip()]
