@@ -1,4 +1,7 @@
-"""Check every link of the built site: pages, pictures and anchors must be there, addresses of others well formed."""
+"""Check every link of the built site: pages, pictures and anchors are there, addresses of others are well formed.
+
+Nothing that a page shows or runs may be fetched from elsewhere: the site is read offline too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-
-from mkdocs.exceptions import PluginError
 
 
 class _Page(HTMLParser):
@@ -17,13 +18,15 @@ class _Page(HTMLParser):
         super().__init__()
         self.anchors: set[str] = {""}
         self.targets: set[str] = set()
+        self.fetched: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element's `id` and what it leads to."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given["id"]} if "id" in given else set()
-        self.targets |= {given[x] for x in ("href", "src") if x in given and tag != "base"}
+        self.targets |= {given[x] for x in ("href", "src") if x in given}
+        self.fetched |= {given[x] for x in ("href", "src") if x in given and tag in ("img", "link", "script")}
 
 
 def broken(site: Path) -> list[str]:
@@ -32,7 +35,8 @@ def broken(site: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         for target in sorted(page.targets):
-            if problem := _problem(target, path, site, pages):
+            elsewhere = target in page.fetched and urlsplit(target).scheme in ("http", "https")
+            if problem := "fetched from elsewhere" if elsewhere else _problem(target, path, site, pages):
                 found.append(f"{path.relative_to(site)}: {target}: {problem}")
     return found
 
@@ -54,5 +58,7 @@ def _problem(target: str, path: Path, site: Path, pages: dict[Path, _Page]) -> s
 
 def on_post_build(config: Any, **_: Any) -> None:
     """Fail the build if a link is broken (mkdocs hook)."""
+    from mkdocs.exceptions import PluginError
+
     if found := broken(Path(config.site_dir).resolve()):
         raise PluginError("broken links:\n" + "\n".join(found))
