@@ -72,7 +72,7 @@ def test_names_cannot_break_out(tmp_path: Path) -> None:
 def test_a_film_has_a_frame_a_step(tmp_path: Path) -> None:
     """The film repeats, has as many frames as there are steps, and stays longest at the last."""
     image = pytest.importorskip("PIL.Image")
-    steps = list(teach.list_scheduling(teach.graham(2).problem))
+    steps = list(teach.list_scheduling(teach.graham(2).problem))[-2:]
     teach.gif(steps, tmp_path / "x.gif", seconds=0.5)
     film = image.open(tmp_path / "x.gif")
     times = []
