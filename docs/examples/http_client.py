@@ -17,7 +17,7 @@ def ask(url: str) -> list[str]:
         session.submit(f"job{i}", gpus=6, seconds=600 - 100 * i, now=60 * i)
         started += [start.job for start in session.decide().starts]
     print("job3 waits:", session.ask("explain", what="job3")["why"])
-    problem = gangplan.generate("gpt", devices=4)
+    problem = gangplan.generate("bert", layers=1, devices=2)
     solved = client.solve(problem, 10, progress=lambda row: print("  found", row.get("objective")))
     print(f"{solved.state}: {solved.objective:.4g} s, feasible: {client.verify(problem, solved.plan)['feasible']}")
     return started

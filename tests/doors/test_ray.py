@@ -62,10 +62,10 @@ def test_workers_of_ray_train(cluster: Any) -> None:
 
 
 def test_the_example(cluster: Any) -> None:
-    """A gang of three is on one node, as are its tasks."""
+    """Two of three workers are on one node, which has two cores, and so are their tasks; then all GPUs are free."""
     example = Path(__file__).parents[2] / "docs" / "examples" / "ray_gang.py"
     nodes = runpy.run_path(str(example), run_name="ray_gang")["main"](3)
-    assert len(nodes) == 3 and len({*nodes}) == 1
+    assert sorted(Counter(nodes).values()) == [1, 2]
     assert RayScheduler().scheduler.idle == 8
 
 
