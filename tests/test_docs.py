@@ -237,15 +237,27 @@ def test_the_menu_is_short() -> None:
     assert 3 < len(re.findall(r"^  - \w", menu.split("\nmarkdown_extensions")[0], re.MULTILINE)) <= 7
 
 
-def test_every_public_name_has_an_entry() -> None:
-    """The reference has each name of `gangplan`, from where it is defined, and once."""
-    pages = [(ROOT / "docs" / f"{name}.md").read_text() for name in ("api", "api-problems", "api-online")]
-    entries = re.findall(r"^::: ([\w.]+)$", "\n".join(pages), re.MULTILINE)
-    objects = [getattr(import_module(module), name) for module, _, name in (x.rpartition(".") for x in entries)]
-    assert sorted(x.rpartition(".")[2] for x in entries) == gangplan.__all__
-    assert [
-        x for x, entry in zip(entries, objects, strict=True) if entry is not getattr(gangplan, x.split(".")[-1])
-    ] == []
+TEACH = re.findall(
+    r"^    from \.\w+ import (\w+) as", (ROOT / "api" / "teach" / "__init__.py").read_text(), re.MULTILINE
+)
+"""The public names of `gangplan.teach`."""
+
+
+@pytest.mark.parametrize(
+    ("module", "public", "pages"),
+    [
+        ("gangplan", gangplan.__all__, ["api", "api-problems", "api-online"]),
+        ("gangplan.teach", sorted(TEACH), ["api-teach"]),
+    ],
+)
+def test_every_public_name_has_an_entry(module: str, public: list[str], pages: list[str]) -> None:
+    """The reference has each public name, from where it is defined, and once."""
+    text = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
+    entries = [entry.rpartition(".") for entry in re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)]
+    assert sorted(name for _, _, name in entries) == public and len(public) > 10
+    for home, _, name in entries:
+        here = getattr(import_module(module), name)  # asked for first: a module of the same name would take its place
+        assert here is getattr(import_module(home), name), name
 
 
 LETTERED = {
@@ -262,7 +274,7 @@ def test_constraints_have_the_letters_of_the_code(name: str) -> None:
     folder = ROOT / "solvers" / LETTERED[name]
     code = "\n".join(file.read_text() for file in sorted(folder.glob("*.py")))
     plain = import_module(f"gangplan.solvers.{LETTERED[name].replace('/', '.')}.plain")
-    letters = {f"({x[0]})" for x in plain.FORMULATION.constraints} if hasattr(plain, "FORMULATION") else set()
+    letters = {f"({letter})" for letter, _, _ in plain.FORMULATION.constraints}
     letters |= set(re.findall(r"(?:\"\"\"|# |; |Add |\n +)(\([A-Z]\))(?= |:)", code))
     page = set(re.findall(r"(?<!\w)\([A-Z]\)", (ROOT / "docs" / f"{name}.md").read_text().replace("text{(", " (")))
     assert letters <= page and len(page) > 3
