@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from gangplan.instances.lazy import exported
 
 if TYPE_CHECKING:
+    from .classic import read_jobshop as read_jobshop
+    from .classic import read_lekin as read_lekin
+    from .classic import read_swf as read_swf
+    from .classic import write_jobshop as write_jobshop
+    from .classic import write_lekin as write_lekin
+    from .classic import write_swf as write_swf
     from .dual import dual_ascent as dual_ascent
     from .files import export as export
-    from .files import read_jobshop as read_jobshop
-    from .files import read_lekin as read_lekin
-    from .files import read_swf as read_swf
-    from .files import write_jobshop as write_jobshop
-    from .files import write_lekin as write_lekin
-    from .files import write_swf as write_swf
     from .lessons import LESSONS as LESSONS
     from .lessons import Lesson as Lesson
     from .lessons import fork as fork
