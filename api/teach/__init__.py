@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .notation import notation as notation
     from .patterns import column_generation as column_generation
     from .programme import Programme as Programme
+    from .programme import Row as Row
     from .programme import milp as milp
     from .show import draw as draw
     from .show import gif as gif

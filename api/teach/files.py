@@ -106,11 +106,9 @@ def lp_lines(programme: Programme) -> Iterator[str]:
 
 def _terms(begin: str, terms: Mapping[int, float], names: list[str], end: str) -> Iterator[str]:
     words = [f"{'-' if x < 0 else '+'} {abs(x):.12g} {names[j]}" for j, x in terms.items()] or [f"+ 0 {names[0]}"]
-    lines = [" ".join(words[k : k + _WIDTH]) for k in range(0, len(words), _WIDTH)]
-    lines[0], lines[-1] = f"{begin} {lines[0]}", lines[-1]
-    lines[-1] += end
-    yield lines[0]
-    yield from (f"   {line}" for line in lines[1:])
+    words[-1] += end
+    for k in range(0, len(words), _WIDTH):
+        yield " ".join([begin if k == 0 else "   ", *words[k : k + _WIDTH]])
 
 
 def _lp_name(name: str) -> str:

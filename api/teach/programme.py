@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, log
+from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.certificates.linear import Model
 from gangplan.solvers import Run
 from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.solvers.plain import TICKS
 
 from .names import Names
 
@@ -121,6 +122,8 @@ def milp(problem: Any, below: float | None = None) -> Programme:
     rows = []
     for letter, row in zip(_letters(lp.letters, len(lp.rows)), lp.rows, strict=True):
         inside = [order[x] for x in row]
+        if not inside and row.valid():
+            continue  # such as that no slot is of a type of which there are no devices
         timed = any(columns[j].timed for j in inside)
         others = factor if timed else 1.0
         terms = {order[x]: scaled(a, 1.0 if columns[order[x]].timed else others) for x, a in row.items()}
@@ -136,14 +139,16 @@ def cpsat(problem: Any) -> Any:
     If all times of a partition are multiples of a tick, the model counts in ticks and is exact; else it counts in parts
     of the largest objective, rounded down: a relative error of 1e-8.
     """
-    tick = _tick(problem)
-    scale, constant, model = _captured(problem, "plain_cpsat", tick)
+    tick, worst = _tick(problem)
+    scale, constant, model = _captured(problem, "plain_cpsat", tick and tick * TICKS * _ABOVE)
     names, proto, labels = Names(problem), model.proto, []
     for x in proto.variables:
         if not x.name:  # a constant that CP-SAT made a variable of
             x.name = f"fixed_{x.domain[0]}"
         x.name, items, _ = names.variable(x.name)
         labels.append(items)
+        if tick and x.domain[1] == TICKS:
+            x.domain[1] = ceil(worst / tick)
     for letter, row in zip(_letters(model.letters, len(proto.constraints)), proto.constraints, strict=True):
         row.name = names.row(letter, [labels[j] for j in _columns(row)])
     proto.objective.offset += constant * scale
@@ -175,12 +180,11 @@ def _captured(problem: Any, method: str, unit: float | None) -> tuple[Any, Any, 
     return caught[0]
 
 
-def _tick(problem: Any) -> float | None:
-    """Return the unit in which all times of a partition are whole ticks of CP-SAT, `None` if there is none."""
+def _tick(problem: Any) -> tuple[float | None, float]:
+    """Return the largest tick that all times of a partition are multiples of, and what no best plan is above."""
     if getattr(problem, "objective", None) not in ("throughput", "latency", "step"):
-        return None
+        return None, 0.0
     from gangplan.solvers.partition.textbook import Textbook
-    from gangplan.solvers.plain import TICKS
     from gangplan.solvers.schedule.grain import common
 
     t = Textbook.of(problem)
@@ -189,9 +193,9 @@ def _tick(problem: Any) -> float | None:
         from gangplan.solvers.partition.step.plain import delays
 
         times += [delay for *_, delay in delays(problem, t)]
-    tick = common(np.array(times), TICKS / (len(t.ops) + 1))
     worst = t.work + sum(t.cost) * (len(t.devices) + 1)
-    return tick * TICKS * _ABOVE if 0 < worst < tick * TICKS / 2 else None
+    tick = common(np.array(times), TICKS / (len(t.ops) + 1))
+    return tick if 0 < worst < tick * TICKS / 2 else None, worst
 
 
 def _letters(marks: list[tuple[int, str]], count: int) -> list[str]:

@@ -124,7 +124,9 @@ def draw_tree(nodes: Iterable[Node]) -> Any:
         if node.parent is not None:
             at, above = place[node.parent]
             axes.plot([at, x], [above, y], color="#5c7080", lw=1, zorder=1)
-            axes.text((at + x) / 2, (above + y) / 2, node.fixed, fontsize=7, ha="center", va="center")
+            down = 0.4 if "<=" in node.fixed else 0.65  # so that those of two children are not on one line
+            words = {"fontsize": 7, "ha": "center", "va": "center", "backgroundcolor": "white"}
+            axes.text(at + down * (x - at), above + down * (y - above), node.fixed, **words)
         axes.scatter([x], [y], s=420, color=_COLOURS[node.status], edgecolors="#182026", zorder=2)
         label = "-" if node.bound == inf else f"{node.bound:.3g}"
         axes.text(x, y, label, fontsize=7, ha="center", va="center", zorder=3)

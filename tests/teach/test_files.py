@@ -141,7 +141,7 @@ def test_names(tmp_path: Path) -> None:
     jobs = tuple(MoldableJob(name, (1,), (2.0,)) for name in ("a b/c", "d-e"))
     problem = ScheduleProblem(jobs, NodePool(1, 1))
     teach.export(problem, tmp_path / "m.lp")
-    assert "x(a_b_c,1gpu,place0,tick0)" in (tmp_path / "m.lp").read_text()
+    assert "\n A(d_e): + 1 out(d_e) + 1 x(d_e,1gpu,place0,tick0)" in (tmp_path / "m.lp").read_text()
     graph = tiny("throughput", 1)[0][0]
     teach.export(graph, tmp_path / "m.mzn")
     assert re.search(r"'x\[op3,\w+0\]'", (tmp_path / "m.mzn").read_text())

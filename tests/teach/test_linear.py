@@ -64,9 +64,9 @@ def test_infeasible() -> None:
 def test_cuts_by_hand() -> None:
     """With a plan of 5.9 s no device takes all three: x0 + x1 + x2 <= 2; with one of 3.9 s no two: there is none."""
     assert [cut.after.bound for cut in teach.cuts(three(), 5.9)] == []  # half of each op is no violation
-    first, *_, last = teach.cuts(three(), 3.9)
-    assert (first.kind, first.violation, len(first.row.terms)) == ("clique", pytest.approx(0.5), 3)
-    assert last.after.bound == float("inf")
+    (cut,) = teach.cuts(three(), 3.9)
+    assert (cut.kind, cut.violation, len(cut.row.terms)) == ("clique", pytest.approx(0.5), 3)
+    assert cut.after.bound == float("inf")
 
 
 def test_cuts_cut_off_no_optimum() -> None:
