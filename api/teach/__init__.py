@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .lessons import replicas as replicas
     from .lessons import symmetric as symmetric
     from .lessons import two_jobs as two_jobs
+    from .lists import list_cost as list_cost
     from .lists import list_scheduling as list_scheduling
     from .neighbourhoods import ruin_and_recreate as ruin_and_recreate
     from .notation import Notation as Notation
