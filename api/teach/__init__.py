@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .linear import cuts as cuts
     from .linear import relaxation as relaxation
     from .linear import symmetry as symmetry
+    from .lists import list_cost as list_cost
     from .lists import list_scheduling as list_scheduling
     from .neighbourhoods import ruin_and_recreate as ruin_and_recreate
     from .notation import Notation as Notation

@@ -51,6 +51,10 @@ def test_the_worst_case_of_graham(m: int) -> None:
     *_, longest = teach.list_scheduling(lesson.problem, names[::-1])
     assert given.objective == pytest.approx((2 - 1 / m) * lesson.optimum)
     assert longest.objective == lesson.optimum
+    cost = teach.list_cost(lesson.problem)
+    assert (cost(names), cost(names[::-1])) == (given.objective, longest.objective)
+    with pytest.raises(InstanceError, match=r"order: .* does not name each of"):
+        cost(names[1:])
 
 
 @pytest.mark.parametrize("seed", range(24))
