@@ -51,7 +51,9 @@ for servers, (mean, margin) in simulated.items():
 
 
 # %% exercise="6.1"
-def erlang_wait(servers, load, seconds): ...
+def erlang_wait(servers, load, seconds):
+    # your code
+    ...
 
 
 # %% check="6.1"
@@ -85,7 +87,9 @@ for servers, (mean, margin) in simulated.items():
 
 
 # %% exercise="6.2"
-def general_wait(load, seconds, variation): ...
+def general_wait(load, seconds, variation):
+    # your code
+    ...
 
 
 worse = None
@@ -216,7 +220,9 @@ jct = {name: np.array([x.mean_jct for x in runs]) for name, runs in found.items(
 
 
 # %% exercise="6.4"
-def paired(a, b): ...
+def paired(a, b):
+    # your code
+    ...
 
 
 # %% check="6.4"
@@ -264,7 +270,9 @@ def cost(x, seed):
 
 
 # %% exercise="6.5"
-def tune(cost, choices, tuning): ...
+def tune(cost, choices, tuning):
+    # your code
+    ...
 
 
 # %% check="6.5"
@@ -312,7 +320,9 @@ suspects = [(policy, discipline) for policy in ("fifo", "smallest", "sjf") for d
 
 
 # %% exercise="6.6"
-def peeks(go, jobs, moment): ...
+def peeks(go, jobs, moment):
+    # your code
+    ...
 
 
 # %% check="6.6"

@@ -20,7 +20,8 @@ import numpy as np
 import gangplan
 from gangplan.instances.placement import Fleet, GangJob
 
-# what methods need is loaded and compiled once, and a process for them started: then short deadlines are for the search
+# what methods need is loaded and a process for them started, so that short deadlines are for the search;
+# the very first time it is compiled too, for some ten seconds
 gangplan.warm_up("throughput")
 small = gangplan.generate("layered", ops=12, layers=4, training=False, devices=2, seed=0)
 good = gangplan.solve(small, method="cpsat", time_limit=20)
@@ -56,7 +57,9 @@ for turn in result.turns:
 
 
 # %% exercise="8.1"
-def status(objective, bound): ...
+def status(objective, bound):
+    # your code
+    ...
 
 
 # %% check="8.1"
@@ -111,7 +114,9 @@ MEMBERS = {
 
 
 # %% exercise="8.2"
-def portfolio(problem, members, trusted): ...
+def portfolio(problem, members, trusted):
+    # your code
+    ...
 
 
 # %% check="8.2"
@@ -195,7 +200,9 @@ class Guarded:
     def __init__(self, policy, fallback, strikes=3):
         self.policy, self.fallback, self.strikes, self.faults = policy, fallback, strikes, 0
 
-    def rank(self, view): ...
+    def rank(self, view):
+        # your code
+        ...
 
 
 # %% check="8.3"
@@ -264,7 +271,9 @@ class Scripted:
 
 
 # %% exercise="8.4"
-def settle(scheduler, deadline): ...
+def settle(scheduler, deadline):
+    # your code
+    ...
 
 
 # %% check="8.4"
@@ -296,7 +305,9 @@ assert not many.decide(deadline=1.0).starts, "somebody could still start"
 
 
 # %% exercise="8.5"
-def who_decides(network, rule, ahead=0.9): ...
+def who_decides(network, rule, ahead=0.9):
+    # your code
+    ...
 
 
 # %% check="8.5"
@@ -351,7 +362,9 @@ SENT = {
 
 
 # %% exercise="8.6"
-def audit(problem, plan, claimed, certificate): ...
+def audit(problem, plan, claimed, certificate):
+    # your code
+    ...
 
 
 # %% check="8.6"
