@@ -27,9 +27,9 @@ STUDIES = {
     "picture": "exact, network, search, rules by size; teachers: docs/picture.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",
     "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler-results.md",
-    "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators.md",
-    "doors": "decisions through JSON lines and HTTP: docs/doors.md",
-    "slurm": "jobs under Slurm's backfill and under gangplan slurm, on its daemons: docs/doors.md",
+    "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators-results.md",
+    "doors": "decisions through JSON lines and HTTP: docs/operators-results.md",
+    "slurm": "jobs under Slurm's backfill and under gangplan slurm, on its daemons: docs/operators-results.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }
