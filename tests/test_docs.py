@@ -224,7 +224,16 @@ def test_a_guide_shows_at_once(name: str) -> None:
     assert {"![", "``"} <= {block[:2] for block in blocks}
 
 
-@pytest.mark.parametrize("name", ["pacml", "topdrl", "harmony", "marl"])
+SYSTEMS = ["harmony", "marl", "pacml", "topdrl"]
+
+
+@pytest.mark.parametrize("name", sorted(GUIDE - {*SYSTEMS}))
+def test_results_are_apart(name: str) -> None:
+    """No guide but that of a published system has a table of results in it."""
+    assert "<!-- generated" not in (ROOT / "docs" / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_a_published_system_is_told_alike(name: str) -> None:
     """What was claimed, how it is rebuilt, what was found."""
     heads = re.findall(r"^## (.*)$", (ROOT / "docs" / f"{name}.md").read_text(), re.MULTILINE)
@@ -237,27 +246,25 @@ def test_the_menu_is_short() -> None:
     assert 3 < len(re.findall(r"^  - \w", menu.split("\nmarkdown_extensions")[0], re.MULTILINE)) <= 7
 
 
-TEACH = re.findall(
-    r"^    from \.\w+ import (\w+) as", (ROOT / "api" / "teach" / "__init__.py").read_text(), re.MULTILINE
-)
-"""The public names of `gangplan.teach`."""
-
-
-@pytest.mark.parametrize(
-    ("module", "public", "pages"),
-    [
-        ("gangplan", gangplan.__all__, ["api", "api-problems", "api-online"]),
-        ("gangplan.teach", sorted(TEACH), ["api-teach"]),
-    ],
-)
-def test_every_public_name_has_an_entry(module: str, public: list[str], pages: list[str]) -> None:
-    """The reference has each public name, from where it is defined, and once."""
+def entries(*pages: str) -> list[str]:
+    """Return what these pages of the reference have an entry of, sorted by name."""
     text = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
-    entries = [entry.rpartition(".") for entry in re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)]
-    assert sorted(name for _, _, name in entries) == public and len(public) > 10
-    for home, _, name in entries:
-        here = getattr(import_module(module), name)  # asked for first: a module of the same name would take its place
-        assert here is getattr(import_module(home), name), name
+    return sorted(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE), key=lambda entry: entry.rpartition(".")[2])
+
+
+def test_every_public_name_has_an_entry() -> None:
+    """The reference has each name of `gangplan` once, from where it is defined."""
+    found = entries("api", "api-problems", "api-online")
+    assert [entry.rpartition(".")[2] for entry in found] == gangplan.__all__
+    for home, _, name in (entry.rpartition(".") for entry in found):
+        assert getattr(gangplan, name) is getattr(import_module(home), name), name
+
+
+def test_every_name_of_teach_has_an_entry() -> None:
+    """The reference has each name of `gangplan.teach` once, from where its package has it."""
+    lines = re.findall(r"^    from (\.\w+) import (\w+) as", (ROOT / "api/teach/__init__.py").read_text(), re.MULTILINE)
+    assert len(lines) > 20
+    assert sorted(entries("api-teach")) == sorted(f"gangplan.teach{home}.{name}" for home, name in lines)
 
 
 LETTERED = {
