@@ -57,7 +57,7 @@ class Formulation:
 
 def letter(model: Any, name: str) -> None:
     """Say that the rows which `model`, of PuLP or CP-SAT, has from here on are of constraint `name`."""
-    count = len(model.proto.constraints) if hasattr(model, "proto") else model.count
+    count = len(model.proto.constraints) if hasattr(model, "proto") else len(model.rows)
     vars(model).setdefault("letters", []).append((count, name))
 
 

@@ -39,7 +39,7 @@ def dual_ascent(problem: ScheduleProblem) -> Iterator[Step]:
     def watch(found: Prices) -> None:
         grid = found.grid
         begins = prepared.zero + grid.zero + grid.step * np.arange(len(grid.pi))
-        seen.append((run.plan, run.bound, found.bound, begins, grid.pi.copy()))
+        seen.append((run.plan, run.bound, found.bound + run.zero, begins, grid.pi.copy()))
 
     prices(ShiftedRun(run, prepared), prepared, _GRID, 1, watch)
 

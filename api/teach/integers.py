@@ -54,7 +54,8 @@ class Integers:
         self.low, self.high = [ends[0] for ends in domains], [ends[-1] for ends in domains]
         goal = proto.objective
         self.goal = dict(zip(goal.vars, goal.coeffs, strict=True))
-        self.said = f"goal = {goal.scaling_factor:.15g} x (objective + {goal.offset:.15g})"
+        offset = f" {goal.scaling_factor * goal.offset:+.15g}" if goal.offset else ""
+        self.said = f"goal = {goal.scaling_factor:.15g} x objective{offset}"
         self.conditions: list[Condition] = []
         self.pairs: list[tuple[str, Interval, Interval]] = []
         self.cumulatives: list[Cumulative] = []
@@ -199,7 +200,7 @@ class _Bits:
         goal, constant = self._terms(self.model.goal)
         head = f"* #variable= {self.count} #constraint= {len(self.rows)}"
         minimise = " ".join(["min:", *(f"{a:+d} x{bit}" for a, bit in goal), ";"])
-        said = f"* {self.model.said}, where {constant:+d} is to be added to the objective in this file"
+        said = f"* {self.model.said}, objective = {constant} + what is minimised here"
         return [head, said if constant else f"* {self.model.said}", *self.comments, minimise, *self.rows], constant
 
     def _bit(self) -> int:

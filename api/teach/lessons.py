@@ -99,7 +99,7 @@ def symmetric() -> Lesson:
     """Return seven equal ops on three equal devices: thousands of plans that are one."""
     why = (
         "Some device has three of the seven ops, since 7 / 3 is more than 2: 3 s. Three, two and two ops do it. Of the "
-        "3^7 = 2187 assignments 630 are best, and a renaming of ops and devices makes each of these any other."
+        "3^7 = 2187 assignments 1050 are best, and up to names these are two: 3, 2, 2 and 3, 3, 1."
     )
     return Lesson(PartitionProblem(_graph([1.0] * 7), _gpus(3), "free"), 3.0, why)
 

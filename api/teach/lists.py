@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,26 @@ def list_scheduling(problem: ScheduleProblem | StepProblem, order: str | Sequenc
             raise InstanceError("order", f"{order!r} is for jobs: ops have the order of HEFT")
         return _ops(run, problem, prepared)
     return _jobs(run, problem, prepared, _order(problem, prepared, order))
+
+
+def list_cost(problem: ScheduleProblem) -> Callable[[Sequence[str]], float]:
+    """Return a function that says what the list schedule of an order costs, in microseconds, for searches over orders.
+
+    The function takes the names of all jobs in an order and returns the objective of the last step of
+    `list_scheduling`; inf if a job that must run is late.
+
+    Raises:
+        InstanceError: if the problem is of another kind, there is no plan, or an order does not name each job once.
+    """
+    from gangplan.solvers.schedule.decode import Decoder
+
+    run, prepared = begin(problem, (ScheduleProblem,), "list scheduling")
+    decoder = Decoder(prepared)
+
+    def cost(order: Sequence[str]) -> float:
+        return decoder.decode(_order(problem, prepared, list(order))) + run.zero
+
+    return cost
 
 
 def _order(problem: ScheduleProblem, prepared: Any, order: str | Sequence[str]) -> list[int]:

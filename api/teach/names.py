@@ -33,7 +33,7 @@ class Names:
 
     def __init__(self, problem: Any) -> None:
         self._families = {family.letter: family for family in formulation_of(problem.objective).variables}
-        self._items = _items(problem)
+        self._items = items(problem)
         self._given: Counter[str] = Counter()
 
     def variable(self, known: str) -> tuple[str, tuple[str, Labels], Variable]:
@@ -47,12 +47,14 @@ class Names:
     def row(self, letter: str, variables: Sequence[tuple[str, Labels]]) -> str:
         """Return the name of a row of a letter by the families and items of its variables.
 
-        It has all items of a short row, and of any other those that all its variables share.
+        It has all items of a short row; of any other, and of a sum such as that of x[op3,gpu0] and x[op3,gpu1], those
+        that all its variables share.
         """
         items = [some for _, some in variables if some]
         every = list(dict.fromkeys(label for some in items for label in some))
         alike = len({family for family, some in variables if some}) == 1
-        if len(items) > _SHORT and (alike or len(every) > _FEW):
+        total = alike and len({some[0] for some in items}) == 1
+        if total or (len(items) > _SHORT and (alike or len(every) > _FEW)):
             every = [label for label in every if all(label in some for some in items)]
         return self.unique(letter, every)
 
@@ -68,7 +70,7 @@ class Names:
         return self._items[axis](i) if axis in self._items else f"{axis}{i}"
 
 
-def _items(problem: Any) -> dict[str, Callable[[int], str]]:
+def items(problem: Any) -> dict[str, Callable[[int], str]]:
     """Return what an axis calls its items, where that is more than the axis and a number."""
     if problem.objective == "schedule":
         from gangplan.solvers.schedule.prepare import prepare

@@ -30,6 +30,7 @@ def ruin_and_recreate(
         InstanceError: if the problem is of another kind, `rounds` negative, `start` no plan of it, or there is no plan.
     """
     from gangplan.solvers.placement.build import order_of
+    from gangplan.solvers.placement.build import start as running_jobs
     from gangplan.solvers.placement.gpu_assignment import plan_of, rows_of
     from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
@@ -43,9 +44,10 @@ def ruin_and_recreate(
         if start.jobs != tuple(names):
             raise InstanceError("start", "is a plan for other jobs")
     else:
-        queue = order_of(batch)
-        rows, cost = engine.insert([{} for _ in names], queue, seed)
-        text = f"Insert {named([names[j] for j in queue])}, each where the batch then costs least"
+        running = running_jobs(batch).rows
+        queue = [j for j in order_of(batch) if not running[j]]
+        rows, cost = engine.insert(running, queue, seed)
+        text = f"Insert {named([names[j] for j in queue] or ['nobody'])}, each where the batch then costs least"
         if not isfinite(cost):
             if run.plan is None:
                 raise InstanceError(

@@ -197,8 +197,7 @@ def _machines(problem: GraphProblem, chains: bool) -> tuple[str, str]:
         and (problem.cluster.counts() <= 1).all()
     ):
         return "J", f"A job shop: each op has its own of {count} machines, and the ops of a job are a chain."
-    factor = time / time[0]
-    if able.all() and np.allclose(factor, factor[:, :1], rtol=1e-9):
+    if able.all() and np.allclose(time * time[0, 0], time[0] * time[:, :1], rtol=1e-9, atol=0.0):
         return "Q", f"There are {count} devices that differ by a factor of speed."
     return "R", f"There are {count} unrelated devices: an op has a time for each type, or cannot run there."
 

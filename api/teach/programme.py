@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, log
+from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, verify
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 from gangplan.instances.certificates.linear import Model
 from gangplan.solvers import Run
 from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.solvers.plain import TICKS
 
 from .names import Names
 
@@ -87,16 +89,19 @@ class Programme:
         return float(sum(column.cost * float(x) for column, x in zip(self.columns, values, strict=True)))
 
 
-def milp(problem: Any, plan: Any = None) -> Programme:
+def milp(problem: Any, below: float | None = None) -> Programme:
     """Return the plain MILP of a problem, as `solve(..., method="plain_milp")` has it.
 
     Args:
-        plan: if given, nothing dearer than it is of interest: big M and bounds are as tight as that allows.
+        below: only plans of at most so much, such as the objective of one that is known, are of interest: big M and
+            bounds of columns are as tight as that allows. In seconds, or what the goal is in.
 
     Raises:
-        InstanceError: the problem has no plain model, or the plan breaks it.
+        InstanceError: the problem has no plain model.
     """
-    _, lp, unit = _captured(problem, "plain_milp", plan)
+    if below is not None:
+        require_number(below, "below", positive=True)
+    _, lp, unit = _captured(problem, "plain_milp", below)
     display = 1000.0 ** min(0, max(-3, floor(log(unit, 1000)))) if problem.objective != "placement" else 1.0
     names, factor = Names(problem), unit / display
 
@@ -105,8 +110,7 @@ def milp(problem: Any, plan: Any = None) -> Programme:
 
     if lp.objective.constant:
         raise AssertionError("the constant of an objective has a column of its own")
-    constraints = lp.constraints()
-    order = {x: j for j, x in enumerate(dict.fromkeys([*lp.objective, *(x for row in constraints for x in row)]))}
+    order = {x: j for j, x in enumerate(dict.fromkeys([*lp.objective, *(x for row in lp.rows for x in row)]))}
     columns, labels = [], []
     for x in order:
         name, items, family = names.variable(lp.names.get(x.name, x.name))
@@ -116,8 +120,10 @@ def milp(problem: Any, plan: Any = None) -> Programme:
         columns.append(Column(name, low, high, x.cat == "Integer", cost, family.seconds))
         labels.append(items)
     rows = []
-    for letter, row in zip(_letters(lp.letters, len(constraints)), constraints, strict=True):
+    for letter, row in zip(_letters(lp.letters, len(lp.rows)), lp.rows, strict=True):
         inside = [order[x] for x in row]
+        if not inside and row.valid():
+            continue  # such as that no slot is of a type of which there are no devices
         timed = any(columns[j].timed for j in inside)
         others = factor if timed else 1.0
         terms = {order[x]: scaled(a, 1.0 if columns[order[x]].timed else others) for x, a in row.items()}
@@ -127,20 +133,22 @@ def milp(problem: Any, plan: Any = None) -> Programme:
     return Programme(problem.objective, display, tuple(columns), tuple(rows))
 
 
-def cpsat(problem: Any, plan: Any = None) -> Any:
-    """Return the plain model of CP-SAT, a `cp_model.CpModel`; its objective is in seconds, see `milp`.
+def cpsat(problem: Any) -> Any:
+    """Return the plain model of CP-SAT, a `cp_model.CpModel`; its objective is in seconds, or what the goal is in.
 
     If all times of a partition are multiples of a tick, the model counts in ticks and is exact; else it counts in parts
     of the largest objective, rounded down: a relative error of 1e-8.
     """
-    tick = None if plan is not None else _tick(problem)
-    scale, constant, model = _captured(problem, "plain_cpsat", plan, tick)
+    tick, worst = _tick(problem)
+    scale, constant, model = _captured(problem, "plain_cpsat", tick and tick * TICKS * _ABOVE)
     names, proto, labels = Names(problem), model.proto, []
     for x in proto.variables:
         if not x.name:  # a constant that CP-SAT made a variable of
             x.name = f"fixed_{x.domain[0]}"
         x.name, items, _ = names.variable(x.name)
         labels.append(items)
+        if tick and x.domain[1] == TICKS:
+            x.domain[1] = ceil(worst / tick)
     for letter, row in zip(_letters(model.letters, len(proto.constraints)), proto.constraints, strict=True):
         row.name = names.row(letter, [labels[j] for j in _columns(row)])
     proto.objective.offset += constant * scale
@@ -148,19 +156,13 @@ def cpsat(problem: Any, plan: Any = None) -> Any:
     return model
 
 
-def _captured(problem: Any, method: str, plan: Any, unit: float | None = None) -> tuple[Any, Any, Any]:
+def _captured(problem: Any, method: str, unit: float | None) -> tuple[Any, Any, Any]:
     """Return what a plain model hands its solver: (run, programme, unit), or (scale, constant, model) for CP-SAT."""
     objective = getattr(problem, "objective", None)
     if objective not in OBJECTIVES:
         raise InstanceError("problem", f"{type(problem).__name__} has no plain model")
     run, caught = Run(problem, time_limit=_SECONDS), list[tuple[Any, Any, Any]]()
-    if plan is not None:
-        verdict = verify(problem, plan)
-        if not verdict.ok:
-            raise InstanceError("plan", verdict.violations[0])
-        run.offer(plan, "teach")
-    elif unit is not None:
-        run.objective = unit  # what `refine` takes for the unit
+    run.objective = unit  # what `refine` takes for the unit
 
     def by_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
         caught.append((run, lp, unit))
@@ -178,12 +180,11 @@ def _captured(problem: Any, method: str, plan: Any, unit: float | None = None) -
     return caught[0]
 
 
-def _tick(problem: Any) -> float | None:
-    """Return the unit in which all times of a partition are whole ticks of CP-SAT, `None` if there is none."""
+def _tick(problem: Any) -> tuple[float | None, float]:
+    """Return the largest tick that all times of a partition are multiples of, and what no best plan is above."""
     if getattr(problem, "objective", None) not in ("throughput", "latency", "step"):
-        return None
+        return None, 0.0
     from gangplan.solvers.partition.textbook import Textbook
-    from gangplan.solvers.plain import TICKS
     from gangplan.solvers.schedule.grain import common
 
     t = Textbook.of(problem)
@@ -192,9 +193,9 @@ def _tick(problem: Any) -> float | None:
         from gangplan.solvers.partition.step.plain import delays
 
         times += [delay for *_, delay in delays(problem, t)]
-    tick = common(np.array(times), TICKS / (len(t.ops) + 1))
     worst = t.work + sum(t.cost) * (len(t.devices) + 1)
-    return tick * TICKS * _ABOVE if 0 < worst < tick * TICKS / 2 else None
+    tick = common(np.array(times), TICKS / (len(t.ops) + 1))
+    return tick if 0 < worst < tick * TICKS / 2 else None, worst
 
 
 def _letters(marks: list[tuple[int, str]], count: int) -> list[str]:

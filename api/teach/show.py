@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -158,17 +158,28 @@ def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.
     from PIL import Image
 
     _, scenes = _scenes(steps)
-    frames = [Image.open(BytesIO(one.render("step.png"))).convert("RGB") for one in scenes]
+    frames = [_image(one) for one in scenes]
     size = max(f.width for f in frames), max(f.height for f in frames)
     sheets = []
     for frame in frames:
         sheet = Image.new("RGB", size, "white")
         sheet.paste(frame)
-        sheets.append(sheet.quantize(128))
+        sheets.append(sheet.quantize(128, Image.Quantize.FASTOCTREE))
     content = BytesIO()
     times = [round(1000 * seconds)] * (len(sheets) - 1) + [round(3000 * seconds)]
     sheets[0].save(content, "GIF", save_all=True, append_images=sheets[1:], duration=times, loop=0)
     write_whole({name: content.getvalue()})
+
+
+def _image(one: Scene) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    from ..plot.image import figure_of
+
+    canvas = FigureCanvasAgg(figure_of(one))
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
 def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:

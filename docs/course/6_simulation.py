@@ -28,13 +28,6 @@ from gangplan.simulator.trace import simulate
 #
 # $$ P(\text{wait}) = \frac{\frac{a^c}{c! (1 - \rho)}}{\sum_{k < c} \frac{a^k}{k!} + \frac{a^c}{c! (1 - \rho)}},
 # \qquad W = \frac{s}{c (1 - \rho)} P(\text{wait}) . $$
-#
-# **6.1** Write the mean wait.
-# *Hint*: for one GPU it is $s \rho / (1 - \rho)$. Check that first. `math.factorial` is there.
-
-
-# %% exercise="6.1"
-def erlang_wait(servers, load, seconds): ...
 
 
 # %%
@@ -51,6 +44,17 @@ def waits(servers, load, seeds=20, **more):
 simulated = {servers: interval(waits(servers, 0.8)) for servers in (1, 4, 16)}
 for servers, (mean, margin) in simulated.items():
     print(f"{servers:>2} GPUs, load 80%: mean wait {mean:.1f} ± {margin:.1f} s")
+
+# %% [markdown]
+# **6.1** Write the mean wait.
+# *Hint*: for one GPU it is $s \rho / (1 - \rho)$. Check that first. `math.factorial` is there.
+
+
+# %% exercise="6.1"
+def erlang_wait(servers, load, seconds):
+    # your code
+    ...
+
 
 # %% check="6.1"
 found = erlang_wait(1, 0.5, 100.0)
@@ -83,7 +87,9 @@ for servers, (mean, margin) in simulated.items():
 
 
 # %% exercise="6.2"
-def general_wait(load, seconds, variation): ...
+def general_wait(load, seconds, variation):
+    # your code
+    ...
 
 
 worse = None
@@ -200,7 +206,11 @@ for row in compare(found, ["mean_jct"]):
 # scheduler with `fifo head` has won before it begins: the discipline alone makes most of the difference.
 #
 # ## One seed lies
-#
+
+# %%
+jct = {name: np.array([x.mean_jct for x in runs]) for name, runs in found.items()}
+
+# %% [markdown]
 # **6.4** `a` and `b` are the mean JCTs of two policies, seed by seed. Return three things: the mean of the difference
 # `a - b`, half the width of its 95% interval, and the list of seeds whose difference has the other sign than the
 # mean.
@@ -210,11 +220,10 @@ for row in compare(found, ["mean_jct"]):
 
 
 # %% exercise="6.4"
-def paired(a, b): ...
+def paired(a, b):
+    # your code
+    ...
 
-
-# %%
-jct = {name: np.array([x.mean_jct for x in runs]) for name, runs in found.items()}
 
 # %% check="6.4"
 answer = paired(np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
@@ -245,14 +254,6 @@ print("paired: {:+.0f} ± {:.0f} s".format(*interval(a - b)))
 # well.
 #
 # The seeds for tuning are not those of the test. Who tunes on the test seeds reports luck.
-#
-# **6.5** `cost(x, seed)` is the mean JCT of the rule on one seed. Return the best `x` of `choices`, by the mean over
-# the seeds `tuning`. Ask for no other seed.
-# *Hint*: `min(choices, key=...)`.
-
-
-# %% exercise="6.5"
-def tune(cost, choices, tuning): ...
 
 
 # %%
@@ -260,6 +261,18 @@ def cost(x, seed):
     """Return the mean JCT of the order seconds times GPUs to the power x."""
     jobs = workload(seed)
     return summary(run(jobs, order=jobs.duration * jobs.gpus.astype(float) ** x)).mean_jct
+
+
+# %% [markdown]
+# **6.5** `cost(x, seed)` is the mean JCT of the rule on one seed. Return the best `x` of `choices`, by the mean over
+# the seeds `tuning`. Ask for no other seed.
+# *Hint*: `min(choices, key=...)`.
+
+
+# %% exercise="6.5"
+def tune(cost, choices, tuning):
+    # your code
+    ...
 
 
 # %% check="6.5"
@@ -292,7 +305,12 @@ print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
 #
 # It is not always plain who peeks. Here is a test: what a policy decided up to some moment must not change if the
 # jobs that are not done by then turn out to run longer.
-#
+
+# %%
+crowded = [workload(seed, load=3.0, jobs=150) for seed in range(8)]
+suspects = [(policy, discipline) for policy in ("fifo", "smallest", "sjf") for discipline in ("overtake", "easy")]
+
+# %% [markdown]
 # **6.6** Return whether a policy peeks. `go(jobs)` returns its schedule, with `start` and `finish` of each job. Run
 # it once; make every job that is not done by `moment` longer, each by its own random factor; run it again; compare
 # the starts up to `moment`.
@@ -302,12 +320,10 @@ print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
 
 
 # %% exercise="6.6"
-def peeks(go, jobs, moment): ...
+def peeks(go, jobs, moment):
+    # your code
+    ...
 
-
-# %%
-crowded = [workload(seed, load=3.0, jobs=150) for seed in range(8)]
-suspects = [(policy, discipline) for policy in ("fifo", "smallest", "sjf") for discipline in ("overtake", "easy")]
 
 # %% check="6.6"
 assert peeks(run, crowded[0], 3600.0) is not None, "return True or False"

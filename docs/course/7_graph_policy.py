@@ -79,7 +79,9 @@ print(sum(x.values[0] <= x.bound * (1 + 1e-6) for x in known), "of 8 are proved 
 
 
 # %% exercise="7.1"
-def targets(regret, temperature): ...
+def targets(regret, temperature):
+    # your code
+    ...
 
 
 # %% check="7.1"
@@ -104,7 +106,9 @@ assert np.allclose(found, np.array([1, 1, np.exp(-1), 0]) / (2 + np.exp(-1))), "
 
 
 # %% exercise="7.2"
-def probability(keys, order, sharp=SHARP): ...
+def probability(keys, order, sharp=SHARP):
+    # your code
+    ...
 
 
 # %% check="7.2"
@@ -131,7 +135,9 @@ assert abs(probability(keys, order) - same) < 1e-6, f"the library's loss says {s
 
 
 # %% exercise="7.3"
-def reach(edges, node, rounds): ...
+def reach(edges, node, rounds):
+    # your code
+    ...
 
 
 # %% check="7.3"
@@ -244,7 +250,9 @@ for name in table:
 
 
 # %% exercise="7.4"
-def verdict(a, b): ...
+def verdict(a, b):
+    # your code
+    ...
 
 
 # %% check="7.4"
@@ -276,8 +284,8 @@ for a, b, what, of in (
 # Those networks were retired, and so were those of three other problems. [What was tried](../tried/learned.md) has
 # the tables.
 #
-# Since then a learned part ships only if it beats, with an interval that excludes 0, the same search with random
-# scores, and the best rule in the same time.
+# Since then a learned part has to beat the same search with random scores, and the best rule in the same time, with
+# an interval that excludes 0. `auto` uses no network to this day.
 #
 # **7.5** How much search makes up for knowing nothing? `alone` is the mean gap of one plan of your trained networks.
 # `chance` has the gaps of 16 plans for each problem that no network had a say in, (problems, 16): the rule's, and 15
@@ -287,7 +295,9 @@ for a, b, what, of in (
 
 
 # %% exercise="7.5"
-def plans_needed(alone, chance): ...
+def plans_needed(alone, chance):
+    # your code
+    ...
 
 
 # %% check="7.5"
@@ -374,7 +384,9 @@ class Counted:
     def __init__(self, policy):
         self.policy, self.counts = policy, Counter()
 
-    def decide(self, state): ...
+    def decide(self, state):
+        # your code
+        ...
 
 
 twin = None

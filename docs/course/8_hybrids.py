@@ -20,7 +20,8 @@ import numpy as np
 import gangplan
 from gangplan.instances.placement import Fleet, GangJob
 
-# what methods need is loaded and compiled once, and a process for them started: then short deadlines are for the search
+# what methods need is loaded and a process for them started, so that short deadlines are for the search;
+# the very first time it is compiled too, for some ten seconds
 gangplan.warm_up("throughput")
 small = gangplan.generate("layered", ops=12, layers=4, training=False, devices=2, seed=0)
 good = gangplan.solve(small, method="cpsat", time_limit=20)
@@ -37,7 +38,7 @@ problem = gangplan.generate("layered", ops=60, layers=8, training=False, devices
 for limit in (0.02, 0.2, 1.5):
     result = gangplan.solve(problem, time_limit=limit)
     bound, gap = ("none", "unknown") if result.bound is None else (f"{result.bound:.5f}", f"{result.gap:.1%}")
-    print(f"{limit:>5} s: {result.standing}, {result.objective or np.nan:.5f} s, bound {bound}, gap {gap}, {result.stop_reason}")
+    print(f"{limit:>5} s: {result.standing}, {result.objective or np.nan:.5f} s, bound {bound}, gap {gap}")
 for turn in result.turns:
     print(f"  {turn.method:<13} {turn.where:<7} {turn.begin:6.3f} to {turn.end:6.3f} s: {turn.why}")
 
@@ -56,7 +57,9 @@ for turn in result.turns:
 
 
 # %% exercise="8.1"
-def status(objective, bound): ...
+def status(objective, bound):
+    # your code
+    ...
 
 
 # %% check="8.1"
@@ -79,17 +82,6 @@ assert status(result.objective, result.bound) == (str(result.status), result.gap
 # 1. A plan counts once `gangplan.verify` accepts it, with the objective that *it* computes. (It raises
 #    `gangplan.InstanceError` for what is no plan at all.)
 # 2. A bound counts if whoever claims it is trusted, and no plan disproves it.
-#
-# **8.2** Each of `members` is a function of the problem that returns `(plan, objective, bound)`, as it claims; names
-# in `trusted` may prove bounds. Return the best verified plan, its true objective, and the best bound that counts
-# (`None` if there is none).
-# A member that fails loses its own turn only. *Hint*: `verdict = gangplan.verify(problem, plan)` has `ok` and
-# `objective`. A plan below a bound disproves it.
-
-
-# %% exercise="8.2"
-def portfolio(problem, members, trusted): ...
-
 
 # %%
 names, count = good.plan.ops, len(good.plan.ops)
@@ -112,6 +104,20 @@ MEMBERS = {
     "eager": lambda problem: (None, None, 0.9 * good.objective),  # not trusted
     "wrong": lambda problem: (None, None, 2 * good.objective),  # trusted, and disproved
 }
+
+# %% [markdown]
+# **8.2** Each of `members` is a function of the problem that returns `(plan, objective, bound)`, as it claims; names
+# in `trusted` may prove bounds. Return the best verified plan, its true objective, and the best bound that counts
+# (`None` if there is none).
+# A member that fails loses its own turn only. *Hint*: `verdict = gangplan.verify(problem, plan)` has `ok` and
+# `objective`. A plan below a bound disproves it.
+
+
+# %% exercise="8.2"
+def portfolio(problem, members, trusted):
+    # your code
+    ...
+
 
 # %% check="8.2"
 found = portfolio(small, MEMBERS, {"dual", "wrong"})
@@ -154,17 +160,6 @@ for faulty in (hangs, gives_up):
 # Online, a policy ranks the jobs that wait: `rank(view)` returns a number for each of `view.options`, the least
 # first. A learned one may return too few numbers, or NaN, or raise. Then a rule decides, and after three faults the
 # policy is asked no more.
-#
-# **8.3** Write the guard. *Hint*: `np.asarray(list(ranks), dtype=float)` raises for what is no number. A policy that
-# raises `StopIteration` or anything else derived from `Exception` has failed. What `fallback` returns is believed.
-
-
-# %% exercise="8.3"
-class Guarded:
-    def __init__(self, policy, fallback, strikes=3):
-        self.policy, self.fallback, self.strikes, self.faults = policy, fallback, strikes, 0
-
-    def rank(self, view): ...
 
 
 # %%
@@ -193,6 +188,21 @@ class Shortest:
 
     def rank(self, view):
         return [request.seconds[request.job.workers.index(degree)] for request, degree in view.options]
+
+
+# %% [markdown]
+# **8.3** Write the guard. *Hint*: `np.asarray(list(ranks), dtype=float)` raises for what is no number. A policy that
+# raises `StopIteration` or anything else derived from `Exception` has failed. What `fallback` returns is believed.
+
+
+# %% exercise="8.3"
+class Guarded:
+    def __init__(self, policy, fallback, strikes=3):
+        self.policy, self.fallback, self.strikes, self.faults = policy, fallback, strikes, 0
+
+    def rank(self, view):
+        # your code
+        ...
 
 
 # %% check="8.3"
@@ -239,14 +249,6 @@ for policy in (Shortest(), Says([1.0]), Says(RuntimeError("no idea")), Hangs()):
 # If many jobs wait, `decide` may not be through by the deadline. What it decided is verified and stands;
 # `decision.more` says that there is more to decide: ask again. If nobody started or stopped, the time was too short
 # for a single step, and asking again with the same deadline may go on for ever.
-#
-# **8.4** Write the loop: ask `scheduler.decide(deadline=...)` until there is no more, and return all starts. If a
-# decision has more and nobody started or stopped, double the deadline.
-# *Hint*: a decision has `starts`, `stops` and `more`.
-
-
-# %% exercise="8.4"
-def settle(scheduler, deadline): ...
 
 
 # %%
@@ -260,6 +262,18 @@ class Scripted:
         self.deadlines.append(deadline)
         starts, more = self.script.pop(0) if self.script else ((), False)
         return gangplan.Decision(len(self.deadlines), 0.0, tuple(starts), "heuristic", more=more)
+
+
+# %% [markdown]
+# **8.4** Write the loop: ask `scheduler.decide(deadline=...)` until there is no more, and return all starts. If a
+# decision has more and nobody started or stopped, double the deadline.
+# *Hint*: a decision has `starts`, `stops` and `more`.
+
+
+# %% exercise="8.4"
+def settle(scheduler, deadline):
+    # your code
+    ...
 
 
 # %% check="8.4"
@@ -291,7 +305,9 @@ assert not many.decide(deadline=1.0).starts, "somebody could still start"
 
 
 # %% exercise="8.5"
-def who_decides(network, rule, ahead=0.9): ...
+def who_decides(network, rule, ahead=0.9):
+    # your code
+    ...
 
 
 # %% check="8.5"
@@ -326,18 +342,6 @@ print(proved.standing)
 print(document)
 print("no plan is below", float(gangplan.verify_bound(network, document)), "s; the plan takes", proved.objective, "s")
 
-# %% [markdown]
-# **8.6** Somebody sends you a plan, what it is said to cost, and a certificate. Return the gap that you can vouch
-# for, $(z - b) / z$; `None` if there is none, since the plan does not hold, costs something else (by more than a
-# billionth), or the certificate does not hold.
-# *Hint*: `gangplan.verify_bound(problem, certificate)` returns the bound, or raises `gangplan.InstanceError`.
-# `gangplan.verify` too, for what is no plan.
-
-
-# %% exercise="8.6"
-def audit(problem, plan, claimed, certificate): ...
-
-
 # %%
 absurd = str(Fraction(document["threshold"]) * 2)
 SENT = {
@@ -348,6 +352,20 @@ SENT = {
     "too high a bound": (proved.plan, proved.objective, {**document, "threshold": absurd}),
     "an argument of its own": (proved.plan, proved.objective, {"argument": "believe me"}),
 }
+
+# %% [markdown]
+# **8.6** Somebody sends you a plan, what it is said to cost, and a certificate. Return the gap that you can vouch
+# for, $(z - b) / z$; `None` if there is none, since the plan does not hold, costs something else (by more than a
+# billionth), or the certificate does not hold.
+# *Hint*: `gangplan.verify_bound(problem, certificate)` returns the bound, or raises `gangplan.InstanceError`.
+# `gangplan.verify` too, for what is no plan.
+
+
+# %% exercise="8.6"
+def audit(problem, plan, claimed, certificate):
+    # your code
+    ...
+
 
 # %% check="8.6"
 found = audit(network, *SENT["honest"])

@@ -1,5 +1,7 @@
 """Make Jupyter notebooks of the course's sources: ``python docs/course/notebooks.py OUT [--solutions]``.
 
+A notebook that is there already is kept, with what a student has written in it; solved ones are in OUT/solutions.
+
 A source is a jupytext percent script ``N_name.py``. A cell ``# %% exercise="1.1"`` holds a stub, the cell after it
 ``# %% check="1.1"`` the assertions on the answer; ``solutions/N_name.py`` holds the answers, tagged alike.
 """
@@ -69,15 +71,18 @@ def notebook(path: Path, solved: bool = False) -> Any:
 
 
 def main() -> int:
-    """Write every notebook into the folder that is named."""
+    """Write the notebooks that are not there yet into the folder that is named, solved ones anew."""
     solved, names = "--solutions" in sys.argv[1:], [x for x in sys.argv[1:] if x != "--solutions"]
     if len(names) != 1 or names[0].startswith("-"):
         print("usage: notebooks.py OUT [--solutions]", file=sys.stderr)
         return 2
-    out = Path(names[0])
+    out = Path(names[0], "solutions") if solved else Path(names[0])
     out.mkdir(parents=True, exist_ok=True)
     for path in sources():
         target = out / f"{path.stem}.ipynb"
+        if target.exists() and not solved:
+            print(f"{target} is there and was kept; move it away to have it empty")
+            continue
         jupytext.write(notebook(path, solved), target)
         print(target)
     return 0

@@ -78,7 +78,7 @@ def test_bound_of_ones_own(tmp_path: Path) -> None:
     plan, bound = grading.grade(own, suite(proof=True)).marks
     assert plan.points == 10 and bound.kind == "bound"
     assert bound.value == pytest.approx(8, rel=1e-5) and bound.points == 7
-    (own / "two.bound.json").write_text(json.dumps(proof | {"threshold": "11"}))
+    (own / "two.bound.json").write_text(json.dumps({"argument": "starts"}))
     wrong = grading.grade(own, suite(proof=True)).marks[1]
     assert wrong.points == 0 and wrong.value is None and wrong.note
     (own / "two.bound.json").unlink()

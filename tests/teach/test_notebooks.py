@@ -130,6 +130,22 @@ def test_the_runner(change: dict[str, str], wrong: str | None, tmp_path: Path) -
             run(path)
 
 
+def test_written_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every source becomes a notebook with empty exercises; what a student wrote is kept; solved ones lie apart."""
+    for call in ([str(tmp_path)], [str(tmp_path)], [str(tmp_path), "--solutions"]):
+        monkeypatch.setattr(sys, "argv", ["notebooks.py", *call])
+        assert tool.main() == 0
+        if call == [str(tmp_path)]:
+            for path in PAGES:
+                (tmp_path / f"{path.stem}.ipynb").write_text("mine")
+    assert capsys.readouterr().out.count("was kept") == len(PAGES)
+    assert all((tmp_path / f"{path.stem}.ipynb").read_text() == "mine" for path in PAGES)
+    for path in PAGES:
+        solved = (tmp_path / "solutions" / f"{path.stem}.ipynb").read_text()
+        assert '"python3"' in solved and '"exercise": "' in solved
+        assert len(tool.notebook(path).cells) == len(tool.notebook(path, solved=True).cells)
+
+
 def test_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook with its solutions in place runs in a real Jupyter kernel."""
     nbclient = pytest.importorskip("nbclient")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from gangplan import teach
@@ -9,6 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.solvers.method import OBJECTIVES, suite
 
 
+@cache
 def tiny(objective: str, count: int, first: int = 0) -> list[tuple[Any, float]]:
     """Return so many random problems with a plain model and a plan that costs something, and their optima."""
     tools, found = suite(objective), []
