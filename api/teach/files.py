@@ -77,10 +77,12 @@ def export(problem: Any, path: str | Path, model: str | None = None, below: floa
         return Exported(str(path), "cpsat", *size, 1.0)
     from .integers import Integers, minizinc, pseudo_boolean
 
-    write = minizinc if path.suffix == ".mzn" else pseudo_boolean
-    lines, constant = write(Integers(found.proto))
+    model_of = Integers(found.proto)
+    bits = path.suffix == ".opb"
+    lines = pseudo_boolean(model_of) if bits else minizinc(model_of)
     write_whole({path: "\n".join([*lines, ""]).encode()})
-    return Exported(str(path), "cpsat", *size, goal.scaling_factor, goal.scaling_factor * (goal.offset + constant))
+    offset = goal.scaling_factor * (goal.offset + (model_of.constant if bits else 0))
+    return Exported(str(path), "cpsat", *size, goal.scaling_factor, offset)
 
 
 def lp_lines(programme: Programme) -> Iterator[str]:

@@ -104,18 +104,19 @@ class Integers:
         if terms or (least or 0) > 0 or (most or 0) < 0:
             self.conditions.append(Condition(name, given, terms, least, most))
 
+    @property
+    def constant(self) -> int:
+        """What the objective is if all its variables are at their lower ends."""
+        return sum(a * self.low[j] for j, a in self.goal.items())
+
     def ends(self, terms: Terms) -> tuple[int, int]:
         """Return the least and the most that terms can be."""
         least = sum(a * (self.low[j] if a > 0 else self.high[j]) for j, a in terms.items())
         return least, sum(a * (self.high[j] if a > 0 else self.low[j]) for j, a in terms.items())
 
 
-def minizinc(model: Integers) -> tuple[Iterator[str], int]:
-    """Return the lines of a model in MiniZinc, and 0: what is to be added to its objective."""
-    return _minizinc(model), 0
-
-
-def _minizinc(model: Integers) -> Iterator[str]:
+def minizinc(model: Integers) -> Iterator[str]:
+    """Yield the lines of a model in MiniZinc."""
     yield f"% {model.said}"
     if model.cumulatives:
         yield 'include "cumulative.mzn";'
@@ -134,13 +135,13 @@ def _minizinc(model: Integers) -> Iterator[str]:
             f"{_affine_said(model, *x.end)} <= {_affine_said(model, *y.start)}" for x, y in ((a, b), (b, a))
         )
         yield f"constraint {_if(model, (*a.given, *b.given))}({orders}); % {name}"
-    for row in model.cumulatives:
-        starts = ", ".join(_affine_said(model, *x.start) for x in row.intervals)
-        sizes = ", ".join(_affine_said(model, *x.size) for x in row.intervals)
-        held = ", ".join(
-            f"{d} * bool2int({_all(model, x.given)})" for x, d in zip(row.intervals, row.demands, strict=True)
+    for held in model.cumulatives:
+        starts, sizes = (
+            ", ".join(_affine_said(model, *getattr(x, end)) for x in held.intervals) for end in ("start", "size")
         )
-        yield f"constraint cumulative([{starts}], [{sizes}], [{held}], {row.capacity}); % {row.name}"
+        inside = zip(held.demands, held.intervals, strict=True)
+        demands = ", ".join(f"{d} * bool2int({_all(model, x.given)})" for d, x in inside)
+        yield f"constraint cumulative([{starts}], [{sizes}], [{demands}], {held.capacity}); % {held.name}"
     yield f"solve minimize {_said(model, model.goal)};"
 
 
@@ -160,8 +161,8 @@ def _affine_said(model: Integers, terms: Terms, constant: int) -> str:
     return " + ".join([_said(model, terms)] * bool(terms) + [str(constant)] * bool(constant or not terms))
 
 
-def pseudo_boolean(model: Integers) -> tuple[list[str], int]:
-    """Return the lines of a model in OPB, and what is to be added to its objective: that of lower ends of variables.
+def pseudo_boolean(model: Integers) -> list[str]:
+    """Return the lines of a model in OPB, whose objective is without `Integers.constant`.
 
     A variable from l to u is l plus bits. A row under a condition is let off what it may miss where that does not hold.
     Of two intervals on one machine a bit says which is first.
@@ -177,72 +178,59 @@ class _Bits:
     def __init__(self, model: Integers) -> None:
         self.model, self.count = model, 0
         self.bits: list[list[tuple[int, int]]] = []
-        self.rows: list[str] = []
-        self.comments: list[str] = []
+        self.rows, self.comments = list[str](), list[str]()
         for name, low, high in zip(model.names, model.low, model.high, strict=True):
-            own = [(2**k, self._bit()) for k in range((high - low).bit_length())]
-            self.bits.append(own)
-            said = " ".join(f"+{by} x{bit}" for by, bit in own)
-            self.comments.append(f"* {name} = {f'x{own[0][1]}' if (low, high) == (0, 1) else f'{low} {said}'}")
-            if high - low + 1 & high - low:  # fewer values than its bits have
-                self._at_least([(-by, bit) for by, bit in own], low - high)
+            self._variable(name, low, high)
 
-    def lines(self) -> tuple[list[str], int]:
-        """Return the lines, and what is to be added to the objective."""
+    def lines(self) -> list[str]:
         for row in self.model.conditions:
             self._condition(row.given, row.terms, row.least, row.most)
         for name, a, b in self.model.pairs:
-            first = self._bit()
-            self.comments.append(f"* x{first} = 1 if the first of two is first: {name}")
-            for x, y, value in ((a, b, 1), (b, a, 0)):
+            first = self._variable(f"{name}, the first of two is first", 0, 1)
+            for x, y, literal in ((a, b, first), (b, a, -first - 1)):
                 terms, constant = _sum((1, *y.start), (-1, *x.end))
-                self._condition((*a.given, *b.given), terms, -constant, None, (first, value))
+                self._condition((*a.given, *b.given, literal), terms, -constant, None)
         goal, constant = self._terms(self.model.goal)
-        head = f"* #variable= {self.count} #constraint= {len(self.rows)}"
+        head = [f"* #variable= {self.count} #constraint= {len(self.rows)}", f"* {self.model.said}"]
+        head += [f"* objective = {constant} + what is minimised here"] if constant else []
         minimise = " ".join(["min:", *(f"{a:+d} x{bit}" for a, bit in goal), ";"])
-        said = f"* {self.model.said}, objective = {constant} + what is minimised here"
-        return [head, said if constant else f"* {self.model.said}", *self.comments, minimise, *self.rows], constant
+        return [*head, *self.comments, minimise, *self.rows]
 
-    def _bit(self) -> int:
-        self.count += 1
-        return self.count
+    def _variable(self, name: str, low: int, high: int) -> int:
+        """Add the bits of a variable and return its number; those of another one begin where these end."""
+        own = [(2**k, self.count + k + 1) for k in range((high - low).bit_length())]
+        self.count += len(own)
+        self.bits.append(own)
+        said = " ".join([str(low), *(f"+{by} x{bit}" for by, bit in own)]) if (low, high) != (0, 1) else f"x{own[0][1]}"
+        self.comments.append(f"* {name} = {said}")
+        if high - low + 1 & high - low:  # fewer values than its bits have
+            self._at_least([(-by, bit) for by, bit in own], low - high)
+        return len(self.bits) - 1
 
     def _terms(self, terms: Terms) -> tuple[list[tuple[int, int]], int]:
         """Return terms over bits, and the constant beside them."""
-        return [(a * by, bit) for j, a in terms.items() for by, bit in self.bits[j] if a], sum(
-            a * self.model.low[j] for j, a in terms.items()
-        )
+        bits = [(a * by, bit) for j, a in terms.items() for by, bit in self.bits[j] if a]
+        return bits, sum(a * self.model.low[j] for j, a in terms.items())
 
-    def _condition(
-        self,
-        given: tuple[int, ...],
-        terms: Terms,
-        least: int | None,
-        most: int | None,
-        order: tuple[int, int] | None = None,
-    ) -> None:
-        lowest, highest = self.model.ends(terms)
-        for sign, end, extreme in ((1, least, lowest), (-1, most, highest)):
-            if end is None or sign * (end - extreme) <= 0:
+    def _condition(self, given: tuple[int, ...], terms: Terms, least: int | None, most: int | None) -> None:
+        for sign, end, extreme in zip((1, -1), (least, most), self.model.ends(terms), strict=True):
+            missing = 0 if end is None else sign * (end - extreme)
+            if end is None or missing <= 0:
                 continue  # it holds whatever happens
-            missing = sign * (end - extreme)
             own, constant = self._terms({j: sign * a for j, a in terms.items()})
             side = sign * end - constant
             for j in given:  # + missing x (1 - literal)
-                bit, holds = self.bits[max(j, -j - 1)], j >= 0
-                if not bit:  # a variable that is fixed
-                    fixed = self.model.low[max(j, -j - 1)]
-                    side -= missing * (fixed != holds)
-                    continue
-                own.append((-missing if holds else missing, bit[0][1]))
-                side -= missing if holds else 0
-            if order is not None:
-                own.append((-missing if order[1] else missing, order[0]))
-                side -= missing if order[1] else 0
+                bits, holds = self.bits[max(j, -j - 1)], j >= 0
+                if bits:
+                    own.append((-missing if holds else missing, bits[0][1]))
+                side -= missing * (holds if bits else self.model.low[max(j, -j - 1)] != holds)
             self._at_least(own, side)
 
     def _at_least(self, terms: list[tuple[int, int]], side: int) -> None:
-        self.rows.append(" ".join([*(f"{a:+d} x{bit}" for a, bit in terms), f">= {side} ;"]))
+        total: Terms = {}
+        for a, bit in terms:
+            total[bit] = total.get(bit, 0) + a
+        self.rows.append(" ".join([*(f"{a:+d} x{bit}" for bit, a in total.items() if a), f">= {side} ;"]))
 
 
 def _affine(expression: Any) -> tuple[Terms, int]:
@@ -265,4 +253,4 @@ def _counted(literals: Any, least: int | None, most: int | None) -> tuple[Terms,
     for j in literals:
         k = max(j, -j - 1)
         terms[k] = terms.get(k, 0) + (1 if j >= 0 else -1)
-    return terms, *(None if end is None else end - negative for end in (least, most))
+    return terms, None if least is None else least - negative, None if most is None else most - negative

@@ -107,8 +107,22 @@ def text_tree(nodes: Iterable[Node]) -> Text:
     return Text("\n".join(lines))
 
 
-def draw_tree(nodes: Iterable[Node]) -> Any:
-    """Return a figure of matplotlib of a tree: a dot a node with its bound, colour by status, beside what it fixes.
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure of matplotlib that a notebook shows; ``drawing.figure.savefig("tree.png")`` writes it."""
+
+    figure: Any
+
+    def _repr_svg_(self) -> str:
+        from io import StringIO
+
+        text = StringIO()
+        self.figure.savefig(text, format="svg")
+        return text.getvalue()
+
+
+def draw_tree(nodes: Iterable[Node]) -> Drawing:
+    """Draw a tree by matplotlib: a dot a node with its bound, colour by status, beside what it fixes.
 
     It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
     """
@@ -125,7 +139,7 @@ def draw_tree(nodes: Iterable[Node]) -> Any:
             at, above = place[node.parent]
             axes.plot([at, x], [above, y], color="#5c7080", lw=1, zorder=1)
             down = 0.4 if "<=" in node.fixed else 0.65  # so that those of two children are not on one line
-            words = {"fontsize": 7, "ha": "center", "va": "center", "backgroundcolor": "white"}
+            words: Any = {"fontsize": 7, "ha": "center", "va": "center", "backgroundcolor": "white"}
             axes.text(at + down * (x - at), above + down * (y - above), node.fixed, **words)
         axes.scatter([x], [y], s=420, color=_COLOURS[node.status], edgecolors="#182026", zorder=2)
         label = "-" if node.bound == inf else f"{node.bound:.3g}"
@@ -136,7 +150,7 @@ def draw_tree(nodes: Iterable[Node]) -> Any:
     axes.legend(fontsize=7, loc="best")
     axes.margins(0.08)
     axes.set_axis_off()
-    return figure
+    return Drawing(figure)
 
 
 def _children(nodes: Iterable[Node]) -> Callable[[Node | None], list[Node]]:

@@ -17,10 +17,10 @@
 # symmetry hurts, read a solver's log, and watch a branch and bound close its tree.
 #
 # You need: Python, the idea of a linear programme, notebook 1. Time: 45 to 60 minutes. Six exercises, each with a
-# check. Everything runs offline on a laptop. We count nodes, never seconds: nodes are the same on every machine.
+# check. Everything runs offline on a laptop. We count nodes, never seconds: nodes do not depend on what else your
+# machine does.
 
 # %%
-# ruff: noqa: D100
 import re
 import tempfile
 from pathlib import Path

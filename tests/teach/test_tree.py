@@ -56,7 +56,9 @@ def test_drawing() -> None:
     """The figure has a dot and a bound for each node, children below parents, no two in one place."""
     nodes = [*teach.branch_and_bound(three(5, 3))]
     for some in (nodes, nodes[:2]):
-        axes = teach.draw_tree(some).axes[0]
+        drawing = teach.draw_tree(some)
+        assert drawing._repr_svg_().startswith("<?xml")
+        (axes,) = drawing.figure.axes
         dots = [tuple(dot.get_offsets()[0]) for dot in axes.collections if len(dot.get_offsets())]
         assert len({*dots}) == len(some)
         assert len(axes.texts) == 2 * len(some) - 1
