@@ -26,17 +26,23 @@ DASH = (0, (5, 3))
 
 def draw(scene: Scene, ending: str) -> bytes:
     """Return the content of a ``.png`` or ``.svg`` file."""
+    content = BytesIO()
+    # the same picture makes the same file
+    with mpl.rc_context({"svg.hashsalt": "gangplan"}):
+        metadata = {"Date": None} if ending == ".svg" else None
+        figure_of(scene).savefig(content, format=ending[1:], metadata=metadata)
+    return content.getvalue()
+
+
+def figure_of(scene: Scene) -> Figure:
+    """Return the picture as a figure of matplotlib, which no window shows."""
     figure = Figure(figsize=(WIDTH, scene.height), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     _say(figure, 0.25, 0.30, scene.height, scene.title, size=15, weight="bold", color=INK)
     _say(figure, 0.25, 0.60, scene.height, scene.subtitle, size=11.5, color=GREY)
     for panel in scene.panels:
         _panel(figure, panel, scene.height)
-    content = BytesIO()
-    # the same picture makes the same file
-    with mpl.rc_context({"svg.hashsalt": "gangplan"}):
-        figure.savefig(content, format=ending[1:], metadata={"Date": None} if ending == ".svg" else None)
-    return content.getvalue()
+    return figure
 
 
 def _say(figure: Any, left: float, top: float, height: float, text: str, **look: Any) -> None:

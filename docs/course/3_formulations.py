@@ -21,7 +21,6 @@
 # machine does.
 
 # %%
-# ruff: noqa: D100
 import re
 import tempfile
 from pathlib import Path

@@ -7,6 +7,7 @@ parts is used than a gang can be cut into, which the number of workers alone all
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -27,6 +28,22 @@ class Prices(NamedTuple):
     part: FloatArray
     server: FloatArray
     node: FloatArray
+
+
+class Round(NamedTuple):
+    """A round of column generation.
+
+    Attributes:
+        value: of the master problem, before its columns are added.
+        prices: at which the searches looked.
+        added: columns that were added.
+        done: whether no pattern improves the master problem, which is proved.
+    """
+
+    value: float
+    prices: Prices
+    added: int
+    done: bool
 
 
 class Master:
@@ -100,6 +117,11 @@ class Master:
     def bound(self, prices: Prices) -> float:
         """Return Lagrange's bound if no pattern costs less than what it is paid less `prices.node`."""
         total = float(prices.server @ self.servers + prices.node @ self.nodes)
+        return total + sum(count * pays for count, pays in zip(self.count, self.gangs(prices), strict=True))
+
+    def gangs(self, prices: Prices) -> list[float]:
+        """Return what a gang of each family pays: its cheapest parts, or its value if that is less."""
+        found = []
         for f, d in enumerate(self.degree):
             pays = prices.part[self.first[f] : self.first[f + 1]]
             best = [0.0]
@@ -107,8 +129,8 @@ class Master:
                 parts = range(1, min(r, self.most[f]) + 1)
                 best.append(min((best[r - a] + float(pays[a - 1]) for a in parts), default=np.inf))
             value = self.values[f]
-            total += self.count[f] * (best[d] if value is None else min(value, best[d]))
-        return total
+            found.append(best[d] if value is None else min(value, best[d]))
+        return found
 
     def solution(self) -> tuple[FloatArray, FloatArray]:
         """Return the values and the reduced costs of the patterns."""
@@ -181,7 +203,14 @@ class Columns:
         return True
 
     def solve(self) -> bool:
-        """Generate columns until none improves; return whether that was reached.
+        """Generate columns until none improves; return whether that was reached."""
+        done = False
+        for turn in self.rounds():
+            done = turn.done
+        return done
+
+    def rounds(self) -> Iterator[Round]:
+        """Generate columns until none improves, round by round.
 
         Prices are drawn towards those of the best bound (Wentges 1997), which jump less; the searches at first look
         at few sets, and only when those find nothing at all of them.
@@ -189,6 +218,7 @@ class Columns:
         steps, pull = _FEW, _PULL
         while not self.run.stopped:
             prices = self.master.run()
+            value = float(self.master.lp.getObjectiveValue())
             if pull and self.best is not None:
                 prices = Prices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, prices, strict=True)))
             added, exact, low = 0, True, prices.node.copy()
@@ -201,15 +231,16 @@ class Columns:
                     added += self.add(q, tuple(sorted(x for x in row if x >= 0)), c)
             if exact:
                 self._bound(prices._replace(node=low))
+            over = not (added or pull) and (exact or steps >= _STEPS)
+            yield Round(value, prices, added, over and exact)
+            if over:
+                return
             if not added and pull:
                 pull = 0.0
-            elif not added and not exact and steps < _STEPS:
-                steps = _STEPS
             elif not added:
-                return exact
+                steps = _STEPS
             elif pull == 0.0 and steps == _FEW:
                 pull = _PULL
-        return False
 
     def _search(
         self, q: int, prices: Prices, limit: float, most: int, steps: int, best: bool = True

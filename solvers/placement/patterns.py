@@ -155,8 +155,12 @@ def patterns(run: Run, batch: Batch) -> None:
             columns.start(rows_of(batch, run.plan))
         with run.share(_SHARE):
             columns.solve()
-    if run.stopped or columns.best is None:
-        return
+    if not run.stopped and columns.best is not None:
+        choose(run, columns)
+
+
+def choose(run: Run, columns: Columns) -> None:
+    """Choose among the patterns within ever larger margins of the bound, see `patterns`."""
     margin, last = _FIRST * max(1.0, abs(columns.bound)), 0.0
     while not run.stopped:
         gap = float("inf") if columns.objective is None else columns.objective - columns.bound

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Decoder:
         self._data, self._room = data_of(p), room_of(p, len(self.busy.node))
         self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
         self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
-        self.used = 0
+        self.used = self.placed = 0
 
     def decode(self, order: Any, wish: Any = None, penalty: Any = None, stopped: Callable[[], bool] = never) -> float:
         """Return the goal of a list, see `serial`; inf if a job that must run has no time, or once `stopped` says so.
@@ -51,18 +51,22 @@ class Decoder:
             wish: of each job, (n,); by default whatever costs least.
             penalty: of each option, (o,); by default none.
         """
+        cost = np.inf
+        for cost in self.parts(order, wish, penalty, max(1, _STEPS // (self.p.n * self.p.nodes))):
+            if cost == np.inf or (self.placed < self.p.n and stopped()):
+                return np.inf
+        return cost
+
+    def parts(self, order: Any, wish: Any = None, penalty: Any = None, few: int = 1) -> Iterator[float]:
+        """Place the jobs of a list, `few` at a time; yield the goal of those `placed`, see `decode`."""
         p, so_far = self.p, (0.0, 0.0, 0)
         given = np.asarray(order, np.int64), self._cheapest if wish is None else np.asarray(wish, np.int64)
         costs = self._none if penalty is None else penalty
-        few = max(1, _STEPS // (p.n * p.nodes))
         for begin in range(0, p.n, few):
-            so_far = serial(
-                *given, costs, self._data, self._room, self.busy, self.made, begin, min(begin + few, p.n), so_far
-            )
-            if so_far[0] == np.inf or (begin + few < p.n and stopped()):
-                return np.inf
-        cost, last, self.used = so_far
-        return p.constant + float(cost + last if p.makespan else cost)
+            self.placed = min(begin + few, p.n)
+            so_far = serial(*given, costs, self._data, self._room, self.busy, self.made, begin, self.placed, so_far)
+            cost, last, self.used = so_far
+            yield p.constant + float(cost + last if p.makespan else cost)
 
     def plan(self) -> Any:
         """Return the plan of the schedule built last."""

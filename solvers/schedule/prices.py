@@ -36,7 +36,7 @@ _STEP, _LESS, _FAILS, _LEAST = 0.1, 0.66, 8, 1e-4
 gained nothing, and at which it is over."""
 _NEW = 0.1
 """Weight of the last answer in the mean of all."""
-_OFTEN = 20
+OFTEN = 20
 """Steps between two schedules."""
 
 
@@ -186,14 +186,21 @@ class Prices(NamedTuple):
     mean: FloatArray
 
 
-def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None], levels: Levels = LEVELS) -> Prices | None:
+def ascend(
+    run: Run,
+    p: Prepared,
+    end: float,
+    tell: Callable[[Prices], None],
+    levels: Levels = LEVELS,
+    often: int = OFTEN,
+) -> Prices | None:
     """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
     Prices go along the GPU-seconds that the mean of all answers so far uses too much (Barahona and Anbil 2000): that
     mean comes near a solution of the time-indexed LP.
 
     Args:
-        tell: is given the best prices, with the means, every few steps.
+        tell: is given the best prices, with the means, every `often` steps.
         levels: of the grids.
     """
     best: Prices | None = None
@@ -204,7 +211,7 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None], le
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
         first = _about(run, p, middle) if best is None else best.grid.pi[_place(best.grid, middle)]
-        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell, most)
+        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
         if not len(priced):
@@ -252,7 +259,7 @@ class _Level:
         self.bound, self.grid = value, grid
         return True
 
-    def ascend(self, tell: Callable[[Prices], None], most: int) -> Prices:
+    def ascend(self, tell: Callable[[Prices], None], most: int, often: int) -> Prices:
         run, over = self._run, self._used - self._room
         length, fails = _STEP, 0
         for i in range(1, most + 1):
@@ -270,7 +277,7 @@ class _Level:
                 length = min(length * 1.1, 2.0)
             elif fails >= _FAILS:
                 length, fails = length * _LESS, 0
-            if i % _OFTEN == 0:
+            if i % often == 0:
                 tell(self._prices())
         return self._prices()
 

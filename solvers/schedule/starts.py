@@ -5,6 +5,7 @@ The search keeps all promising beginnings of schedules side by side: exact while
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
-from .prices import FINER, LEVELS, Levels, Prices, ascend, cheapest
+from .prices import FINER, LEVELS, OFTEN, Levels, Prices, ascend, cheapest
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
@@ -33,8 +34,17 @@ _STEPS, _LABELS, _JOBS = 10_000_000, 20_000, 50
 costs are tabled."""
 
 
-def prices(run: Run, p: Prepared, levels: Levels = LEVELS) -> Prices | None:
-    """Return prices whose bound is near that of the time-indexed LP; raise the bound and offer lists on the way."""
+def prices(
+    run: Run,
+    p: Prepared,
+    levels: Levels = LEVELS,
+    often: int = OFTEN,
+    watch: Callable[[Prices], None] = lambda found: None,
+) -> Prices | None:
+    """Return prices whose bound is near that of the time-indexed LP; raise the bound and offer lists on the way.
+
+    That is every `often` steps; `watch` is told of the prices then.
+    """
     decoder = Decoder(p)
 
     def tell(found: Prices) -> None:
@@ -43,8 +53,9 @@ def prices(run: Run, p: Prepared, levels: Levels = LEVELS) -> Prices | None:
             cost = decoder.decode(order, wish, stopped=lambda: run.stopped)
             if cost < (np.inf if run.objective is None else run.objective) and not run.stopped:
                 run.offer(decoder.plan(), BY_PRICES)
+        watch(found)
 
-    found = ascend(run, p, _end(run, p), tell, levels)
+    found = ascend(run, p, _end(run, p), tell, levels, often)
     if found is not None and not run.stopped:
         tell(found)
     return found

@@ -1,4 +1,3 @@
-# ruff: noqa: D100, F821
 # %% exercise="3.1"
 def size(ops, edges, gpus):
     """Return (columns x, rows A, rows L, rows K)."""

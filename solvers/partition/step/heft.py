@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -27,24 +27,35 @@ def heft(run: Run, p: Prepared) -> None:
     if fits.any() and not run.stopped:
         seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
         offer_placement(run, p, np.full(p.n_groups, int(seconds.argmin())), order, "heft")
-    partial, where, left = Partial(Decoder(p)), [-1] * p.n_groups, p.room.tolist()
+    partial, count = Partial(Decoder(p)), 0
+    for _ in one_by_one(run, p, partial, order):
+        count += 1
+    if run.stopped:
+        return
+    if count == p.n:
+        run.offer(as_plan(p, partial.device, partial.start, partial.sent), "heft")
+        return
+    packing = pack(p, run.seed, lambda: run.stopped)
+    if packing is not None and not run.stopped:
+        offer_placement(run, p, packing, order, "heft")
+
+
+def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Iterator[tuple[int, int]]:
+    """Put each op of `order` where it ends first, and yield it and its device; end where a group has no room left."""
+    where, left = [-1] * p.n_groups, p.room.tolist()
     allowed, need, twins = p.allowed.tolist(), p.group_memory.tolist(), p.twins.tolist()
     for v in order:
         g = int(p.group_of[v])
         if where[g] < 0:
             choice = [d for d in _first_of_twins(twins, set(where)) if allowed[g][d] and need[g] <= left[d]]
             if not choice:
-                packing = pack(p, run.seed, lambda: run.stopped)
-                if packing is not None and not run.stopped:
-                    offer_placement(run, p, packing, order, "heft")
                 return
             where[g] = _earliest(run, partial, v, choice)
             left[where[g]] -= need[g]
         if run.stopped:
             return
         partial.put(v, where[g])
-    if not run.stopped:
-        run.offer(as_plan(p, partial.device, partial.start, partial.sent), "heft")
+        yield v, where[g]
 
 
 def _earliest(run: Run, partial: Partial, v: int, choice: list[int]) -> int:

@@ -119,6 +119,9 @@ class Placement(NamedTuple):
         bins: how full GPUs are that are shared, of a node, scratch, (G,).
         bin_of: tasks of each job on a node that are on each of these GPUs, scratch, (A + 1, G).
         order: jobs on a node that share GPUs, the largest shares first, scratch, (A + 1,).
+        gone, found: jobs that went in the last round, in the order in which they came back, -1 behind them, (4,), of
+            which the first is -1 if none went; and what the batch would cost with them back, inf if they were not all
+            put back, (1,).
     """
 
     rows: Ints3
@@ -153,3 +156,5 @@ class Placement(NamedTuple):
     bins: Floats
     bin_of: Ints2
     order: Ints
+    gone: Ints
+    found: Floats

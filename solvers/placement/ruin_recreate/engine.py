@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from gangplan.instances.verify import TOLERANCE
 from ..best_case import BestCase
 from ..prepare import Batch, Indices, Rows
 from .arrays import COMMUNICATION, FRAGMENTATION, SLOWDOWN, Given, Placement
-from .search import search
+from .search import RUIN, search
 
 CHUNK = 64
 """Rounds, or jobs that are inserted, between two looks at the clock, at most."""
@@ -25,6 +26,24 @@ _ROWS = 512
 """Rows of one gang, at most."""
 _HERE = 64
 """Jobs on a node, at most."""
+
+
+class Walk(NamedTuple):
+    """A search under way, in arrays that it goes on to change: `now`, the best placement and its cost."""
+
+    now: Placement
+    best: Indices
+    count: Indices
+    cost: float
+
+    def gone(self) -> list[int]:
+        """Return the jobs that went in the last round, in the order in which they came back."""
+        jobs: list[int] = self.now.gone.tolist()
+        return [] if jobs[0] < 0 else [j for j in jobs if j >= 0]
+
+    def here(self) -> list[Rows]:
+        """Return where all are now, which may be worse than the best."""
+        return _rows(self.now.rows, self.now.count)
 
 
 class RuinRecreate:
@@ -64,15 +83,24 @@ class RuinRecreate:
 
     def improve(self, rows: Sequence[Rows], rounds: int, seed: int = 0) -> tuple[list[Rows], float]:
         """Improve a placement in so many rounds, or leave it; return it and its cost, which 0 rounds only compute."""
+        for walk in self.walk(rows, rounds, seed):
+            best = walk
+        return _rows(best.best, best.count), best.cost
+
+    def walk(self, rows: Sequence[Rows], rounds: int, seed: int = 0, few: int | None = None) -> Iterator[Walk]:
+        """Yield the search of `improve` after every `few` rounds, by default as many as between two looks at a clock.
+
+        Numbers are drawn anew after each: another `few` is another walk.
+        """
         best, count = self._arrays(rows)
         now, none = empty(self.given), np.zeros(0, dtype=np.int64)
-        cost = np.inf
-        for first in range(0, max(1, rounds), self._step):
+        step = few or self._step
+        for first in range(0, max(1, rounds), step):
             if first and self.until():
-                break
-            last = min(first + self._step, rounds)
+                return
+            last = min(first + step, rounds)
             cost = search(self.given, now, best, count, none, first, last, max(1, rounds), seed + first)
-        return _rows(best, count), cost
+            yield Walk(now, best, count, cost)
 
     def _arrays(self, rows: Sequence[Rows]) -> tuple[Indices, Indices]:
         shape = self.given.standing.shape
@@ -110,6 +138,7 @@ def empty(given: Given) -> Placement:
         groups=np.zeros((2, most + 1), np.int64), sums=np.zeros((2, most + 1, 3), np.int64),
         mark=np.zeros(groups, np.int64), bins=np.zeros(max(1, gpus)),
         bin_of=np.zeros((here + 1, max(1, gpus)), np.int64), order=np.zeros(here + 1, np.int64),
+        gone=np.full(RUIN + 1, -1), found=np.zeros(1),
     )  # fmt: skip
 
 

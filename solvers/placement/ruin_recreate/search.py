@@ -11,7 +11,7 @@ from .gpus import renew_node
 from .moves import add, find_room, remove, settle
 from .places import better, copy_rows, insert
 
-_RUIN = 3
+RUIN = 3
 """Gangs that go with the one that is drawn, at most."""
 _VIEW, _WINDOW = 64, 16
 """Nodes that are looked at in a round, where there are more, and those of them that stand side by side."""
@@ -22,7 +22,7 @@ _MARGIN = 0.1
 
 
 @kernel
-def search(  # noqa: PLR0912
+def search(  # noqa: PLR0912, PLR0915
     batch: Given,
     moving: Placement,
     best: Ints3,
@@ -65,11 +65,12 @@ def search(  # noqa: PLR0912
         now.record[0] = settle(given, now)
         _keep(now, best, count)
         return float(now.record[0])
-    chosen, size = np.empty(_RUIN + 1, np.int64), np.empty(_RUIN + 1, np.int64)
-    before = np.empty((_RUIN + 1, now.rows.shape[1], 3), np.int64)
+    chosen, size = np.empty(RUIN + 1, np.int64), np.empty(RUIN + 1, np.int64)
+    before = np.empty((RUIN + 1, now.rows.shape[1], 3), np.int64)
     slack = np.empty(jobs)
     for turn in range(first, last):
         total, gone = _slacks(given, now, slack), 1
+        now.gone[0] = -1
         record = now.record[0]
         if total <= 1e-9 * (1.0 + abs(record)):
             break
@@ -87,11 +88,13 @@ def search(  # noqa: PLR0912
             remove(given, now, chosen[at])
         settle(given, now)
         _order(given, chosen, before, size, gone)
+        _note(now, chosen, gone)
         margin = _MARGIN / jobs * (1.0 - turn / rounds) ** 2 if turn >= 2 * jobs else 0.0
         most, back = record * (1.0 + margin), 0
         while back < gone and _may(given, now, chosen, back, gone, most) and _insert(given, now, chosen[back]):
             back += 1
         found = settle(given, now)
+        now.found[0] = found if back == gone else np.inf
         if back < gone or found > most:
             for at in range(gone):
                 if now.count[chosen[at]]:
@@ -219,7 +222,7 @@ def _draw(given: Given, now: Placement, slack: Floats, total: float, chosen: Int
     while slack[job] == 0.0:  # rounding
         job -= 1
     chosen[0], count = job, 1
-    most = 1 + below(_RUIN)
+    most = 1 + below(RUIN)
     for _ in range(3 * most):
         if count > most:
             break
@@ -260,6 +263,12 @@ def _order(given: Given, chosen: Ints, before: Ints3, size: Ints, count: int) ->
         for row in range(before.shape[1]):
             for field in range(3):
                 before[last, row, field], before[at, row, field] = before[at, row, field], before[last, row, field]
+
+
+@lean
+def _note(now: Placement, chosen: Ints, count: int) -> None:
+    for at in range(len(now.gone)):
+        now.gone[at] = chosen[at] if at < count else -1
 
 
 @lean

@@ -1,0 +1,204 @@
+"""Pictures of steps: a figure, a film, and a page to click through that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import extra
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.quantities import STEPS
+from gangplan.instances.schedule import ScheduleProblem
+
+from ..plot import picture
+from ..plot.colours import FEW
+from ..plot.scene import Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, check
+from .step import Step
+from .web import written
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PLAN, BOUND = FEW[0], FEW[5]
+_MOST = 300
+"""Steps of a film or a page."""
+
+
+def scene(step: Step, last: Step | None = None) -> Scene:
+    """Return the picture of a step: its plan, its prices, and objective and bound from step to step up to `last`."""
+    last = last or step
+    rows: list[list[Panel]] = []
+    if step.plan is not None:
+        rows = [[_plain(panel) for panel in row] for row in picture(step.problem, step.plan).rows]
+        if isinstance(step.problem, ScheduleProblem):  # who waits is seen in the rows of the jobs
+            rows = [row for row in rows if row[0].name != "queue"]
+            rows[-1] = [replace(panel, x=replace(panel.x, quiet=False), below=0.62) for panel in rows[-1]]
+    if any(other.prices for other in last.steps()):
+        rows.append(
+            [_prices(step, last, rows[-1][0].x if isinstance(step.problem, ScheduleProblem) and rows else None)]
+        )
+    rows.append([_trail(step, last)])
+    known = (("objective", step.objective), ("bound", step.bound))
+    numbers = ", ".join(f"{name} {value:.6g}" for name, value in known if value is not None)
+    return Scene(f"{step.method}, step {step.number}" + f": {numbers}" * bool(numbers), step.text, rows)
+
+
+def _plain(panel: Panel) -> Panel:
+    """Return the panel without what only pointers are told, which a page of many pictures would have many times."""
+    marks = [mark for mark in panel.marks if not (isinstance(mark, Dots) and not mark.shape)]
+    return replace(panel, marks=marks, keys=[replace(k, label=_LABELS.get(k.label, k.label)) for k in panel.keys])
+
+
+_LABELS = {"left out": "left out, or not placed yet"}
+
+
+def _trail(step: Step, last: Step) -> Panel:
+    known = [x for s in last.steps() for x in (s.objective, s.bound) if x is not None] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+    marks: list[Mark] = []
+    for name, colour in (("objective", PLAN), ("bound", BOUND)):
+        points = [(s.number, getattr(s, name)) for s in step.steps() if getattr(s, name) is not None]
+        stairs = [corner for (_, y), (x, z) in pairwise(points) for corner in ((x, y), (x, z))]
+        if points:
+            marks.append(Lines([[points[0], *stairs]], colour, 1.6, dash=name == "bound", name=name))
+            marks.append(Dots(np.array(points[-1:], dtype=float), colour, 6.0, name=name))
+    keys = [Key("objective of the plan", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
+    every = -(-max(1, last.number) // 20)
+    ticks = [(float(i), str(i)) for i in range(0, last.number + 1, every)]
+    wide = max(1, last.number)
+    x = Axis(-0.01 * wide, 1.01 * wide, "step", ticks)
+    return Panel("trail", x, Axis(low - pad, high + pad, "value", grid=True), marks, keys, height=1.5)
+
+
+def _prices(step: Step, last: Step, time: Axis | None) -> Panel:
+    """Return the panel of prices, over the axis of time where they are of times."""
+    every = [s.prices for s in last.steps() if s.prices]
+    high = max(max(prices.values()) for prices in every) or 1.0
+    names = list(step.prices or every[-1])
+    values = [step.prices.get(name, 0.0) for name in names]
+    if time is not None:
+        at = [float(name) / _seconds(time) for name in names]
+        width = at[1] - at[0] if len(at) > 1 else 1.0
+        axis = time
+    else:
+        at, width = [float(i) for i in range(len(names))], 1.0
+        skip = -(-len(names) // 24)
+        axis = Axis(
+            0, max(1, len(names)), "what each pays", [(i + 0.5, n) for i, n in enumerate(names) if i % skip == 0]
+        )
+    label = "price" if time is None else "price of 1 GPU-s"
+    boxes = np.array([(x + 0.04 * width, 0.0, 0.92 * width, value) for x, value in zip(at, values, strict=True)])
+    texts = [f"{name}: {value:.6g}" for name, value in zip(names, values, strict=True)]
+    return Panel("prices", axis, Axis(0, high * 1.05, label, grid=True), [Boxes(boxes, FEW[2], texts)], height=1.2)
+
+
+def _seconds(axis: Axis) -> float:
+    """Return the seconds of the unit of an axis of time."""
+    return next((factor for _, factor, name in STEPS["s"] if axis.label.endswith(f", {name}")), 1.0)
+
+
+def draw(step: Step) -> Figure:
+    """Return the picture of a step as a figure of matplotlib.
+
+    Raises:
+        InstanceError: if matplotlib is missing.
+    """
+    check("step.png")
+    from ..plot.image import figure_of
+
+    return figure_of(scene(step))
+
+
+def _scenes(steps: Iterable[Step]) -> tuple[list[Step], list[Scene]]:
+    every = list(steps)
+    if not every:
+        raise InstanceError("steps", "there is none")
+    if len(every) > _MOST:
+        raise InstanceError("steps", f"{len(every)} are more than {_MOST}")
+    scenes = [scene(step, every[-1]) for step in every]
+    if not isinstance(every[0].problem, ScheduleProblem):
+        return every, scenes
+    # the axis of time stays as it is from step to step
+    last = max((p.x.high * _seconds(p.x) for one in scenes for p in one.panels if p.x.link), default=1.0)
+
+    def still(panel: Panel) -> Panel:
+        return replace(panel, x=replace(panel.x, high=last / _seconds(panel.x))) if panel.x.link else panel
+
+    return every, [Scene(s.title, s.subtitle, [[still(p) for p in row] for row in s.rows]) for s in scenes]
+
+
+def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.2) -> None:
+    """Write the steps as a film that repeats.
+
+    Args:
+        steps: of one method, up to 300.
+        path: a file that ends in ``.gif``.
+        seconds: of each picture; the last stays three times as long.
+
+    Raises:
+        InstanceError: if there are no or too many steps, `path` has another ending, a package is missing, or the file
+            cannot be written.
+    """
+    from importlib.util import find_spec
+    from io import BytesIO
+
+    name = fspath(path)
+    if Path(name).suffix.lower() != ".gif":
+        raise InstanceError("path", f"{name!r} does not end in .gif")
+    if find_spec("matplotlib") is None:
+        raise InstanceError("path", f"needs matplotlib; {extra('plot')}")
+    from PIL import Image
+
+    _, scenes = _scenes(steps)
+    frames = [_image(one) for one in scenes]
+    size = max(f.width for f in frames), max(f.height for f in frames)
+    sheets = []
+    for frame in frames:
+        sheet = Image.new("RGB", size, "white")
+        sheet.paste(frame)
+        sheets.append(sheet.quantize(128, Image.Quantize.FASTOCTREE))
+    content = BytesIO()
+    times = [round(1000 * seconds)] * (len(sheets) - 1) + [round(3000 * seconds)]
+    sheets[0].save(content, "GIF", save_all=True, append_images=sheets[1:], duration=times, loop=0)
+    write_whole({name: content.getvalue()})
+
+
+def _image(one: Scene) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    from ..plot.image import figure_of
+
+    canvas = FigureCanvasAgg(figure_of(one))
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+
+
+def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:
+    """Write the steps as one page with buttons, a slider and keys (left, right, home, end), light or dark.
+
+    The page has all that it needs: nothing is loaded from anywhere.
+
+    Args:
+        steps: of one method, up to 300.
+        path: a file that ends in ``.html``.
+
+    Raises:
+        InstanceError: if there are no or too many steps, `path` has another ending, or the file cannot be written.
+    """
+    from ..plot.svg import draw as draw_svg
+
+    name = fspath(path)
+    if Path(name).suffix.lower() != ".html":
+        raise InstanceError("path", f"{name!r} does not end in .html")
+    every, scenes = _scenes(steps)
+    pictures = [(repr(step), draw_svg(one)) for step, one in zip(every, scenes, strict=True)]
+    write_whole({name: written(every[0].method, pictures).encode()})

@@ -1,0 +1,373 @@
+# %% [markdown]
+# # 5. Local search and large neighbourhoods
+#
+# A local search begins with some plan and changes it, a little at a time, as long as that helps. It is simple, it is
+# fast, and on large problems it is what finds good plans. You write a descent, see it get stuck, and get out in three
+# ways: by a larger neighbourhood, by steps that make the plan worse, and by taking a part of the plan away and
+# putting it back as well as possible.
+#
+# **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library, NumPy and matplotlib.
+
+# %%
+from itertools import combinations, permutations, product
+
+import numpy as np
+
+import gangplan
+from gangplan import teach
+from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
+
+# %% [markdown]
+# ## A plan as a list
+#
+# Seven gangs share four GPUs. Each has a number of GPUs, a duration, a release before which it cannot start, and a
+# weight. The sum of weight times completion is to be as small as possible.
+# A textbook writes $P|size_j, r_j|\sum w_j C_j$.
+
+# %%
+problem = ScheduleProblem(
+    (
+        MoldableJob("a", (1,), (3.0,), release=1.0, weight=3.0),
+        MoldableJob("b", (3,), (8.0,), release=4.0, weight=3.0),
+        MoldableJob("c", (3,), (7.0,), release=2.0, weight=3.0),
+        MoldableJob("d", (2,), (7.0,), release=2.0, weight=2.0),
+        MoldableJob("e", (1,), (6.0,), release=0.0, weight=5.0),
+        MoldableJob("f", (3,), (4.0,), release=5.0, weight=3.0),
+        MoldableJob("g", (2,), (5.0,), release=5.0, weight=3.0),
+    ),
+    Pool(4),
+)
+print(teach.notation(problem))
+
+# %% [markdown]
+# What does a search change? Start times are awkward: move one job and others overlap. So search over *lists*: an
+# order of the jobs. A *decoder* makes a schedule of it, each job in turn as early as it fits (notebook 2). Every order
+# gives a schedule without overlaps, and for this objective some order gives a best one.
+#
+# `cost` decodes a list and says what the schedule costs. The steps show how.
+
+# %%
+cost = teach.list_cost(problem)
+given = list("abcdefg")
+steps = list(teach.list_scheduling(problem, given))
+print(*steps, sep="\n")
+assert cost(given) == steps[-1].objective
+steps[-1]
+
+# %% [markdown]
+# With seven jobs there are $7! = 5040$ lists, so here all of them can be looked at. With 20 jobs there are
+# $2 \cdot 10^{18}$. Keep the best of all lists in mind: a search does not know it.
+
+# %%
+every = {order: cost(order) for order in permutations(given)}
+best_of_all = min(every.values())
+print(f"the given list costs {cost(given):g}, the best of {len(every)} lists {best_of_all:g}")
+
+# %% [markdown]
+# ## A neighbourhood
+#
+# The *neighbours* of a list are the lists that one change makes of it. Begin with *swaps*: two jobs change places.
+#
+# **5.1** Write `swaps(order)`: return all lists with two jobs swapped, each once. Leave `order` as it is.
+# *Hint*: `combinations(range(n), 2)` gives the pairs of places. Copy the list before you change it.
+
+
+# %% exercise="5.1"
+def swaps(order): ...
+
+
+# %% check="5.1"
+found = swaps(list("abcd"))
+assert found is not None, "return a list of lists"
+found = [tuple(order) for order in found]
+assert len(found) == 6, f"four jobs have 4 * 3 / 2 = 6 pairs, and you return {len(found)} lists"
+assert len(set(found)) == 6, "some list is there twice: did you change the same list again and again?"
+for order in found:
+    differ = [i for i in range(4) if order[i] != "abcd"[i]]
+    assert len(differ) == 2, f"{order} differs from abcd in {len(differ)} places, a swap in two"
+kept = list("abcd")
+swaps(kept)
+assert kept == list("abcd"), "the list that you were given has changed: copy it first"
+
+# %% [markdown]
+# ## Descent
+#
+# *Steepest descent* goes to the best neighbour, again and again, until no neighbour is better. It ends: each step
+# costs less, and there are finitely many lists. Where it ends is a *local optimum*.
+#
+# **5.2** Write `descend(order, cost, neighbours)`. Return the list where it ends.
+
+
+# %% exercise="5.2"
+def descend(order, cost, neighbours): ...
+
+
+# %% check="5.2"
+def pairs(order):
+    """Yield all swaps; a check may not use your `swaps`."""
+    for i, j in combinations(range(len(order)), 2):
+        new = list(order)
+        new[i], new[j] = new[j], new[i]
+        yield new
+
+
+end = descend(list(given), cost, pairs)
+assert end is not None, "return the list where the descent ends"
+assert sorted(end) == given, "a list has each job once"
+assert cost(end) < cost(given), "the given list has better neighbours, and you stay there"
+assert all(cost(new) >= cost(end) for new in pairs(end)), "a neighbour of your last list is better: go on"
+assert cost(end) == 305, "go to the best neighbour, not to the first that is better: it ends at 305"
+assert descend(list(end), cost, pairs) == end, "at a local optimum the descent stays"
+ends = {cost(descend(list(order), cost, pairs)) for order in list(every)[::200]}
+print(f"from the given list {cost(end):g}; from 26 others {sorted(ends)}; the best of all {best_of_all:g}")
+
+# %% [markdown]
+# The descent from the given list is stuck at 305, and the best is 294: no swap helps, although better lists exist.
+# One can start it from many lists and keep the best (*multi-start*). Here 26 other starts end at 301 at best: that
+# helps little when almost all local optima are bad.
+#
+# ## Another neighbourhood
+#
+# What a local optimum is depends on the neighbourhood. *Insertions* take one job out and put it in anywhere else.
+# An insertion moves all jobs between the two places, which no single swap does.
+#
+# **5.3** Write `insertions(order)`: all *different* lists that one insertion makes, without `order` itself.
+# How many are there for $n$ jobs? Put the formula in `count(n)`.
+# *Hint*: moving a job to the next place is also a move of its neighbour. So $n (n - 1)$ counts some lists twice.
+
+
+# %% exercise="5.3"
+def insertions(order): ...
+
+
+def count(n): ...
+
+
+# %% check="5.3"
+found = insertions(list("abcd"))
+assert found is not None, "return a list of lists"
+found = [tuple(order) for order in found]
+assert tuple("abcd") not in found, "the list itself is no neighbour"
+assert len(found) == len(set(found)), "a list is there twice: a job moved one place on is its neighbour moved back"
+assert tuple("bcda") in found and tuple("dabc") in found, "a job may go to either end"
+assert tuple("badc") not in found, "badc takes two insertions"
+assert len(found) == 9, f"four jobs have 9 insertions, and you return {len(found)}"
+assert count(2) is not None, "put the formula in `count`"
+assert [count(n) for n in (2, 4, 7)] == [1, 9, 36], "n (n - 1) moves, less the n - 1 that are there twice"
+
+# %% [markdown]
+# Larger neighbourhoods have fewer local optima, and take longer to look at. Count here, over all 5040 lists, those
+# that no neighbour beats:
+
+
+# %%
+def next_to(order):
+    """Yield the swaps of jobs that are next to each other."""
+    for i in range(len(order) - 1):
+        yield (*order[:i], order[i + 1], order[i], *order[i + 2 :])
+
+
+def any_two(order):
+    for i, j in combinations(range(len(order)), 2):
+        yield (*order[:i], order[j], *order[i + 1 : j], order[i], *order[j + 1 :])
+
+
+def moved(order):
+    for i, job in enumerate(order):
+        rest = order[:i] + order[i + 1 :]
+        yield from {(*rest[:k], job, *rest[k:]) for k in range(len(order))} - {order}
+
+
+def both(order):
+    yield from any_two(order)
+    yield from moved(order)
+
+
+for name, neighbours in (("next to", next_to), ("swaps", any_two), ("insertions", moved), ("both", both)):
+    stuck = [order for order, value in every.items() if all(every[new] >= value for new in neighbours(order))]
+    worst = max(every[order] for order in stuck)
+    print(f"{name:>10}: {len(stuck):>3} local optima of 5040, the worst costs {worst:g}")
+
+# %% [markdown]
+# ## Steps that make it worse
+#
+# The second way out is to accept a worse list now and then. *Simulated annealing* draws a neighbour and accepts it
+# with probability
+#
+# $$ \min\big(1,\ e^{-\Delta / T}\big) $$
+#
+# where $\Delta$ is how much more it costs and $T$ the *temperature*. Hot, it wanders; cold, it descends. Cool it
+# slowly. (Metropolis 1953; Kirkpatrick, Gelatt and Vecchi 1983. The library's search over lists does this too.)
+#
+# **5.4** Write `accept(more, temperature, u)`: whether to accept a list that costs `more` than the present one;
+# `u` is a random number from 0 to 1.
+
+
+# %% exercise="5.4"
+def accept(more, temperature, u): ...
+
+
+# %% check="5.4"
+def anneal(order, hot, seed, rounds=600):
+    """Draw swaps, and cool from `hot` to almost nothing."""
+    rng, now = np.random.default_rng(seed), cost(order)
+    best = now
+    for k in range(rounds):
+        i, j = rng.choice(len(order), 2, replace=False)
+        new = list(order)
+        new[i], new[j] = new[j], new[i]
+        if accept(cost(new) - now, hot * 0.01 ** (k / rounds), rng.random()):
+            order, now = new, cost(new)
+            best = min(best, now)
+    return best
+
+
+assert accept(-3, 1.0, 0.99) is not None, "return true or false"
+assert accept(-3, 1.0, 0.99) and accept(0, 1.0, 0.99), "what costs no more is always accepted"
+assert accept(1, 1.0, 0.36) and not accept(1, 1.0, 0.37), "at T = 1, one more is accepted with e^-1 = 0.368"
+assert not accept(50, 0.1, 0.001), "cold, a much worse list is not accepted"
+assert accept(50, 1000.0, 0.9), "hot, nearly everything is accepted"
+results = {hot: [anneal(list(given), hot, seed) for seed in range(10)] for hot in (0.001, 10.0, 1000.0)}
+for hot, values in results.items():
+    at_best = sum(value == best_of_all for value in values)
+    print(f"from T = {hot:g}: {at_best} of 10 runs find the best list, mean {np.mean(values):.1f}")
+assert sum(value == best_of_all for value in results[10.0]) >= 8, "from T = 10 nearly every run finds the best list"
+
+# %% [markdown]
+# Too cold, it is a descent that gets stuck; too hot, it wastes its rounds on a random walk. The right temperature is
+# about what a typical step costs.
+#
+# ## Large neighbourhoods
+#
+# Now a placement: six gangs of 4, 3, 3, 2, 2 and 2 workers fill two nodes of 8 GPUs. A gang on both nodes
+# synchronises over the network. With $W$ workers and $k$ gangs split it takes $4 k (W - 1) / W$ times as long as on
+# one node. The cost is the sum of these slowdowns. First fit, the largest first, splits the last gang:
+
+# %%
+lesson = teach.greedy_trap()
+first, *_ = teach.ruin_and_recreate(lesson.problem)
+print(first)
+first
+
+# %% [markdown]
+# Write a placement as the number of workers that each gang has on the first node. All GPUs are needed, so these add
+# up to 8. `slowdowns` says what a placement costs; the library's verifier agrees with it.
+
+# %%
+sizes = 4, 3, 3, 2, 2, 2
+greedy = 4, 3, 0, 0, 0, 1
+
+
+def slowdowns(placement):
+    """Return the sum of the slowdowns; `placement` has the workers of each gang on the first node."""
+    split = [0 < x < size for x, size in zip(placement, sizes, strict=True)]
+    return sum(4 * sum(split) * (w - 1) / w if s else 1.0 for w, s in zip(sizes, split, strict=True))
+
+
+def as_plan(placement):
+    rows = [(j, n, w) for j, x in enumerate(placement) for n, w in enumerate((x, sizes[j] - x)) if w]
+    used, grants = [0, 0], []
+    for r, (_, n, w) in enumerate(rows):
+        grants += [(r, used[n] + i) for i in range(w)]
+        used[n] += w
+    names = tuple(job.name for job in lesson.problem.jobs)
+    job, node, workers = (list(column) for column in zip(*rows, strict=True))
+    row, gpu = (list(column) for column in zip(*grants, strict=True))
+    return gangplan.PlacementPlan(names, job, node, workers, [0] * len(rows), row, gpu)
+
+
+for placement in (greedy, (4, 0, 0, 2, 2, 0), (2, 3, 0, 0, 1, 2)):
+    verdict = gangplan.verify(lesson.problem, as_plan(placement))
+    assert verdict.ok and abs(verdict.objective - slowdowns(placement)) < 1e-9, placement
+print(slowdowns(greedy))
+
+# %% [markdown]
+# Move one gang, or swap two: GPUs are full, so few moves are possible, and none helps. The plan is a trap for small
+# neighbourhoods. *Ruin and recreate* (large neighbourhood search) takes several gangs away, leaves the others alone,
+# and places those again as well as it can. `around` yields all ways to do that:
+
+
+# %%
+def around(placement, gone):
+    """Yield every placement in which only the gangs `gone` may be elsewhere."""
+    for x in product(*(range(size + 1) if j in gone else (placement[j],) for j, size in enumerate(sizes))):
+        if sum(x) == 8:
+            yield x
+
+
+print(len(list(around(greedy, {5}))), len(list(around(greedy, {1, 5}))), len(list(around(greedy, range(6)))))
+
+# %% [markdown]
+# **5.5** How many gangs must go *at once*, at least, so that a better placement than `greedy` is around? Put the number
+# in `smallest`, and one such set of gangs in `which`.
+# *Hint*: try all `combinations(range(6), k)` for k = 1, 2, ...
+
+# %% exercise="5.5"
+smallest = None
+which = None
+
+# %% check="5.5"
+assert smallest is not None, "put a number in `smallest`"
+assert which is not None, "put a set of gangs in `which`, numbered from 0"
+assert len(set(which)) == smallest, f"`which` has {len(set(which))} gangs, and `smallest` is {smallest}"
+least = min(map(slowdowns, around(greedy, set(which))))
+assert least < 7, f"with {sorted(which)} taken away the best placement around still costs {least:g}"
+smaller = [gone for gone in combinations(range(6), smallest - 1) if min(map(slowdowns, around(greedy, set(gone)))) < 7]
+assert not smaller, f"fewer are enough: look at {smaller[0]}"
+
+# %% [markdown]
+# So no search that moves one or two gangs at a time ever leaves this plan without accepting a worse one. There is the
+# trade: with all gangs gone, the neighbourhood is the whole problem; with one gone, it is a greedy step.
+#
+# **5.6** Write `large(placement, rounds, size, seed)`: in each round draw `size` gangs, go to the best placement around
+# them if that costs no more than the present one, and return the last placement.
+# *Hint*: `rng.choice(6, size, replace=False)`.
+
+
+# %% exercise="5.6"
+def large(placement, rounds, size, seed): ...
+
+
+# %% check="5.6"
+found = large(greedy, 1, 1, 0)
+assert found is not None, "return a placement"
+assert sum(found) == 8 and len(found) == 6, "a placement has the workers of each gang on the first node"
+assert all(slowdowns(large(greedy, 20, 2, seed)) == 7 for seed in range(5)), "two gangs at a time do not get out"
+ends = [slowdowns(large(greedy, 30, 3, seed)) for seed in range(20)]
+print(f"three gangs at a time: {sum(end == 6 for end in ends)} of 20 runs are at 6 after 30 rounds")
+assert max(ends) <= 7, "a round must not make it worse"
+assert sum(end == 6 for end in ends) >= 15, "most runs get out in 30 rounds: do you draw anew in each round?"
+assert slowdowns(large(greedy, 1, 6, 0)) == 6, "with all six gangs gone one round finds the best placement"
+
+# %% [markdown]
+# ## The library's search, step by step
+#
+# The library's ruin and recreate takes up to four gangs off, those that stand together more often, and puts them back
+# one by one where the batch then costs least: not the best of all ways, but fast. A result that is hardly worse is
+# kept at first. Each step is a plan that the verifier has checked.
+
+# %%
+steps = list(teach.ruin_and_recreate(lesson.problem))
+print(*steps, sep="\n")
+teach.page(steps, "ruin_and_recreate.html")  # open it in a browser: arrow keys go from step to step
+steps[-1]
+
+# %% [markdown]
+# How does the search know that 6 is the end? It does not. A local search proves nothing. Here no gang is faster than
+# on one node, so the *bound* is 6, and that ends the search. In general the bound comes from elsewhere: notebook 4 has
+# prices, and column generation finds them.
+
+# %%
+*_, last = teach.column_generation(lesson.problem)
+print(last)
+
+# %% [markdown]
+# ## What to take along
+#
+# - A search needs a representation (lists and a decoder; numbers of workers), a neighbourhood and a rule to accept.
+# - A local optimum is one of its neighbourhood. Larger neighbourhoods have fewer, and cost more to look at.
+# - Ways out: other starts, worse steps, a part taken away and put back.
+# - A search gives a plan, a bound says how good it is. You want both, and `gangplan.solve` returns both:
+
+# %%
+print(gangplan.solve(problem, time_limit=5))

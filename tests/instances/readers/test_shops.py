@@ -1,0 +1,115 @@
+"""Job shops come in and go out as step problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, StepPlan, StepProblem, verify
+from gangplan.instances.readers.shops import parse_jobshop, read_jobshop, write_jobshop
+from gangplan.solvers.method import suite
+
+FT06 = """6 6
+2 1 0 3 1 6 3 7 5 3 4 6
+1 8 2 5 4 10 5 10 0 10 3 4
+2 5 3 4 5 8 0 9 1 1 4 7
+1 5 0 5 2 5 3 3 4 8 5 9
+2 9 1 3 4 5 5 4 0 3 3 1
+1 3 3 3 5 9 0 10 4 4 2 1
+"""
+"""Of Fisher and Thompson (1963): the optimum is 55."""
+TINY = "2 2\n0 3 1 2\n1 2 0 4\n"
+"""Machine 0 has 3 + 4 = 7 s to do, and does it without a break if both jobs start at once: the optimum is 7."""
+TAILLARD = "Jobs, Machines, Seeds\n2 2 840612802 398197754 9 7\nTimes\n3 2\n2 4\nMachines\n1 2\n2 1\n"
+
+
+def test_fisher_and_thompson(tmp_path: Path) -> None:
+    """A file comes out as it went in, and its machines, times and chains are those of the lines."""
+    (tmp_path / "ft06.txt").write_text("# a comment\n" + FT06)
+    problem = read_jobshop(tmp_path / "ft06.txt")
+    graph = problem.graph
+    assert (graph.n_ops, graph.n_edges, problem.cluster.n_devices) == (36, 30, 6)
+    assert graph.time[2, 0] == 1 and np.isinf(graph.time[0, 0]) and np.isfinite(graph.time).sum() == 36
+    write_jobshop(problem, tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text() == FT06
+
+
+def test_the_makespan_is_that_of_the_shop() -> None:
+    """The optimum by enumeration is the one by hand, and a plan in which a machine does two things at once is none."""
+    problem = parse_jobshop(TINY)
+    assert suite("step").optimum(problem) == 7.0
+    device = [0, 1, 1, 0]
+    assert verify(problem, StepPlan(problem.graph.names, device, [0.0, 3.0, 0.0, 3.0])).objective == 7.0
+    assert verify(problem, StepPlan(problem.graph.names, device, [0.0, 3.0, 0.0, 2.0])).objective is None
+
+
+def test_taillard() -> None:
+    """The same shop as Taillard writes it is the same problem."""
+    one, two = parse_jobshop(TINY), parse_jobshop(TAILLARD)
+    assert one.graph.names == two.graph.names and (one.time() == two.time()).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# nothing\n", "content: there is no line with the numbers of jobs and machines"),
+        ("2\n", "line 1: '2' is not the numbers"),
+        ("2 x\n", "line 1: machines: 'x' is not a whole number of 1 or more"),
+        ("0 2\n", "line 1: jobs: '0' is not a whole number of 1 or more"),
+        ("2 2\n0 3 1 2\n", "content: has 1 rows of a number each operation where 2 jobs are announced"),
+        ("1 2\n\n0 3 1\n", "line 3: has 3 numbers where 4 are expected"),
+        ("1 2\n0 3 2 2\n", "line 2: machine: '2' is not one of 0 to 1"),
+        ("1 2\n0 3 1.5 2\n", "line 2: machine: '1.5' is not a whole number of 0 or more"),
+        ("1 2\n0 -3 1 2\n", "line 2: time: '-3' is not a number of 0 or more"),
+        ("1 2\n0 nan 1 2\n", "line 2: time: 'nan' is not a number of 0 or more"),
+        ("1 2\n0 inf 1 2\n", "line 2: time: 'inf' is not a number of 0 or more"),
+        (TAILLARD.replace("Machines", "Mach"), "content: has Times and no Machines"),
+        (TAILLARD.replace("2 1\n", "2 3\n"), "line 8: machine: '3' is not one of 1 to 2"),
+        (TAILLARD.replace("1 2\n2 1", "0 2\n2 1"), "line 7: machine: '0' is not a whole number of 1 or more"),
+    ],
+)
+def test_bad_files(text: str, words: str) -> None:
+    """An error names line, field and value."""
+    with pytest.raises(InstanceError, match=words):
+        parse_jobshop(text)
+
+
+def test_an_error_names_the_file(tmp_path: Path) -> None:
+    """What is wrong in a file is told with its name."""
+    (tmp_path / "bad.txt").write_text("1 1\n0 x\n")
+    with pytest.raises(InstanceError, match=r"bad.txt: line 2: time: 'x' is not a number"):
+        read_jobshop(tmp_path / "bad.txt")
+
+
+def problem(
+    edges: list[tuple[int, int]], times: list[list[float]], memory: float = 0.0, size: float = 0.0
+) -> StepProblem:
+    """Return a problem of two ops on two machines."""
+    zero = np.zeros(len(times[0]))
+    names = tuple("abc"[: len(times[0])])
+    ends = np.array(edges, dtype=int).reshape(-1, 2).T
+    graph = OpGraph(names, ("x", "y"), times, zero + memory, zero, zero, *ends, np.full(len(edges), size))
+    return StepProblem(graph, Cluster.flat((DeviceType("x"), 1), (DeviceType("y"), 1), bandwidth=1.0))
+
+
+INF = np.inf
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (problem([(0, 1), (0, 2)], [[1, INF, INF], [INF, 1, 1]]), "graph: op 'a' has several successors"),
+        (problem([(0, 2), (1, 2)], [[1, INF, INF], [INF, 1, 1]]), "graph: op 'c' has several predecessors"),
+        (problem([(0, 1)], [[1, 1], [INF, 1]]), "graph.time: op 'b' has 2 work centres, not one"),
+        (problem([(0, 1)], [[1, INF], [INF, 1]], memory=5.0), "graph.memory: 5 is not 0"),
+        (problem([(0, 1)], [[1, INF], [INF, 1]], size=3.0), "graph.edge_bytes: 3 is not 0"),
+        (problem([(0, 1)], [[1, 1], [INF, INF]]), "graph: the job of op 'a' does not visit each machine once"),
+    ],
+)
+def test_what_is_no_job_shop(tmp_path: Path, made: StepProblem, words: str) -> None:
+    """A problem of another shape is refused, and says where."""
+    with pytest.raises(InstanceError, match=words):
+        write_jobshop(made, tmp_path / "x.txt")
+    assert not (tmp_path / "x.txt").exists()

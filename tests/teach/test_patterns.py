@@ -1,0 +1,57 @@
+"""Column generation step by step is the library's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangplan import teach
+from gangplan.instances import InstanceError
+from gangplan.solvers import Run
+from gangplan.solvers.method import suite
+from gangplan.solvers.placement.columns import Columns
+from gangplan.solvers.placement.prepare import Batch, suits_patterns
+
+SUITED = [s for s in range(60) if suits_patterns(Batch(suite("placement").random_problem(s, "")))]
+
+
+@pytest.mark.parametrize("seed", SUITED[:8])
+def test_bounds_rise_to_those_of_columns(seed: int) -> None:
+    """The bound never falls, is that of a solve by columns in the end, and no plan by enumeration is below it."""
+    problem = suite("placement").random_problem(seed, "")
+    run = Run(problem, time_limit=60)
+    batch = suite("placement").prepare(run)
+    if run.infeasible:
+        return
+    columns = Columns(run, batch)
+    assert columns.solve()
+    steps = list(teach.column_generation(problem))
+    bounds = [s.bound for s in steps if s.bound is not None]
+    assert bounds == sorted(bounds)
+    optimum = suite("placement").optimum(problem)
+    assert optimum is not None and bounds[-1] <= optimum * (1 + 1e-9)
+    assert bounds[-1] >= (run.bound or 0.0) - 1e-6
+    assert steps[-1].objective == pytest.approx(optimum, rel=1e-6)
+
+
+def test_some_problems_are_suited() -> None:
+    """There are random problems to hold the steps to."""
+    assert len(SUITED) >= 4
+
+
+def test_the_trap_by_columns() -> None:
+    """The master problem comes down to the optimum, each gang pays no more than that in all, and a plan is chosen."""
+    lesson = teach.greedy_trap()
+    steps = list(teach.column_generation(lesson.problem))
+    assert "no column costs less than it is paid: done" in steps[-2].text
+    assert sum(steps[-2].prices.values()) >= lesson.optimum - 1e-6
+    assert steps[0].objective == pytest.approx(7.0) and steps[-1].objective == pytest.approx(lesson.optimum)
+    assert set(steps[-2].prices) == {job.name for job in lesson.problem.jobs}
+
+
+def test_what_columns_do_not_say_is_refused() -> None:
+    """Gangs of several sizes and other kinds of problems are refused by name."""
+    unsuited = next(s for s in range(60) if s not in SUITED)
+    with pytest.raises(InstanceError, match=r"problem: (column generation needs the goal slowdown|there is no plan)"):
+        teach.column_generation(suite("placement").random_problem(unsuited, ""))
+    with pytest.raises(InstanceError, match="problem: column generation is shown on a PlacementProblem"):
+        teach.column_generation(teach.two_jobs().problem)  # type: ignore[arg-type]
