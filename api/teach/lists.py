@@ -113,10 +113,9 @@ def _part(problem: ScheduleProblem, placed: list[int]) -> ScheduleProblem:
     """Return the problem in which jobs that are not placed may be left out at no cost."""
     if len(placed) == len(problem.jobs):
         return problem
-    weightless = {"weight": 0.0} if problem.goal == "throughput" else {}
 
     def free(job: MoldableJob) -> MoldableJob:
-        return replace(job, value=0.0, **weightless)
+        return replace(job, value=0.0, weight=0.0 if problem.goal == "throughput" else job.weight)
 
     return replace(problem, jobs=tuple(job if j in placed else free(job) for j, job in enumerate(problem.jobs)))
 
