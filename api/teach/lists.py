@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -75,9 +76,14 @@ def _order(problem: ScheduleProblem, prepared: Any, order: str | Sequence[str]) 
         if order not in ORDERS:
             raise InstanceError("order", unknown(order, [GIVEN, *ORDERS]))
         return [int(j) for j in np.argsort(keys_of(prepared, order, prepared.seconds), kind="stable")]
-    if sorted(order) != sorted(names):
-        raise InstanceError("order", f"{list(order)!r} does not name each of {', '.join(names)} once")
-    return [names.index(name) for name in order]
+    place = {name: j for j, name in enumerate(names)}
+    count_of = Counter(order)
+    for name in dict.fromkeys([*order, *names]):
+        if name not in place:
+            raise InstanceError("order", f"{name!r} is no job of the problem")
+        if count_of[name] != 1:
+            raise InstanceError("order", f"{name!r} is there {count_of[name]} times, not once")
+    return [place[name] for name in order]
 
 
 def _jobs(run: Run, problem: ScheduleProblem, prepared: Any, order: list[int]) -> Iterator[Step]:
