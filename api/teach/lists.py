@@ -47,7 +47,7 @@ def list_scheduling(problem: ScheduleProblem | StepProblem, order: str | Sequenc
 
 
 def list_cost(problem: ScheduleProblem) -> Callable[[Sequence[str]], float]:
-    """Return a function that says what the list schedule of an order costs, in microseconds, for searches over orders.
+    """Return a function that says what the list schedule of an order costs, for searches over orders.
 
     The function takes the names of all jobs in an order and returns the objective of the last step of
     `list_scheduling`; inf if a job that must run is late.
