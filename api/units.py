@@ -73,12 +73,6 @@ def amount(problem: Any, value: float | None, digits: int = 4) -> str:
     return f"{quantity(value, unit, digits + 1)} {told.removeprefix('s ')}"
 
 
-def counted(n: Any, word: str) -> str:
-    """Return a number of things in words."""
-    number = float(n)
-    return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"
-
-
 def words(problem: GraphProblem) -> str:
     """Return the kind of a problem in words: its objective and what sets it apart among its kind."""
     contention = ", with contention" if getattr(problem, "contention", False) else ""

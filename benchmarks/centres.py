@@ -1,4 +1,4 @@
-"""Who is compared where there are many schedulers, and the tables of docs/interference.md."""
+"""Who is compared where there are many schedulers, and the tables of docs/marl.md."""
 
 from __future__ import annotations
 

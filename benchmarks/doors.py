@@ -163,6 +163,6 @@ STUDY = Study(
     ("a_second", "a_core_second", "median", "p99", "worst", "starts"),
     tasks,
     measure,
-    pages={"doors.md": {"latency": compared}},
+    pages={"operators-results.md": {"doors": compared}},
 )
 """The least a second of the seeds, and the longest times."""

@@ -210,6 +210,10 @@ def rooms(found: Found) -> str:
 
 
 STUDY = Study(
-    "eviction", ("ms", "most_ms", "proved", "gap", "dearer"), tasks, measure, {"scheduler.md": {"eviction": rooms}}
+    "eviction",
+    ("ms", "most_ms", "proved", "gap", "dearer"),
+    tasks,
+    measure,
+    {"scheduler-results.md": {"eviction": rooms}},
 )
 """Milliseconds, the median and the most; shares of the least-cost sets; of a rule's sets, of the cost of ours."""

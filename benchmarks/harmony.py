@@ -68,7 +68,7 @@ STUDY = Study(
     ("mean_jct", "p95_jct", "makespan", "rate"),
     tasks,
     measure,
-    {"harmony.md": harmony_tables.TABLES, "interference.md": centres.TABLES},
+    {"harmony.md": harmony_tables.TABLES, "marl.md": centres.TABLES},
     {"figure": draw, "room": room},
 )
 """Figures are seconds; `rate` is placements of tasks a second of processor time."""

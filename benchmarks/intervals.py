@@ -206,7 +206,7 @@ FIGURES = (
     "jobs", "waited", "asked", "all",
     *(f"{who}_{name}" for who in ("ours", *RIVALS, "later") for name in ("cover", "median", "mean", "loss")),
 )  # fmt: skip
-STUDY = Study("intervals", FIGURES, tasks, measure, {"scheduler.md": {"intervals": intervals}})
+STUDY = Study("intervals", FIGURES, tasks, measure, {"scheduler-results.md": {"intervals": intervals}})
 """Of jobs that wait after the decision that follows their submission, and of which all told an interval: the share
 that starts within it, median and mean of its width, seconds, and the mean pinball loss of its ends, seconds; of ours,
 of the quantiles by size, and of ours when asked later. `all`: the share of all jobs, those that start at once

@@ -125,6 +125,6 @@ STUDY = Study(
     ),
     tasks,
     measure,
-    {"interference.md": {"market": latency}},
+    {"marl.md": {"market": latency}},
 )
 """Agents; jobs a minute; share of the GPUs in use at the end; milliseconds; messages and bytes a job."""

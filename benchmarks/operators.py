@@ -102,5 +102,5 @@ STUDY = Study(
     ),
     tasks,
     measure,
-    {"operators.md": {"month": months, "set-ups": setups, "latency": latencies}},
+    {"operators-results.md": {"month": months, "set-ups": setups, "latency": latencies}},
 )

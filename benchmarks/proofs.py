@@ -1,4 +1,4 @@
-"""Gaps by family and size, what a proof costs with its certificate, published graphs: docs/proofs.md, docs/gapbench.md.
+"""Gaps by family and size, what a proof costs with its certificate: docs/proofs-results.md, docs/gapbench.md.
 
 `--policy` is a label such as ``before``: rows of several versions stand side by side. `--only ", 1 s"` runs one
 deadline. Of each objective, family and size `SAMPLE` instances of GapBench are taken, at even steps through its numbers
@@ -130,7 +130,7 @@ STUDY = Study(
     tasks,
     measure,
     {
-        "proofs.md": {
+        "proofs-results.md": {
             "certified": library.certified_table, "uncertified": library.why_table, "cost": tables.cost,
             "gaps in short": tables.gaps_in_short, "gaps": tables.gaps,
         },

@@ -1,4 +1,4 @@
-"""The tables and the picture of docs/scheduler.md: latencies, and traces."""
+"""The tables and the picture of docs/scheduler-results.md: latencies, and traces."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _against(found: Found, name: str, policy: str, best: str) -> str:
     return "" if mean is None else f"{mean:,.0f} ({mean / found.one(name, best) - 1:+.1%})"
 
 
-TABLES = {"scheduler.md": {"traces": traces}, "tried/measured.md": {"latency": latency}}
+TABLES = {"scheduler-results.md": {"traces": traces}, "tried/measured.md": {"latency": latency}}
 
 
 def draw(found: Found, picture: Path = PICTURE) -> None:

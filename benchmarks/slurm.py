@@ -113,6 +113,6 @@ STUDY = Study(
     ("makespan", "wait", "worst", "crossing", "pairs"),
     tasks,
     measure,
-    pages={"doors.md": {"slurm": compared}},
+    pages={"operators-results.md": {"slurm": compared}},
 )
 """Seconds, and pairs of nodes of one job: those in different racks, and all."""

@@ -75,6 +75,6 @@ def _proved(name: str, seed: int, data: Path) -> Mapping[str, float]:
     return {BOUND: bound(work, ground.fleet, ground.proximity)}
 
 
-PAGES = {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS, "scheduler.md": NEAR}
+PAGES = {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS, "scheduler-results.md": NEAR}
 STUDY = Study("topdrl", tuple(Topdrl.figures), tasks, measure, PAGES)
 """See `Topdrl.figures`."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from math import floor, isfinite, log10
+from typing import Any
 
 STEPS = {
     "s": (
@@ -16,6 +18,9 @@ STEPS = {
     ),
 }
 """From which size on a prefix is used, what it stands for, and the unit with it."""
+
+_DATED, _LATEST = 1e8, 2e11
+"""Seconds since 1970 that are taken for a date: those of 1973, and of a year of four digits."""
 
 
 def scale(largest: float, unit: str, digits: int = 3) -> tuple[float, str]:
@@ -38,6 +43,19 @@ def quantity(value: float | None, unit: str, digits: int = 4) -> str:
         return "unlimited"
     factor, name = scale(value, unit, digits)
     return f"{short(value / factor, digits)} {name}".rstrip()
+
+
+def counted(n: Any, word: str) -> str:
+    """Return a number of things in words: ``1 GPU``, ``8 GPUs``."""
+    number = float(n)
+    return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"
+
+
+def moment(seconds: float) -> str:
+    """Return a time in words: of seconds since 1970 the date in UTC, of seconds since a start ``90 s``."""
+    if _DATED <= seconds < _LATEST:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{seconds:.6g} s"
 
 
 def alike(values: Sequence[float | None], unit: str = "", digits: int = 3) -> tuple[list[str], str]:

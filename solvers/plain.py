@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import floor
 from typing import Any, Protocol
 
@@ -22,6 +23,42 @@ PARTS, FACTOR = 1 << 40, 1 << 24
 """Parts of a limit, and of a factor, in CP-SAT: sums of thousands stay within 64 bits."""
 Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
 """Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
+Search = Callable[..., None]
+"""Minimise a model of CP-SAT: has the arguments of `solve_cpsat`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A family of variables of a plain model; ``x_3_1`` is x of its axes' items 3 and 1.
+
+    Attributes:
+        axes: what its indices count, e.g. ``op device``.
+        seconds: whether it is in the unit of the objective, so that rows with it are too.
+    """
+
+    letter: str
+    axes: str
+    words: str
+    seconds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Formulation:
+    """A plain model in words: what its variables are, and what each letter of its constraints says.
+
+    Attributes:
+        constraints: (letter, formula, words); both solvers' models have them, unless the words say otherwise.
+    """
+
+    minimise: str
+    variables: tuple[Variable, ...]
+    constraints: tuple[tuple[str, str, str], ...]
+
+
+def letter(model: Any, name: str) -> None:
+    """Say that the rows which `model`, of PuLP or CP-SAT, has from here on are of constraint `name`."""
+    count = len(model.proto.constraints) if hasattr(model, "proto") else len(model.rows)
+    vars(model).setdefault("letters", []).append((count, name))
 
 
 def refine(
@@ -82,13 +119,16 @@ def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
 class Rows(Protocol):
     """A model that is stated once for both solvers, by rows; amounts are in units, shares are of a limit."""
 
-    def binary(self) -> Any:
+    def letter(self, name: str) -> None:
+        """Say that the rows from here on are of constraint `name`."""
+
+    def binary(self, name: str, *index: int) -> Any:
         """Return a variable of 0 or 1."""
 
-    def count(self, most: int) -> Any:
+    def count(self, most: int, name: str, *index: int) -> Any:
         """Return a variable of a whole number."""
 
-    def amount(self, most: float) -> Any:
+    def amount(self, most: float, name: str, *index: int) -> Any:
         """Return a variable in units."""
 
     def units(self, value: float, most: float = 1.0) -> Any:
@@ -107,27 +147,34 @@ class Rows(Protocol):
         """Minimise; `plan` makes a plan of what gives the values of variables."""
 
 
-def new_rows(run: Run, unit: float, minimise: Minimise | None = None) -> Rows:
-    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT."""
-    return _CpSat(run, unit) if minimise is None else _Milp(run, unit, minimise)
+def new_rows(run: Run, unit: float, minimise: Minimise | None = None, search: Search = solve_cpsat) -> Rows:
+    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT and `search`."""
+    return _CpSat(run, unit, search) if minimise is None else _Milp(run, unit, minimise)
+
+
+def _called(name: str, index: tuple[int, ...]) -> str:
+    return "_".join([name, *map(str, index)])
 
 
 class _CpSat:
     """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
 
-    def __init__(self, run: Run, unit: float) -> None:
+    def __init__(self, run: Run, unit: float, search: Search) -> None:
         from ortools.sat.python import cp_model
 
-        self.run, self.unit, self.model = run, unit, cp_model.CpModel()
+        self.run, self.unit, self.model, self._search = run, unit, cp_model.CpModel(), search
 
-    def binary(self) -> Any:
-        return self.model.new_bool_var("")
+    def letter(self, name: str) -> None:
+        letter(self.model, name)
 
-    def count(self, most: int) -> Any:
-        return self.model.new_int_var(0, most, "")
+    def binary(self, name: str, *index: int) -> Any:
+        return self.model.new_bool_var(_called(name, index))
 
-    def amount(self, most: float) -> Any:
-        return self.model.new_int_var(0, int(most * TICKS), "")
+    def count(self, most: int, name: str, *index: int) -> Any:
+        return self.model.new_int_var(0, most, _called(name, index))
+
+    def amount(self, most: float, name: str, *index: int) -> Any:
+        return self.model.new_int_var(0, int(most * TICKS), _called(name, index))
 
     def units(self, value: float, most: float = 1.0) -> int:
         return floor(min(value / self.unit, CAP * most) * TICKS)
@@ -147,7 +194,7 @@ class _CpSat:
 
     def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.model.minimize(objective)
-        solve_cpsat(self.run, self.model, TICKS / self.unit, plan, probes=False)
+        self._search(self.run, self.model, TICKS / self.unit, plan, probes=False)
 
 
 class _Milp:
@@ -161,18 +208,22 @@ class _Milp:
         self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
         self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
 
-    def _variable(self, most: float, category: str) -> Any:
+    def _variable(self, most: float, category: str, name: str, index: tuple[int, ...]) -> Any:
         self._count += 1
+        self.lp.names[f"x{self._count}"] = _called(name, index)
         return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
 
-    def binary(self) -> Any:
-        return self._variable(1, "Binary")
+    def letter(self, name: str) -> None:
+        letter(self.lp, name)
 
-    def count(self, most: int) -> Any:
-        return self._variable(most, "Integer")
+    def binary(self, name: str, *index: int) -> Any:
+        return self._variable(1, "Binary", name, index)
 
-    def amount(self, most: float) -> Any:
-        return self._variable(most * self._above_one, "Continuous")
+    def count(self, most: int, name: str, *index: int) -> Any:
+        return self._variable(most, "Integer", name, index)
+
+    def amount(self, most: float, name: str, *index: int) -> Any:
+        return self._variable(most * self._above_one, "Continuous", name, index)
 
     def units(self, value: float, most: float = 1.0) -> float:
         return float(min(value / self.unit, CAP * most))

@@ -105,15 +105,20 @@ def _solve(run: Run, lp: Any, *, presolve: bool) -> float:
 
 
 class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
-    """A problem to minimise whose rows look at the clock as they come in: `TimeoutError` once the run has stopped."""
+    """A problem to minimise whose rows look at the clock as they come in: `TimeoutError` once the run has stopped.
+
+    Attributes:
+        rows: so far.
+        names: what a variable is, such as ``x_3_1``, where its own name says nothing.
+    """
 
     def __init__(self, name: str, stopped: Callable[[], bool]) -> None:
         super().__init__(name, pulp.LpMinimize)
-        self._stopped, self._rows = stopped, 0
+        self._stopped, self.rows, self.names = stopped, list[Any](), dict[str, str]()
 
     def addConstraint(self, *args: Any, **options: Any) -> Any:  # noqa: N802, PuLP's name
         """Add a row, now and then after a look at the clock."""
-        self._rows += 1
-        if not self._rows % _ROWS and self._stopped():
+        self.rows.append(args[0])
+        if not len(self.rows) % _ROWS and self._stopped():
             raise TimeoutError
         return super().addConstraint(*args, **options)

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from importlib import import_module
+from importlib import import_module, util
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+import gangplan
 from gangplan.cli import main
 from gangplan.instances import (
     Cluster,
@@ -68,7 +69,7 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     space: dict[str, Any] = {"__name__": "snippet"}
     for language, code in snippets(page.read_text()):
         if language == "python":
-            exec(compile(code, page, "exec"), space)
+            exec(compile(code, page, "exec", dont_inherit=True), space)  # as in a file of its own
         else:
             done = subprocess.run(code, shell=True, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"$ {code}\n{done.stdout}{done.stderr}"
@@ -84,9 +85,20 @@ def test_snippets_are_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_links_between_files(page: Path) -> None:
-    """Every relative link and image of the page leads to a file."""
-    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", BLOCK.sub("", page.read_text()))
-    assert [t for t in targets if not (page.parent / t).exists()] == []
+    """Every relative link and image of the page leads to a file, and to a heading of it if it names one."""
+    bad = []
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", BLOCK.sub("", page.read_text())):
+        file = (page.parent / target) if target else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            bad.append(f"{target}#{anchor}")
+    assert bad == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what the headings of a page can be linked by."""
+    heads = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", re.sub(r"\]\([^)]*\)", "", head)).strip().lower() for head in heads)
+    return {re.sub(r"[-\s]+", "-", head) for head in plain}
 
 
 def resolves(name: str) -> bool:
@@ -177,3 +189,129 @@ def test_run_lists_gpt2() -> None:
     """`./run gpt2` is there, and `./run` says what it does."""
     said = subprocess.run(["sh", ROOT / "run"], capture_output=True, text=True, check=True).stdout
     assert "./run gpt2" in said and "GPT-2" in said
+
+
+GUIDE = {
+    *("index", "getting-started", "torch", "scheduler", "doors", "simulate"),
+    *("partition", "latency", "step", "stages", "placement", "schedule", "pacml", "topdrl", "harmony", "marl"),
+}
+"""Pages that begin with a picture and a snippet."""
+GENERATED = {"docs/gapbench-report.md"}
+"""Pages that a command writes as a whole."""
+
+
+def opening(page: Path) -> tuple[list[str], list[str]]:
+    """Return the sentences of the first paragraph below the title, and how the next three blocks begin."""
+    blocks = BLOCK.sub("```", page.read_text()).split("\n\n")[1:]
+    first, *rest = [x.strip() for x in blocks if x.strip()] or [""]
+    plain = " ".join(first.split()).replace("et al. ", "et al ")
+    return re.split(r"(?<=[.?!]) (?=[A-Z`\[(*])", plain), [block[:3] for block in rest[:3]]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES[2:] if names(p) not in GENERATED], ids=names)
+def test_a_page_begins_with_two_sentences(page: Path) -> None:
+    """The first paragraph is two sentences, each short; a decision's begins with them."""
+    sentences, _ = opening(page)
+    assert len(sentences) == 2 or (page.parent.name == "decisions" and len(sentences) > 2)
+    assert all(sentence[0] not in "|-!<:$#" and sentence[-1] in ".?" for sentence in sentences)
+    assert max(len(sentence.split()) for sentence in sentences[:2]) <= 32
+
+
+@pytest.mark.parametrize("name", sorted(GUIDE))
+def test_a_guide_shows_at_once(name: str) -> None:
+    """A guide's picture and its first snippet are among the three blocks after its two sentences."""
+    _, blocks = opening(ROOT / "docs" / f"{name}.md")
+    assert {"![", "``"} <= {block[:2] for block in blocks}
+
+
+SYSTEMS = ["harmony", "marl", "pacml", "topdrl"]
+
+
+@pytest.mark.parametrize("name", sorted(GUIDE - {*SYSTEMS}))
+def test_results_are_apart(name: str) -> None:
+    """No guide but that of a published system has a table of results in it."""
+    assert "<!-- generated" not in (ROOT / "docs" / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_published_system_is_told_alike(name: str) -> None:
+    """What was claimed, how it is rebuilt, what was found."""
+    heads = re.findall(r"^## (.*)$", (ROOT / "docs" / f"{name}.md").read_text(), re.MULTILINE)
+    assert heads == ["Claimed", "Rebuilt", "Found"]
+
+
+def test_the_menu_is_short() -> None:
+    """The menu has seven groups at most."""
+    menu = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    assert 3 < len(re.findall(r"^  - \w", menu.split("\nmarkdown_extensions")[0], re.MULTILINE)) <= 7
+
+
+def entries(*pages: str) -> list[str]:
+    """Return what these pages of the reference have an entry of, sorted by name."""
+    text = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
+    return sorted(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE), key=lambda entry: entry.rpartition(".")[2])
+
+
+def test_every_public_name_has_an_entry() -> None:
+    """The reference has each name of `gangplan` once, from where it is defined."""
+    found = entries("api", "api-problems", "api-online")
+    assert [entry.rpartition(".")[2] for entry in found] == gangplan.__all__
+    for home, _, name in (entry.rpartition(".") for entry in found):
+        assert getattr(gangplan, name) is getattr(import_module(home), name), name
+
+
+def test_every_name_of_teach_has_an_entry() -> None:
+    """The reference has each name of `gangplan.teach` once, from where its package has it."""
+    lines = re.findall(r"^    from (\.\w+) import (\w+) as", (ROOT / "api/teach/__init__.py").read_text(), re.MULTILINE)
+    assert len(lines) > 20
+    assert sorted(entries("api-teach")) == sorted(f"gangplan.teach{home}.{name}" for home, name in lines)
+
+
+LETTERED = {
+    "formulation": "partition/throughput",
+    **{name: f"partition/{name}" for name in ("latency", "step", "stages")},
+    **{name: name for name in ("placement", "schedule")},
+}
+"""The folder of the code of each page with a model."""
+
+
+@pytest.mark.parametrize("name", LETTERED)
+def test_constraints_have_the_letters_of_the_code(name: str) -> None:
+    """Each letter that names a constraint in the code stands on the page of the problem."""
+    folder = ROOT / "solvers" / LETTERED[name]
+    code = "\n".join(file.read_text() for file in sorted(folder.glob("*.py")))
+    plain = import_module(f"gangplan.solvers.{LETTERED[name].replace('/', '.')}.plain")
+    letters = {f"({letter})" for letter, _, _ in plain.FORMULATION.constraints}
+    letters |= set(re.findall(r"(?:\"\"\"|# |; |Add |\n +)(\([A-Z]\))(?= |:)", code))
+    page = set(re.findall(r"(?<!\w)\([A-Z]\)", (ROOT / "docs" / f"{name}.md").read_text().replace("text{(", " (")))
+    assert letters <= page and len(page) > 3
+
+
+def load_links() -> Any:
+    """Return docs/links.py, which is in no package."""
+    spec = util.spec_from_file_location("links", ROOT / "docs" / "links.py")
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    """Of a built site each kind of bad link is told, and no good one."""
+    good = '<a href="b.html#x"></a><a href="#top" id="top"></a><a href="https://example.org/a"></a><img src="i.png">'
+    bad = {
+        '<a href="c.html"></a>': "no such file",
+        '<a href="b.html#y"></a>': "no such anchor",
+        '<a href="http://nowhere"></a>': "no address",
+        '<a href="../../etc"></a>': "no such file",
+        '<a href="javascript:x"></a>': "no address",
+        '<script src="https://example.org/x.js"></script>': "fetched from elsewhere",
+    }
+    (tmp_path / "i.png").touch()
+    (tmp_path / "b.html").write_text('<p id="x"></p>')
+    links = load_links()
+    for text, problem in bad.items():
+        (tmp_path / "a.html").write_text(good + text)
+        assert [x.rpartition(": ")[2] for x in links.broken(tmp_path.resolve())] == [problem], text
+    (tmp_path / "a.html").write_text(good)
+    assert links.broken(tmp_path.resolve()) == []

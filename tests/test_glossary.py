@@ -40,6 +40,7 @@ KEEPS = {
         "glossary.md": "says what is ruled out",
         "pacml*.md": "a RAMP cluster's",
         "interference.md": "Harmony's and MARL's, by their papers",
+        "marl.md": "MARL's, by its paper",
         "harmony.md": "Harmony's, by its paper",
         "hybrid.md": "the process that forks workers",
         "decisions/workers.md": "the process that forks workers",

@@ -120,7 +120,7 @@ def test_inputs_come_through_one_door(folder: str) -> None:
     assert found == []
 
 
-TOPICS = {"bad_input", "constraints", "exactness", "faults", "limits", "properties", "published"}
+TOPICS = {"bad_input", "constraints", "exactness", "faults", "limits", "notebooks", "properties", "published"}
 """What a test file may be about besides a module: what holds of all that its folder stands for."""
 WHOLE = {"docs", "front", "glossary", "layout"}
 """What tests of the whole repository are about."""
@@ -196,6 +196,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}
     shipped |= {x.relative_to(ROOT) for x in (ROOT / "hybrid" / "bench" / "library").iterdir()}
     shipped |= {x.relative_to(ROOT / "api") for x in (ROOT / "api" / "doors" / "static").iterdir()}
+    shipped |= {x.relative_to(ROOT / "api") for x in (ROOT / "api" / "teach" / "suites").iterdir()}
     wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")} | shipped
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
     empty.mkdir()

@@ -24,6 +24,8 @@ EXAMPLES = {
     "bench submit": "gangplan bench submit plan.json --instance step-random-toy-00 --by me",
     "bench pass": "gangplan bench pass --suite toy --time-limit 5 --folder pass",
     "bench verify": "gangplan bench verify --suite toy",
+    "teach grade": "gangplan teach grade submissions --suite homework",
+    "teach starter": "gangplan teach starter alice",
 }
 """Calls of the commands of groups."""
 
@@ -206,6 +208,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "bench": Entry(
             "compare methods where bounds are known", "gangplan bench run --suite toy --jobs 2", "bench_library:bench"
         ),
+    },
+    "Teaching": {
+        "teach": Entry("hand out homework and grade it", "gangplan teach grade submissions"),
     },
     "This installation": {
         "methods": Entry("list the methods of `solve`", "gangplan methods", "about:methods"),

@@ -16,6 +16,7 @@ from gangplan.instances.errors import extra
 from gangplan.instances.placement import Fleet
 
 from ..doors.clusters import has_begun, reopened
+from ..doors.kubernetes.extender import Offers, serve
 from ..doors.kubernetes.objects import USUAL, Rules
 from ..doors.kubernetes.reconciler import Reconciler
 from .output import emit
@@ -24,6 +25,7 @@ from .whatif import Set, with_settings
 _CONFIG = "of kubectl; by default KUBECONFIG, ~/.kube/config or, in a pod, its service account"
 _NAME = "schedulerName of the pods that are scheduled"
 _RACK = "label of nodes that says their rack (repeatable); by default those of Kueue"
+_EXTENDER = "answer kube-scheduler here instead of binding pods; needs --name default-scheduler"
 _LOG = "append each event and decision to this file, and go on with it if it is there"
 
 
@@ -34,6 +36,7 @@ def kubernetes(
     gpu: Annotated[str, typer.Option(help="resource that counts as GPUs", metavar="NAME")] = USUAL.gpu,
     rack: Annotated[list[str] | None, typer.Option(help=_RACK, metavar="LABEL")] = None,
     settings: Set = None,
+    extender: Annotated[str | None, typer.Option(help=_EXTENDER, metavar="HOST:PORT")] = None,
     log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
 ) -> int:
     """Schedule the pods that name gangplan as their scheduler, gang by gang, until SIGTERM.
@@ -61,9 +64,20 @@ def kubernetes(
             return reopened(Path(log), given)
         return Scheduler(fleet, **given, log=log)
 
-    loop = Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules)
+    offers = _answering(extender) if extender is not None else None
+    loop = Loop(Server(client.ApiClient(configuration)), Reconciler(make), rules, offers)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, loop.end)
     emit(f"gangplan schedules pods at {configuration.host}")
     loop.run()
     return 0
+
+
+def _answering(address: str) -> Offers:
+    """Return what an extender at an address answers with."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InstanceError("extender", f"{address!r} is no HOST:PORT")
+    offers = Offers()
+    serve(offers, host, int(port))
+    return offers

@@ -16,7 +16,7 @@ from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
 from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances import InstanceError
-from gangplan.instances.quantities import alike, quantity
+from gangplan.instances.quantities import alike, moment, quantity
 
 from . import options
 from .output import Bar, emit_either, facts, table
@@ -65,7 +65,7 @@ def log(
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
         *((name, words) for name, words in _arguments(given)),
-        ("time", f"{past.begin:.6g} s to {past.end:.6g} s, {quantity(past.end - past.begin, 's', 3)}"),
+        ("time", f"{moment(past.begin)} to {moment(past.end)}, {quantity(past.end - past.begin, 's', 3)}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
         *([("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out")] if past.cut else []),
         *([("checked", f"{len(past.took) - past.cut} decisions are made alike once more")] if check else []),
@@ -135,4 +135,4 @@ def _about(row: dict[str, Any], job: str) -> str:
             where = ", ".join(f"{len(gpus)} on {node}" for node, gpus in start["nodes"].items())
             words.append(f"starts by {start['tier']}, {start['degree']} workers; GPUs: {where}")
     number = f", decision {row['number']}" if "number" in row else ""
-    return f"{row['now']:.6g} s{number}: {'; '.join(words)}" if words else ""
+    return f"{moment(row['now'])}{number}: {'; '.join(words)}" if words else ""

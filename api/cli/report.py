@@ -13,12 +13,12 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
-from gangplan.instances.quantities import quantity, scale
+from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import PlacementVerdict, ScheduleVerdict
 from gangplan.solvers import Result
 
-from ..units import amount, column, counted, percent, time_unit
+from ..units import amount, column, percent, time_unit
 from .output import facts, table
 
 ROWS = 64

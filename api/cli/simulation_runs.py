@@ -15,6 +15,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.quantities import counted
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
 from gangplan.instances.torch_model.load import OURS
@@ -23,7 +24,6 @@ from gangplan.simulator.metrics import Group
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
-from ..units import counted
 from .options import by_name
 from .simulation_cases import VARIES, Case, Maker
 

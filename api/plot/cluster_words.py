@@ -8,10 +8,9 @@ import numpy as np
 
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
-from gangplan.instances.quantities import quantity
+from gangplan.instances.quantities import counted, quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from ..units import counted
 from .cluster_layout import DOWN, IDLE, Layout, Tiles
 from .scene import FloatArray, IntArray
 

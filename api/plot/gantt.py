@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from gangplan.instances import GraphProblem
-from gangplan.instances.quantities import quantity, scale
+from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.timeline import KINDS, Bar, Row, Timeline, timeline
 
-from ..units import counted, time_unit
+from ..units import time_unit
 from .colours import BAND, GREY, INK
 from .partition import Drawn, subtitle, title
 from .scene import CHARACTER, WIDTH, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene, Words, names_in

@@ -287,6 +287,12 @@ class Scene:
 
         write_whole({str(path): self.render(str(path))})
 
+    def _repr_html_(self) -> str:
+        """Return it for a notebook: SVG, which tells a pointer more and needs no package."""
+        from .svg import draw
+
+        return f'<div style="background:white">{draw(self)}</div>'
+
     def _repr_png_(self) -> bytes:
         return self.render("x.png")
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from gangplan.instances.quantities import counted
 from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import verify
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
-from ..units import counted
 from .colours import BAND, INK, SHADE, ink_on
 from .partition import Drawn, subtitle
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in

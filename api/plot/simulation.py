@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.quantities import quantity, scale
+from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
-from ..units import counted
 from .calendar import DAY, calendar_ticks, date, week_panels
 from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
 from .lanes import Lanes, lanes

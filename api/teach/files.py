@@ -1,75 +1,134 @@
-"""Classic files in and out: job shops, LEKIN, and the Standard Workload Format."""
+"""Files of the plain models, for any other solver to read."""
 
 from __future__ import annotations
 
-from os import PathLike
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from gangplan.instances import InstanceError, verify
-from gangplan.instances.outlet import write_whole
-from gangplan.instances.readers.lekin import read_lekin, write_lekin
-from gangplan.instances.readers.shops import read_jobshop, write_jobshop
-from gangplan.instances.readers.traces import read_trace
-from gangplan.instances.schedule import Capacity, Pool, SchedulePlan, ScheduleProblem, total
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import unknown
+from gangplan.instances.outlet import check_writable, write_whole
 
-__all__ = ["read_jobshop", "read_lekin", "read_swf", "write_jobshop", "write_lekin", "write_swf"]
+from .programme import Programme, cpsat, milp
 
-_COLUMNS = 18
-_COMPLETED = 1
-"""Status of a job that ran to its end."""
+_FORMATS = {".lp": ("milp",), ".mps": ("milp",), ".mzn": ("cpsat",), ".opb": ("cpsat",), ".pbtxt": ("cpsat",)}
+_WIDTH = 6
+"""Terms a line: CBC reads lines of 255 characters."""
 
 
-def read_swf(path: str | PathLike[str], capacity: Capacity | int, goal: str = "mean_jct") -> ScheduleProblem:
-    """Read a log in the Standard Workload Format as the problem of a scheduler that knows all arrivals.
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What a file has.
 
-    Jobs are rigid and released when they were submitted. `gangplan.instances.readers.traces.read_trace` reads the same
-    file for simulations.
+    Attributes:
+        unit, offset: the goal of the problem is unit x objective in the file + offset.
+    """
+
+    path: str
+    model: str
+    columns: int
+    rows: int
+    unit: float
+    offset: float = 0.0
+
+
+def export(problem: Any, path: str | Path, model: str | None = None, below: float | None = None) -> Exported:
+    """Write the plain model of a problem: the one that ``plain_milp`` or ``plain_cpsat`` solves, with readable names.
+
+    ``x[op3,gpu1]`` is ``x(op3,gpu1)`` in ``.lp`` and ``.mps``, and a comment says what ``x7`` is in ``.opb``.
+
+    - ``.lp``, ``.mps``: the MILP. Numbers have 12 digits.
+    - ``.pbtxt``: the CP-SAT model, whose objective is in seconds. Times are whole ticks: exact if they are multiples of
+      one, else rounded down by 1e-8 of the greatest objective.
+    - ``.mzn``, ``.opb``: the CP-SAT model without losing anything: what holds under a condition, and ops that do not
+      overlap. In ``.opb`` whole numbers are sums of bits, conditions have big M, and a *cumulative*, in schedules,
+      cannot be said. Numbers may be as large as 2^60 if times are no multiples of a tick: Gecode refuses those.
 
     Args:
-        path: the file.
-        capacity: what the jobs run on, or a number of GPUs (the processors of the log).
-        goal: see `ScheduleProblem`.
+        path: its suffix is the format.
+        model: ``milp`` or ``cpsat``; of no choice, since each format has one.
+        below: of a MILP, see `gangplan.teach.milp`.
 
     Raises:
-        InstanceError: naming file, line, field and value; or if a job holds more than there is.
+        InstanceError: a format, or a model in it, that there is not.
     """
-    workload = read_trace(path).workload
-    return ScheduleProblem.of(workload, Pool(capacity) if isinstance(capacity, int) else capacity, goal)
-
-
-def write_swf(problem: ScheduleProblem, path: str | PathLike[str], plan: SchedulePlan | None = None) -> None:
-    """Write jobs in the Standard Workload Format, version 2.2: what is not known is -1.
-
-    Jobs are numbered from 1 in the order of the problem. With a plan, their waiting times and degrees are those of the
-    plan; jobs that it leaves out are cancelled. Weights, deadlines, values and other degrees have no column.
-
-    Raises:
-        InstanceError: if there is no plan and a job has several degrees, the plan is infeasible, or the file cannot be
-            written.
-    """
-    if plan is not None and not (verdict := verify(problem, plan)).ok:
-        raise InstanceError("plan", verdict.violations[0])
-    lines = [
-        "; Version: 2.2",
-        "; UnixStartTime: 0",
-        f"; MaxProcs: {total(problem.capacity)}",
-        f"; MaxJobs: {len(problem.jobs)}",
-    ]
-    for j, job in enumerate(problem.jobs):
-        degree = 0 if plan is None else int(plan.degree[j])
-        if plan is None and len(job.degrees) > 1:
-            raise InstanceError(f"jobs[{j}].degrees", f"{job.degrees} are several: give a plan that chooses")
-        row = ["-1"] * _COLUMNS
-        row[0], row[1] = str(j + 1), _text(job.release)
-        if degree < 0:
-            row[3], row[7], row[10] = "0", str(job.degrees[0]), "5"
+    path = Path(path)
+    if path.suffix not in _FORMATS:
+        raise InstanceError("path", unknown(path.suffix, _FORMATS))
+    if model not in (None, "milp", "cpsat"):
+        raise InstanceError("model", unknown(str(model), ("milp", "cpsat")))
+    if model is not None and model not in _FORMATS[path.suffix]:
+        raise InstanceError(
+            "model", f"{model!r} cannot be written as {path.suffix}: that takes {_FORMATS[path.suffix][0]!r}"
+        )
+    if path.suffix in (".lp", ".mps"):
+        programme = milp(problem, below)
+        if path.suffix == ".lp":
+            write_whole({path: "\n".join(lp_lines(programme)).encode()})
         else:
-            wait = -1.0 if plan is None else max(0.0, float(plan.start[j]) - job.release)
-            row[2], row[3] = _text(wait), _text(job.durations[degree])
-            row[4] = row[7] = str(job.degrees[degree])
-            row[10] = str(_COMPLETED)
-        lines.append(" ".join(row))
-    write_whole({path: ("\n".join(lines) + "\n").encode()})
+            _mps(programme, path)
+        return Exported(str(path), "milp", len(programme.columns), len(programme.rows), programme.unit)
+    found = cpsat(problem)
+    goal, size = found.proto.objective, (len(found.proto.variables), len(found.proto.constraints))
+    if path.suffix == ".pbtxt":
+        write_whole({path: str(found.proto).encode()})
+        return Exported(str(path), "cpsat", *size, 1.0)
+    from .integers import Integers, minizinc, pseudo_boolean
+
+    model_of = Integers(found.proto)
+    bits = path.suffix == ".opb"
+    lines = pseudo_boolean(model_of) if bits else minizinc(model_of)
+    write_whole({path: "\n".join([*lines, ""]).encode()})
+    offset = goal.scaling_factor * (goal.offset + (model_of.constant if bits else 0))
+    return Exported(str(path), "cpsat", *size, goal.scaling_factor, offset)
 
 
-def _text(seconds: float) -> str:
-    return str(int(seconds)) if seconds == int(seconds) else repr(float(seconds))
+def lp_lines(programme: Programme) -> Iterator[str]:
+    """Yield the lines of a programme in CPLEX's LP format, in the part of it that GLPK, CBC and HiGHS read alike."""
+    columns = [_lp_name(column.name) for column in programme.columns]
+    yield f"\\ {programme.objective}: one unit of the objective and of times is {programme.unit:g}"
+    yield "Minimize"
+    yield from _terms(" obj:", {j: c.cost for j, c in enumerate(programme.columns) if c.cost}, columns, "")
+    yield "Subject To"
+    for row in programme.rows:
+        sense, side = ("=", row.least) if row.least == row.most else (">=", row.least)
+        if row.least is None:
+            sense, side = "<=", row.most
+        yield from _terms(f" {_lp_name(row.name)}:", row.terms, columns, f" {sense} {side:.12g}")
+    yield "Bounds"
+    for name, column in zip(columns, programme.columns, strict=True):
+        yield f" {column.low:.12g} <= {name} <= {column.high:.12g}"
+    yield "Generals"
+    yield from (f" {name}" for name, column in zip(columns, programme.columns, strict=True) if column.whole)
+    yield "End"
+    yield ""
+
+
+def _terms(begin: str, terms: Mapping[int, float], names: list[str], end: str) -> Iterator[str]:
+    words = [f"{'-' if x < 0 else '+'} {abs(x):.12g} {names[j]}" for j, x in terms.items()] or [f"+ 0 {names[0]}"]
+    words[-1] += end
+    for k in range(0, len(words), _WIDTH):
+        yield " ".join([begin if k == 0 else "   ", *words[k : k + _WIDTH]])
+
+
+def _lp_name(name: str) -> str:
+    return name.replace("[", "(").replace("]", ")")
+
+
+def _mps(programme: Programme, path: Path) -> None:
+    import highspy
+
+    from gangplan.solvers.certificates.branch import loaded
+
+    check_writable(path)
+    solver = loaded(programme.exact(1.0))
+    for j, column in enumerate(programme.columns):
+        solver.passColName(j, _lp_name(column.name))
+        if column.whole:
+            solver.changeColIntegrality(j, highspy.HighsVarType.kInteger)
+    for i, row in enumerate(programme.rows):
+        solver.passRowName(i, _lp_name(row.name))
+    if solver.writeModel(str(path)) != highspy.HighsStatus.kOk:
+        raise InstanceError("path", f"HiGHS cannot write {path}")

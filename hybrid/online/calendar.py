@@ -11,6 +11,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
+from gangplan.instances.quantities import moment
 
 from .request import Request
 from .terms import names_of
@@ -57,8 +58,8 @@ class Window:
 
     def __str__(self) -> str:
         """Return which nodes are closed when."""
-        until = "" if self.end == inf else f" to {self.end:.6g} s"
-        return f"{self.name} ({len(self.nodes)} node{'s'[: len(self.nodes) - 1]} from {self.begin:.6g} s{until})"
+        until = "" if self.end == inf else f" to {moment(self.end)}"
+        return f"{self.name} ({len(self.nodes)} node{'s'[: len(self.nodes) - 1]} from {moment(self.begin)}{until})"
 
 
 class Calendar:

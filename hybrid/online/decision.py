@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gangplan.instances.quantities import counted, moment
+
 from .explain import listed, span, wrapped
 from .mending import Mend
 from .starts import Start
@@ -51,8 +53,8 @@ class Decision:
         ]
         for x in self.starts:
             nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
-            rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")
-        head = f"decision {self.number} at {self.now:.6g} s, by {self.tier}, in {span(self.seconds)}"
+            rows.append(f"  start  {x.job}, {counted(x.degree, 'worker')}, for {span(x.seconds)}; GPUs: {nodes}")
+        head = f"decision {self.number} at {moment(self.now)}, by {self.tier}, in {span(self.seconds)}"
         rows = listed(rows or ["  nobody starts"])
         rows += ["  the deadline came first: call decide again"] if self.more else []
         return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances.placement import GangJob
-from gangplan.instances.quantities import quantity
+from gangplan.instances.quantities import counted, moment, quantity
 
 from .intervals import StartIntervals
 from .kinds import in_words
@@ -155,7 +155,7 @@ class WaitingJob(Report):
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
-        degrees = " or ".join(map(str, self.workers))
+        degrees = f"{' or '.join(map(str, self.workers))} worker{'s'[: self.workers[-1] - 1]}"
         where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
         shared = f", {self.shared}" if self.shared else ""
         remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
@@ -163,33 +163,34 @@ class WaitingJob(Report):
         earliest = f"not within the next {_ENDS} ends of jobs"
         if self.earliest is not None:
             wait = self.earliest - self.now
-            earliest = f"at {self.earliest:.6g} s, in {span(wait)}, simulated: if nobody else comes and estimates hold"
-            earliest = earliest if wait else "at once, by the next decision"
+            words = "simulated: if nobody else comes and estimates hold"
+            at = f"at {moment(self.earliest)}, in {span(wait)}, {words}"
+            earliest = at if wait else "at once, by the next decision"
         probably = []
         if self.probably is not None and self.earliest != self.now:
             low, high = (span(time - self.now) for time in self.probably)
-            times = " and ".join(f"{time:.6g}" for time in self.probably)
+            times = " and ".join(map(moment, self.probably))
             probably.append(
-                ("probably", f"between {times} s, in {low} to {high}: 9 of 10 jobs do, others who come included")
+                ("probably", f"between {times}, in {low} to {high}: 9 of 10 jobs do, others who come included")
             )
         if self.latest is not None and self.earliest != self.now:
-            words = f"at {self.latest:.6g} s, in {span(self.latest - self.now)}, if estimates hold"
+            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold"
             probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         if self.whole is not None:
             elsewhere += f"; nodes wholly free: {self.whole}"
         told = "" if self.guess is None else f" (history; told {span(self.guess)})"
         rows = [
-            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}{shared}; for {span(self.seconds[0])}{told}"),
-            ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
+            ("needs", f"{counted(self.gpus, 'GPU')}: {degrees}{where}{shared}; for {span(self.seconds[0])}{told}"),
+            ("free", f"{counted(self.idle, 'GPU')}, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
             *([("by stopping", ", ".join([*self.stops[:SHOWN], "..."][: len(self.stops)]))] if self.stops else []),
             *probably,
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
-        again = "" if self.ran is None else f"{self.ran:.6g} s, when it ran no more; submitted at "
-        head = f"{self.job} waits since {again}{self.submit:.6g} s: {self.why}"
+        again = "" if self.ran is None else f"{moment(self.ran)}, when it ran no more; submitted at "
+        head = f"{self.job} waits since {again}{moment(self.submit)}: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
 
@@ -345,7 +346,7 @@ def _remedies(
         if workers % request.terms.group:
             break
         if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,), types=types)):
-            yield f"submit it with {workers} workers"
+            yield f"submit it with {counted(workers, 'worker')}"
             break
     if request.together and state.bundle(request, job.workers[0]) > 1 and starts(instead(together=False)):
         yield "submit it with together=False, so that its workers may spread over nodes"
@@ -355,12 +356,12 @@ def _remedies(
     if eviction and not ends:  # there is room, but not where it would go
         least_left = sorted(state.running.values(), key=lambda x: x.left(state.now) * x.gpus)
         if one := next((x for x in least_left[:_TRIED] if starts(ended([x.name]))), None):
-            yield f"end or stop {one.name} ({one.gpus} GPUs, {_work(one.left(state.now) * one.gpus)} left)"
+            yield f"end or stop {one.name} ({counted(one.gpus, 'GPU')}, {_work(one.left(state.now) * one.gpus)} left)"
     elif eviction and starts(ended(ends)):
         more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
         gpus, work = sum(state.running[n].gpus for n in ends), _work(eviction.cost)
         less = "nothing cheaper" if eviction.proved else f"nothing below {_work(eviction.bound)}"
-        yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({gpus} GPUs, {work} left; {less} makes room)"
+        yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({counted(gpus, 'GPU')}, {work} left; {less} makes room)"
 
 
 def _work(gpu_seconds: float) -> str:

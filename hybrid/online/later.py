@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
+from gangplan.instances.quantities import moment
 
 from .checks import check_new
 from .request import Request
@@ -168,10 +169,10 @@ class Later:
         words = []
         for other, gone in job.before.items():
             running = state.running.get(other)
-            until = "" if running is None else f", which runs until {state.now + running.left(state.now):.6g} s"
+            until = "" if running is None else f", which runs until {moment(state.now + running.left(state.now))}"
             words.append(f"after {other}{', which was withdrawn: it never starts' if gone else until}")
         if job.request.terms.begin > state.now:
-            words.append(f"not before {job.request.terms.begin:.6g} s")
+            words.append(f"not before {moment(job.request.terms.begin)}")
         if not words and (array := self.arrays.get(job.request.terms.array)):
             words.append(f"of {job.request.terms.array} at most {array.most} run at a time")
         return "; ".join(words) or "its time has come: the next decision considers it"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gangplan.instances.quantities import counted, moment
+
 from .explain import Report, span, wrapped
 from .state import ClusterState
 
@@ -44,9 +46,10 @@ class RunsNow(Report):
         nodes = ", ".join(f"{len(gpus)} on {node}" for node, gpus in self.nodes.items())
         stops = "it is not stopped for others"
         if self.stops is not None:
-            stops = f"it may be stopped for others from {self.stops:.6g} s on, which costs {span(self.price or 0.0)}"
+            stops = f"it may be stopped for others from {moment(self.stops)} on, which costs {span(self.price or 0.0)}"
+        size = counted(self.degree, "worker")
         lines = [
-            f"{self.job} runs since {self.since:.6g} s, {self.degree} workers, for {span(self.left)} still",
+            f"{self.job} runs since {moment(self.since)}, {size}, for {span(self.left)} still",
             f"  GPUs: {nodes}",
             f"  {stops}",
         ]

@@ -13,6 +13,7 @@ from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.quantities import moment
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
@@ -203,7 +204,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         """Return the cluster and how many jobs there are."""
         s = self._state
         size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
-        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
+        return f"<Scheduler at {moment(s.now)}: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
     def now(self) -> float:

@@ -8,6 +8,7 @@ say only what holds of free ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -69,12 +70,9 @@ class _Rows:
 
     def _symmetry(self) -> None:
         """Name the slots of the most frequent type by the first of the largest classes that they have."""
-        kind = max(self.kinds, key=lambda t: (self.kinds.count(t), -t), default=0)
-        slots = [s for s in self.slots if self.kinds[s] == kind]
         weight = [max((p for _, p, _ in options), default=Fraction(0)) for options in self.classes.options]
-        for i, g in enumerate(sorted(range(len(weight)), key=lambda g: (-weight[g], g))[: len(slots)]):
-            for s in slots[i + 1 :]:
-                self.model.row({self.x[g][s]: 1}, most=0)
+        for g, s in apart(weight, self.kinds):
+            self.model.row({self.x[g][s]: 1}, most=0)
 
     def _loads(self) -> None:
         """Let Z be no less than compute and transfers of any slot; hosts pay for no transfers."""
@@ -107,6 +105,21 @@ class _Rows:
             if limit not in (0, inf):
                 own = {self.x[g][s]: able[t][1] / Fraction(limit) for g, able in enumerate(self.able) if t in able}
                 self.model.row({j: _down(share) for j, share in own.items()}, most=1)
+
+
+def apart(weight: Sequence[Fraction], kinds: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield (class, slot) that need not meet: the i-th largest class is in one of the first i slots of its type.
+
+    Slots of the most frequent type are alike, so each plan has a twin in which they are named so.
+
+    Args:
+        weight: of each class.
+        kinds: type of each slot.
+    """
+    kind = max(kinds, key=lambda t: (kinds.count(t), -t), default=0)
+    slots = [s for s, t in enumerate(kinds) if t == kind]
+    for i, g in enumerate(sorted(range(len(weight)), key=lambda g: (-weight[g], g))[: len(slots)]):
+        yield from ((g, s) for s in slots[i + 1 :])
 
 
 def unit_of(seconds: Fraction) -> Fraction:

@@ -48,12 +48,12 @@ class Sampled(Learning):
     def __init__(self, objective: str, settings: OfflineSettings, seed: int) -> None:
         super().__init__(settings, seed)
         s, self.schema = settings, task_of(objective).schema(2)
-        self.known = self._problems(objective, "train", s.lessons)
-        self.more = self.known + self._problems(objective, "train", s.larger, TIMES)
-        self.validation = self._problems(objective, "validation", s.validation)
-        self.validation += self._problems(objective, "validation", s.larger // 8, TIMES)
+        self.known = self.problems(objective, "train", s.lessons)
+        self.more = self.known + self.problems(objective, "train", s.larger, TIMES)
+        self.validation = self.problems(objective, "validation", s.validation)
+        self.validation += self.problems(objective, "validation", s.larger // 8, TIMES)
 
-    def _problems(self, objective: str, split: str, count: int, times: int = 1) -> list[Known]:
+    def problems(self, objective: str, split: str, count: int, times: int = 1) -> list[Known]:
         """Return the first problems of a split that have a classic plan, those of the first size with labels."""
         found, task, ops = list[Known](), task_of(objective), self.settings.ops * times
         known = labels(objective, self.settings, split, count) if times == 1 else [Label((), (), 0.0)] * count
@@ -72,12 +72,12 @@ class Sampled(Learning):
         weights, s, gaps = network.compiled(), self.settings, []
         for x in self.validation:
             choices = drawn(np.asarray(score(x.graph, weights), np.float64), s.noise, self.seed)
-            values = self._values(x, choices)
+            values = self.values(x, choices)
             gaps.append([values[0], values.min(), x.classic / x.best - 1])
         one, many, rule = np.minimum(np.array(gaps), s.cap).mean(axis=0).tolist()
         return {"score": (one + many) / 2, "one": one, "many": many, "rule": rule}
 
-    def _values(self, known: Known, choices: list[FloatArray]) -> FloatArray:
+    def values(self, known: Known, choices: list[FloatArray]) -> FloatArray:
         """Return what plans of scores are above the best known, as a share, cut off at the cap."""
         made = (known.decoder.decode(x) for x in choices)
         return np.minimum([np.inf if x is None else x.value / known.best - 1 for x in made], self.settings.cap)
@@ -113,7 +113,7 @@ class Sampled(Learning):
                 known = self.more[i]
                 upto = at + known.graph.kind[1]
                 noise = rng.standard_normal((s.draws, upto - at, 2))
-                both = self._values(known, [mean[at:upto] + sign * s.noise * x for x in noise for sign in (1, -1)])
+                both = self.values(known, [mean[at:upto] + sign * s.noise * x for x in noise for sign in (1, -1)])
                 slopes[at:upto] = np.einsum("k,kij->ij", both[::2] - both[1::2], noise) / (2 * s.noise * s.draws)
                 at = upto
             return (scores * torch.from_numpy(slopes)).sum() / len(chosen)

@@ -6,7 +6,8 @@ lines that check the certificate. A node that HiGHS has no good duals for is spl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, floor
@@ -31,6 +32,31 @@ _RAYS = 40
 Multipliers = tuple[tuple[int, Fraction], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node that was looked at.
+
+    Attributes:
+        value: of its linear programme, in units; of its parent's if it has none.
+        closed: whether its duals prove as much as the threshold.
+        infeasible: whether HiGHS says that its linear programme has no solution.
+        point: the solution of its linear programme, float64 (columns,); `None` if there is none, or none was needed.
+        split: (column, k, node up to k, node beyond); `None` for a leaf.
+    """
+
+    node: int
+    value: float
+    closed: bool
+    infeasible: bool
+    point: Any
+    split: tuple[int, int, int, int] | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its solution is in whole numbers, so that nothing is left to split."""
+        return self.point is not None and not self.closed and self.split is None
+
+
 class Search:
     """One tree. `solve` grows it where least is proved; what there is no time for proves what its parent did."""
 
@@ -45,18 +71,28 @@ class Search:
                 for j, x in terms.items():
                     self.weight[j] = max(self.weight[j], abs(float(x)))
         self.value = 0.0
+        self.point: Any = None
+        self.empty = False
         self.nodes, self.splits, self.leaves = 1, dict[int, tuple[int, int, int, int]](), dict[int, Multipliers]()
 
     def solve(self) -> Tree:
         """Return the tree with what was proved."""
+        for _ in self.steps():
+            pass
+        return self._tree()
+
+    def steps(self) -> Iterator[Step]:
+        """Grow the tree, and yield each node once it was looked at; the root is node 0."""
         low, high = np.array(self.model.low, dtype=float), np.array(self.model.high, dtype=float)
         todo: list[tuple[float, int, Any, Any, Multipliers]] = [(0.0, 0, low, high, ())]
         while todo:
             self.value, node, low, high, known = heappop(todo)
             self.left -= 1
+            self.point, self.empty = None, False
             closed, multipliers, split = self._look(low, high, known)
             if closed or split is None or self.left <= len(todo) or self.seconds() <= 0:
                 self.leaves[node] = multipliers
+                yield Step(node, self.value, closed, self.empty, self.point if split is None else None, None)
                 continue
             column, at = split
             below, beyond = self.nodes, self.nodes + 1
@@ -66,7 +102,12 @@ class Search:
             down[column], up[column] = at, at + 1
             heappush(todo, (self.value, below, low, down, multipliers))
             heappush(todo, (self.value, beyond, up, high, multipliers))
-        return self._tree()
+            yield Step(node, self.value, False, self.empty, self.point, self.splits[node])
+
+    def aim(self, threshold: Fraction) -> None:
+        """Close nodes from now on that prove as much as `threshold`, seconds: one that a solution has reached."""
+        self.threshold = threshold
+        self.goal = threshold / self.model.unit
 
     def _look(self, low: Any, high: Any, known: Multipliers) -> tuple[bool, Multipliers, tuple[int, int] | None]:
         """Return whether a node is closed, by which multipliers, and else where to split it."""
@@ -76,17 +117,19 @@ class Search:
         if known and self._closes(known, ends):
             return True, known, None
         status, value = self._run(low, high)
-        if status == highspy.HighsModelStatus.kInfeasible:
+        self.empty = status == highspy.HighsModelStatus.kInfeasible
+        if self.empty:
             multipliers = self._ray(ends, known)
             return self._closes(multipliers, ends), multipliers, self._any(low, high)
         if status != highspy.HighsModelStatus.kOptimal:
             return False, known, self._any(low, high)
         self.value = value
         solution = self.solver.getSolution()
+        self.point = np.array(solution.col_value)
         multipliers = self._rational(np.array(solution.row_dual))
         if value >= float(self.goal) * (1 - 1e-7) and self._closes(multipliers, ends):
             return True, multipliers, None
-        return False, multipliers, self._split(low, high, np.array(solution.col_value), value)
+        return False, multipliers, self._split(low, high, self.point, value)
 
     def _run(self, low: Any, high: Any) -> tuple[Any, float]:
         columns = np.arange(len(low), dtype=np.int32)

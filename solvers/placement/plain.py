@@ -16,8 +16,45 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import best_rate, model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import Minimise, Rows, new_rows, refine, solve_milp
+from ..plain import Formulation, Minimise, Rows, Search, Variable, new_rows, refine, solve_cpsat, solve_milp
 from ..run import Run
+
+FORMULATION = Formulation(
+    "sum_j t[j] + value[j] out[j], the weighted slowdowns",
+    (
+        Variable("w", "job node", "workers of job j on node n"),
+        Variable("p", "job node", "its parameter servers there"),
+        Variable("busy", "job node", "1 if it has workers there"),
+        Variable("here", "job node", "1 if it has tasks there"),
+        Variable("out", "job", "1 if it is left out"),
+        Variable("c", "job", "what its compute costs", seconds=True),
+        Variable("s", "job", "what its synchronisation costs", seconds=True),
+        Variable("t", "job", "what its step costs", seconds=True),
+        Variable("both", "job job node", "1 if jobs i and j have workers on node n"),
+        Variable("inside", "level job member", "1 if job j has tasks in member a of level l"),
+        Variable("cross", "level job member", "1 if it has others outside"),
+        Variable("wide", "level job", "1 if it is in several members of level l"),
+        Variable("several", "job node", "1 if it has two workers or more on node n"),
+        Variable("phase", "job level", "what each ring of a hierarchical collective costs", seconds=True),
+        Variable("reached", "job count", "1 if some part has so many workers, or members"),
+        Variable("again", "level job member job", "what goes through a link, if another job shares it"),
+        Variable("step", "job count", "products of workers and servers: a step"),
+        Variable("term", "job count", "products of workers and servers: what it adds"),
+    ),
+    (
+        ("A", "sum_n w[j,n] = W[j] (1 - out[j]);  sum_n p[j,n] = P[j] (1 - out[j])", "all tasks or none"),
+        ("M", "sum_j need[j] (w[j,n] + p[j,n]) <= has[n] for GPUs, cores, memory, NIC", "resources of a node"),
+        ("L", "c[j] >= price[j] c[j,n] (busy[j,n] + sum_i h[j,i] both[i,j,n])", "compute on its slowest node"),
+        ("K", "inside[l,j,a] >= here[j,n];  cross[l,j,a] = 1 if inside several members", "links that a gang crosses"),
+        (
+            "S",
+            "cross[l,j,a] = 1  =>  s[j] >= price[j] moved (1 + sum_i duty[i] cross[l,i,a]) / B[l]",
+            "synchronisation",
+        ),
+        ("Z", "t[j] >= c[j];  t[j] >= (1 - o) c[j] + s[j]", "a step"),
+    ),
+)
+"""The model in words; symbols as in docs/placement.md."""
 
 
 def rows(problem: PlacementProblem) -> int:
@@ -34,9 +71,13 @@ def rows(problem: PlacementProblem) -> int:
     return problem.fleet.n_nodes * jobs * (jobs // 2 + (4 + tasks) * (levels + 1))
 
 
-def plain_cpsat(run: Run, prepared: object = None) -> None:
+def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
     """Minimise the weighted slowdowns by CP-SAT."""
-    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), lambda unit: _Gangs(run, new_rows(run, unit)))
+
+    def attempt(unit: float) -> None:
+        _Gangs(run, new_rows(run, unit, search=minimise))
+
+    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), attempt)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -67,15 +108,20 @@ class _Gangs:
         self.size, self.duty = problem.speeds.gradient[kind].tolist(), problem.speeds.duty[kind].tolist()
         self.price = _price(problem)
         self.open = [_open(problem, j) for j in self.J]
-        self.w = [[model.count(job.gang) for _ in self.N] for job in self.jobs]
-        self.p = [[model.count(job.servers) for _ in self.N] for job in self.jobs]
-        self.busy, self.here = ([[model.binary() for _ in self.N] for _ in self.J] for _ in range(2))
-        self.out = [model.binary() for _ in self.J]
-        self.c, self.s, self.t = ([model.amount(1) for _ in self.J] for _ in range(3))
-        for build in (self._assign, self._resources, self._compute, self._cross, self._sync):
+        self.w = [[model.count(job.gang, "w", j, n) for n in self.N] for j, job in enumerate(self.jobs)]
+        self.p = [[model.count(job.servers, "p", j, n) for n in self.N] for j, job in enumerate(self.jobs)]
+        self.busy, self.here = (
+            [[model.binary(name, j, n) for n in self.N] for j in self.J] for name in ("busy", "here")
+        )
+        self.out = [model.binary("out", j) for j in self.J]
+        self.c, self.s, self.t = ([model.amount(1, name, j) for j in self.J] for name in "cst")
+        builders = self._assign, self._resources, self._compute, self._cross, self._sync
+        for letter, build in zip("AMLKS", builders, strict=True):
             if run.stopped:
                 return
+            model.letter(letter)
             build()
+        model.letter("Z")
         model.minimise(self._total(), self._plan)
 
     def _assign(self) -> None:
@@ -115,7 +161,7 @@ class _Gangs:
         """c[j] is that on the slowest of its nodes, each job with workers beside it adding its share."""
         kind = model_of(self.problem)
         added, seconds = self.problem.speeds.host[np.ix_(kind, kind)].tolist(), self.problem.compute().tolist()
-        both = {(i, j, n): self.model.binary() for i, j in combinations(self.J, 2) for n in self.N}
+        both = {(i, j, n): self.model.binary("both", i, j, n) for i, j in combinations(self.J, 2) for n in self.N}
         for (i, j, n), y in both.items():
             self.model.row(self.busy[i][n] + self.busy[j][n], 1 + y)
         for j in self.J:
@@ -130,11 +176,16 @@ class _Gangs:
 
     def _cross(self) -> None:
         """inside[l][j][a]: j has tasks in member a of level l; cross[l][j][a]: and in another one."""
-        self.inside = [[{a: self.model.binary() for a in self._within(i, j)} for j in self.J] for i in self._levels]
-        self.cross = [[{a: self.model.binary() for a in self._within(i, j)} for j in self.J] for i in self._levels]
+        self.inside = [
+            [{a: self.model.binary("inside", i, j, a) for a in self._within(i, j)} for j in self.J]
+            for i in self._levels
+        ]
+        self.cross = [
+            [{a: self.model.binary("cross", i, j, a) for a in self._within(i, j)} for j in self.J] for i in self._levels
+        ]
         for i in self._levels:
             for j in self.J:
-                wide, inside = self.model.binary(), self.inside[i][j]
+                wide, inside = self.model.binary("wide", i, j), self.inside[i][j]
                 self.model.row(sum(inside.values()), 1 + len(inside) * wide)
                 for a, nodes in self._within(i, j).items():
                     self.model.row(inside[a] + wide, 1 + self.cross[i][j][a])
@@ -158,17 +209,18 @@ class _Gangs:
 
     def _phases(self, j: int) -> None:
         """Hierarchical: a ring in each node, one among a rack's nodes, one among racks, each at its slowest link."""
-        model, size, phases = self.model, self.size[j], [self.model.amount(1) for _ in (0, *self._levels)]
+        model, size = self.model, self.size[j]
+        phases = [model.amount(1, "phase", j, i) for i in range(len(self.bandwidth) + 1)]
         model.row(sum(phases), self.s[j])
         several = self._several(j)
-        for m, reached in self._reached([[x] for x in self.w[j]], self.jobs[j].gang):
+        for m, reached in self._reached(j, [[x] for x in self.w[j]], self.jobs[j].gang):
             for n, two in enumerate(several):
                 model.row(self._cost(j, ring_bytes(m, size) / self.problem.fleet.link[n]), phases[0], reached, two)
         for i in self._levels:
             groups: dict[int, list[Any]] = {}
             for a, x in self.inside[i][j].items():
                 groups.setdefault(self.member[i + 1][self.member[i].index(a)], []).append(x)
-            for m, reached in self._reached([*groups.values()], max(map(len, groups.values()), default=0)):
+            for m, reached in self._reached(j, [*groups.values()], max(map(len, groups.values()), default=0)):
                 for lower in range(i + 1):
                     for a, crosses in self.cross[lower][j].items():
                         model.row(self._shared(j, ring_bytes(m, size), lower, a), phases[i + 1], reached, crosses)
@@ -177,16 +229,16 @@ class _Gangs:
         """Parameter servers: w (P - p) + p (W - w) gradients over P through each member, w p over P inside a node."""
         model, all_w, all_p = self.model, self.jobs[j].gang, self.jobs[j].servers
         for n in self.N:
-            both = self._product([self.w[j][n]], [self.p[j][n]], all_w, all_p)
+            both = self._product(j, [self.w[j][n]], [self.p[j][n]], all_w, all_p)
             model.row(self._cost(j, self.size[j] / all_p / self.problem.fleet.link[n]) * both, self.s[j])
         for i, bandwidth in enumerate(self.bandwidth):
             each = self.size[j] / all_p / bandwidth
             for a, nodes in self._within(i, j).items():
                 w, p = ([tasks[j][n] for n in nodes] for tasks in (self.w, self.p))
-                through = all_p * sum(w) + all_w * sum(p) - 2 * self._product(w, p, all_w, all_p)
+                through = all_p * sum(w) + all_w * sum(p) - 2 * self._product(j, w, p, all_w, all_p)
                 load = self._cost(j, each) * through
                 for other, crosses in self._others(i, a, j):  # once more, by its duty, for each gang on the link
-                    again = model.count(all_w * all_p)
+                    again = model.count(all_w * all_p, "again", i, j, a, other)
                     model.row(through, again, crosses)
                     load += self._cost(j, each * self.duty[other]) * again
                 model.row(load, self.s[j])
@@ -224,22 +276,23 @@ class _Gangs:
         return ((i, self.cross[level][i][a]) for i in self.J if i != j and a in self.cross[level][i])
 
     def _several(self, j: int) -> list[Any]:
-        found = [self.model.binary() for _ in self.N]
+        found = [self.model.binary("several", j, n) for n in self.N]
         for w, several in zip(self.w[j], found, strict=True):
             self.model.row(w, 1 + self.jobs[j].gang * several)
         return found
 
-    def _reached(self, counts: list[list[Any]], up: int) -> list[tuple[int, Any]]:
+    def _reached(self, j: int, counts: list[list[Any]], up: int) -> list[tuple[int, Any]]:
         """Return (m, whether some count is m or more) for m from 2 to `up`."""
-        found = [(m, self.model.binary()) for m in range(2, up + 1)]
+        found = [(m, self.model.binary("reached", j, m)) for m in range(2, up + 1)]
         for m, reached in found:
             for xs in counts:
                 self.model.row(sum(xs), m - 1 + up * reached)
         return found
 
-    def _product(self, xs: list[Any], ys: list[Any], up_x: int, up_y: int) -> Any:
+    def _product(self, j: int, xs: list[Any], ys: list[Any], up_x: int, up_y: int) -> Any:
         """Return the product of two sums: that of x for each of so many steps of y."""
-        steps, terms = [self.model.binary() for _ in range(up_y)], [self.model.count(up_x) for _ in range(up_y)]
+        steps = [self.model.binary("step", j, i) for i in range(up_y)]
+        terms = [self.model.count(up_x, "term", j, i) for i in range(up_y)]
         self.model.row(sum(steps), sum(ys))
         self.model.row(sum(ys), sum(steps))
         for step, term in zip(steps, terms, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gangplan.instances.schedule import SchedulePlan
 
-from ..plain import CAP, ROWS, Minimise, refine, solve_cpsat, solve_milp
+from ..plain import CAP, ROWS, Formulation, Minimise, Search, Variable, letter, refine, solve_cpsat, solve_milp
 from ..run import Run, watched
 from .enumeration import Place, places
 from .grain import Scale, down, tick_of
@@ -22,6 +22,25 @@ from .prepare import RAMP, Prepared, ShiftedRun, prepare
 
 BINARIES, TERMS = 100_000, 2_000_000
 """Maximum numbers of the MILP: of starts, and of starts times the ticks and nodes that each is in."""
+
+FORMULATION = Formulation(
+    "the goal: sum_j w[j] C[j], or the makespan, plus price[j] out[j]",
+    (
+        Variable("x", "job option place tick", "1 if job j runs in this way; as a MILP, from this tick on"),
+        Variable("out", "job", "1 if job j is left out"),
+        Variable("s", "job", "CP-SAT only: start of job j, in ticks"),
+        Variable("c", "job", "CP-SAT only: its end"),
+        Variable("last", "", "makespan only: the last end", seconds=True),
+        Variable("one", "", "MILP only: 1, for the constant of the goal"),
+    ),
+    (
+        ("A", "out[j] + sum of x[j,...] = 1", "each job runs in one way, or is left out"),
+        ("M", "sum of GPUs of x that run on node n at tick t <= GPUs of a node; in CP-SAT a cumulative", "capacity"),
+        ("Z", "last >= end of j unless it is left out", "makespan only"),
+        ("R", "out[j] = 1  =>  c[j] = release[j];  out[j] = 0 where a job must run", "CP-SAT only"),
+    ),
+)
+"""The model in words; symbols as in docs/schedule.md."""
 
 
 def suits_cpsat(p: Prepared) -> bool:
@@ -54,7 +73,7 @@ def plan_of(p: Prepared, chosen: list[tuple[int, int, Place, float]]) -> Schedul
     return seated(p, option, start, held)
 
 
-def plain_cpsat(run: Run, prepared: object = None) -> None:
+def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
     """Minimise the goal by CP-SAT: x[m] a job runs by way m, s[j] and c[j] its start and end, out[j] it is left out."""
     from ortools.sat.python import cp_model
 
@@ -64,6 +83,7 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
         return
     scale, model = Scale(p), cp_model.CpModel()
     s, c, out, cost = [], [], [], []
+    letter(model, "R")
     for j in range(p.n):  # a job runs from its release to its deadline; what it costs is counted from its release
         first, late = scale.down(float(p.release[j])), float(p.deadline[j])
         due = max(first, scale.horizon if np.isinf(late) else min(scale.horizon, scale.down(late)))
@@ -76,18 +96,22 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
             cost.append(scale.slope[j] * (c[j] - scale.up(float(p.release[j]))))
             model.add(c[j] == max(first, scale.up(float(p.release[j])))).only_enforce_if(out[j])
     every = ways(p)
-    x = [model.new_bool_var("") for _ in every]
+    x = [model.new_bool_var(f"x_{j}_{o}_{m}") for m, (j, o, _) in enumerate(every)]
+    letter(model, "M")
     held: list[list[tuple[Any, int]]] = [[] for _ in range(p.nodes)]
     for literal, (j, o, place) in zip(x, every, strict=True):
         ticks = scale.down(float(p.seconds[o]))
         interval = model.new_optional_interval_var(s[j], ticks, c[j], literal, "")
         for v, gpus in place if ticks else ():
             held[v].append((interval, gpus))
+    letter(model, "A")
     for j in range(p.n):  # each job runs in one way or is left out
         model.add_exactly_one(out[j], *(literal for literal, way in zip(x, every, strict=True) if way[0] == j))
+    letter(model, "M")
     for node in held:  # no node holds more GPUs than it has
         model.add_cumulative([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
     if p.makespan:
+        letter(model, "Z")
         last = model.new_int_var(0, scale.horizon, "last")
         for j in range(p.n):
             model.add(last >= c[j]).only_enforce_if(~out[j])
@@ -99,7 +123,7 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
         return plan_of(p, [(j, o, place, value(s[j])) for j, o, place in chosen])
 
     with run.phase("plain_cpsat"):
-        solve_cpsat(ShiftedRun(run, p), model, 1.0 / scale.unit, plan, scale.constant)
+        minimise(ShiftedRun(run, p), model, 1.0 / scale.unit, plan, scale.constant)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -124,12 +148,13 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
         # solvers differ in whether they count a constant in their bound: here it is a term
         cost: list[Any] = [p.constant / unit * pulp.LpVariable("one", 1, 1)]
         cap = CAP + max(0.0, -p.constant / unit)
-        last = pulp.LpVariable("last", 0)
+        last = pulp.LpVariable("last", 0, cap)  # the one start of a job has an end of at most that
         for j in range(p.n):
             starts, ends = [], []
             for o in p.options(j):
-                for place in places(p.problem, int(p.gpus[o])):
+                for k, place in enumerate(places(p.problem, int(p.gpus[o]))):
                     for t in watched(_ticks(p, o, tick), lambda: run.stopped):
+                        lp.names[f"x{len(x)}"] = f"x_{j}_{o}_{k}_{t}"
                         x[j, o, place, t] = pulp.LpVariable(f"x{len(x)}", cat="Binary")
                         starts.append(x[j, o, place, t])
                         end = t * tick + float(p.seconds[o])
@@ -137,13 +162,17 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
                         for during in range(t, t + down(float(p.seconds[o]), tick)):
                             for v, gpus in place:
                                 held[v, during].append(gpus * starts[-1])
+            letter(lp, "Z")
             if p.makespan:  # the last end is no earlier than that of any job
                 lp += last >= pulp.lpSum(ends)
             else:
                 cost += ends
+            lp.names[f"out{j}"] = f"out_{j}"
             out = pulp.LpVariable(f"out{j}", 0, int(np.isfinite(p.price[j])), "Integer")
             cost.append(min(float(p.price[j]) / unit, cap) * out)
+            letter(lp, "A")
             lp += pulp.lpSum([out, *starts]) == 1  # each job starts once or is left out
+        letter(lp, "M")
         for in_use in held.values():  # in each tick no node holds more GPUs than it has
             lp += pulp.lpSum(in_use) <= p.per
         lp.setObjective(pulp.lpSum([*cost, last] if p.makespan else cost))

@@ -36,7 +36,7 @@ def test_help_of_each_command(command: str, cli: Any) -> None:
     text = cli(command, "--help").out
     assert text.startswith(f"Usage: gangplan {command} ")
     assert max(map(len, text.splitlines())) <= 80
-    assert "Example:\n  $ gangplan" in text or command in ("bench", "generate", "learn", "system")
+    assert "Example:\n  $ gangplan" in text or command in ("bench", "generate", "learn", "system", "teach")
 
 
 def test_an_unknown_command_is_told_what_it_may_have_been(cli: Any) -> None:

@@ -215,11 +215,14 @@ class ApiServer:
         _answer(request, 200, self.things["pods"][name])
 
     def patch(self, request: BaseHTTPRequestHandler) -> None:
-        """Set the condition of a pod that waits."""
-        name, body = urlparse(request.path).path.split("/")[-2], _body(request)
-        if name not in self.things["pods"]:
+        """Set the condition of a pod that waits, or its annotations."""
+        path, body = urlparse(request.path).path.removesuffix("/status"), _body(request)
+        if (name := path.rpartition("/")[2]) not in self.things["pods"]:
             return _status(request, 404, "NotFound")
-        self.change("pods", name, lambda x: x["status"].update(body["status"]))
+        if path != urlparse(request.path).path:
+            self.change("pods", name, lambda x: x["status"].update(body["status"]))
+        else:
+            self.change("pods", name, lambda x: x["metadata"]["annotations"].update(body["metadata"]["annotations"]))
         return _answer(request, 200, self.things["pods"][name])
 
 

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("kubernetes")
 from kubernetes import client
 
 from gangplan import Scheduler
+from gangplan.doors.kubernetes.extender import Offers, serve
 from gangplan.doors.kubernetes.following import Loop, Server
-from gangplan.doors.kubernetes.objects import Rules, admits, node_of, pod_of, quantity
+from gangplan.doors.kubernetes.objects import NODE, Rules, admits, node_of, pod_of, quantity
 from gangplan.doors.kubernetes.reconciler import Reconciler
+from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
 from .api_server import ApiServer, gang, node, pod
@@ -277,6 +280,56 @@ def test_command(server: ApiServer, tmp_path: Path) -> None:
         [*command[:5], "--kubeconfig", "none"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def extended(server: ApiServer, url: str, name: str, whole: bool) -> Any:
+    """Do for a pod as kube-scheduler does: filter, prioritize, bind; return why it stays where there is no node."""
+    nodes, it = list(server.things["nodes"].values()), server.things["pods"][name]
+    asked = {"Pod": it, "Nodes": {"items": nodes}} if whole else {"pod": it, "nodenames": [*server.things["nodes"]]}
+    left = httpx.post(f"{url}/filter", json=asked).json()
+    names = [x["metadata"]["name"] for x in left["Nodes"]["items"]] if whole else left["NodeNames"]
+    if not names:
+        return left["FailedNodes"]
+    scores = httpx.post(f"{url}/prioritize", json={"Pod": it, "NodeNames": [*server.things["nodes"]]}).json()
+    assert [row["Host"] for row in scores if row["Score"] == 10] == names
+    server.change("pods", name, lambda x: x["spec"].update(nodeName=names[0]))
+    return None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_kube_scheduler_asks(server: ApiServer, whole: bool) -> None:
+    """As an extender it lets no pod of a gang start before all can, sends each to its node, and binds nothing."""
+    given = {"schedulerName": "default-scheduler"}
+    offers, reconciler = Offers(), Reconciler(lambda fleet: Scheduler(fleet, together=False))
+    answering = serve(offers, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{answering.server_port}"
+    api = client.ApiClient(client.Configuration(host=server.url))
+    loop = Loop(Server(api), reconciler, Rules("default-scheduler"), offers)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    try:
+        first = gang("a", 3, 4, **given)
+        server.put(*first[:2], pod("alone", 2, **given))
+        until(lambda: NODE in server.things["pods"]["alone"]["metadata"]["annotations"])
+        assert {*extended(server, url, "a-0", whole)} == {"n0", "n1"}
+        assert extended(server, url, "alone", whole) is None
+        server.put(first[2])
+        until(lambda: all(NODE in server.things["pods"][f"a-{i}"]["metadata"]["annotations"] for i in range(3)))
+        assert [extended(server, url, f"a-{i}", whole) for i in range(3)] == [None] * 3
+        assert max(Counter(x for name, x in server.where().items() if name != "alone").values()) == 2
+        server.put(pod("full", 8, **given))
+        until(lambda: "does not fit" in str(extended(server, url, "full", whole)))
+        assert not server.bindings
+        for body in ("[]", "{", '{"Pod": 1}', '{"Pod": {"metadata": {}}, "NodeNames": {}}', "[" * 10**5):
+            assert httpx.post(f"{url}/filter", content=body).status_code == 400
+        assert httpx.post(f"{url}/bind", content="{}").status_code == 404
+        with pytest.raises(InstanceError, match="extender"):
+            serve(offers, "127.0.0.1", answering.server_port)
+    finally:
+        loop.end()
+        thread.join(60)
+        answering.shutdown()
+        answering.server_close()
 
 
 def test_reading() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +59,14 @@ def test_workers_of_ray_train(cluster: Any) -> None:
     config = scheduler.scaling_config(start)
     assert config.num_workers == 3 and config.resources_per_worker == {"GPU": 2.0, "CPU": 1.0}
     assert Counter(x["ray.io/node-id"] for x in config.label_selector).keys() == start.nodes.keys()
+
+
+def test_the_example(cluster: Any) -> None:
+    """Two of three workers are on one node, which has two cores, and so are their tasks; then all GPUs are free."""
+    example = Path(__file__).parents[2] / "docs" / "examples" / "ray_gang.py"
+    nodes = runpy.run_path(str(example), run_name="ray_gang")["main"](3)
+    assert sorted(Counter(nodes).values()) == [1, 2]
+    assert RayScheduler().scheduler.idle == 8
 
 
 def test_workers_are_where_gangplan_says(cluster: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gangplan.instances.quantities import alike, quantity, short
+from gangplan.instances.quantities import alike, counted, moment, quantity, short
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_one_unit_a_column() -> None:
     assert alike([7200.0, 90.0, None, 0.0], "s") == (["2.00", "0.03", "", "0.00"], "h")
     assert alike([20540.0, 1.0]) == (["20,540", "1"], "")
     assert alike([0.0, None], "s") == (["0", ""], "s")
+
+
+def test_moments_are_dates_where_they_count_from_1970() -> None:
+    """A clock of seconds since 1970 reads as a date, one that began with the cluster as seconds, whatever it says."""
+    assert moment(1795800001.5) == "2026-11-27 17:20:01 UTC"
+    assert [moment(x) for x in (0, -5.0, 86400, 1e15, float("inf"))] == ["0 s", "-5 s", "86400 s", "1e+15 s", "inf s"]
+    assert [counted(n, "GPU") for n in (1, 2, 0.5, 20_000)] == ["1 GPU", "2 GPUs", "0.5 GPUs", "20,000 GPUs"]

@@ -177,6 +177,7 @@ def test_save(tmp_path: Path) -> None:
     assert b"<svg" in path.read_bytes()
     assert str(result.status) in drawn.subtitle
     assert drawn._repr_png_()[:4] == b"\x89PNG"
+    assert "<svg" in drawn._repr_html_()
     assert drawn.render("x.svg") == path.read_bytes()
 
 

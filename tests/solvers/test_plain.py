@@ -71,7 +71,7 @@ def test_rows(engine: str) -> None:
     """A row holds if its conditions do: to have x at 9 takes a condition of x <= 3 that does not."""
     run = Run(small("throughput"), time_limit=5)
     model = plain.new_rows(run, 1.0, None if engine == "cpsat" else plain.solve_milp)
-    x, a, b, c = model.count(9), model.binary(), model.binary(), model.binary()
+    x, a, b, c = model.count(9, "x"), *(model.binary(name) for name in "abc")
     model.row(x, 3, a, b)
     model.row(1, a)
     model.row(9, x + 9 * c)  # x may be below 9 only with c

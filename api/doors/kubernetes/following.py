@@ -16,7 +16,8 @@ from urllib3.exceptions import HTTPError
 
 from gangplan.instances.intake import decoded, parse_json
 
-from .objects import Node, Pod, Rules, node_of, pod_of
+from .extender import Offers
+from .objects import NODE, Node, Pod, Rules, node_of, pod_of
 from .reconciler import Reconciler, Step
 
 LOG = logging.getLogger("gangplan.kubernetes")
@@ -85,6 +86,12 @@ class Server:
         body = client.V1Binding(metadata=client.V1ObjectMeta(name=name, namespace=space, uid=pod.uid), target=target)
         self._core.create_namespaced_pod_binding(name, space, body, **_RAW).read()
 
+    def offer(self, pod: Pod, node: str) -> None:
+        """Note on a pod where it may go, so that kube-scheduler, which had put it off, asks again."""
+        space, _, name = pod.key.partition("/")
+        body = {"metadata": {"uid": pod.uid, "annotations": {NODE: node}}}
+        self._core.patch_namespaced_pod(name, space, body, **_RAW).read()
+
     def evict(self, pod: Pod) -> None:
         """Delete a pod whose GPUs another is to have; the server refuses it if it is another pod by now."""
         space, _, name = pod.key.partition("/")
@@ -127,10 +134,17 @@ def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> No
 
 
 class Loop:
-    """Schedule until told to end."""
+    """Schedule until told to end.
 
-    def __init__(self, server: Server, reconciler: Reconciler, rules: Rules) -> None:
-        self._server, self._reconciler, self._rules = server, reconciler, rules
+    Args:
+        server: the API server.
+        reconciler: decides.
+        rules: how pods and nodes are read.
+        offers: where decisions are left for kube-scheduler, which binds the pods then; without it they are bound here.
+    """
+
+    def __init__(self, server: Server, reconciler: Reconciler, rules: Rules, offers: Offers | None = None) -> None:
+        self._server, self._reconciler, self._rules, self._offers = server, reconciler, rules, offers
         self._news: News = queue.SimpleQueue()
         self._ended = threading.Event()
         self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, Node](), set[str]()
@@ -193,18 +207,29 @@ class Loop:
     def _step(self, threads: ThreadPoolExecutor) -> bool:
         """Make a step, and return whether all of it could be done."""
         step = self._reconciler.step(self._pods, self._nodes, time.time())
+        act = self._server.bind
+        if self._offers is not None:
+            act, step.binds = self._server.offer, self._offers.renew(step.binds, step.waits)
         tasks = [threads.submit(self._try, self._server.evict, pod) for pod in step.evicts]
-        tasks += [threads.submit(self._try, self._server.bind, pod, node) for pod, node in step.binds]
+        tasks += [threads.submit(self._try, act, pod, node) for pod, node in step.binds]
         done = [task.result() for task in tasks]
         bound = sum(done[len(step.evicts) :])
         if step.binds or step.evicts:
-            LOG.info("%d of %d pods bound, %d evicted", bound, len(step.binds), len(step.evicts))
+            LOG.info(
+                "%d of %d pods %s, %d evicted",
+                bound,
+                len(step.binds),
+                "bound" if act == self._server.bind else "offered a node",
+                len(step.evicts),
+            )
         self._tell(step, threads)
         return all(done) and step.all
 
     def _tell(self, step: Step, threads: ThreadPoolExecutor) -> None:
         news = {key: why for key, why in step.waits.items() if self._said.get(key) != why}
         self._said = step.waits
+        if self._offers is not None:
+            return  # kube-scheduler says it
         list(threads.map(lambda row: self._try(self._server.explain, *row), news.items()))
 
     def _try(self, act: Callable[..., None], *given: Any) -> bool:

@@ -15,6 +15,8 @@ from gangplan.instances.placement import Fleet
 
 GANG, SIZE, SECONDS = "gangplan/gang", "gangplan/size", "gangplan/seconds"
 """Labels of a pod: its gang, how many pods that has, and how long it is expected to run."""
+NODE = "gangplan/node"
+"""Annotation by which a pod that kube-scheduler binds says where it may go."""
 JOBSET = "jobset.sigs.k8s.io/jobset-name"
 """Label by which JobSet says of which set a pod is."""
 REQUIRED, PREFERRED = "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-preferred-topology"

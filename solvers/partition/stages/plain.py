@@ -16,9 +16,38 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, precedence
 
-from ...plain import Minimise, Rows, new_rows, refine, solve_milp
+from ...plain import Formulation, Minimise, Rows, Search, Variable, new_rows, refine, solve_cpsat, solve_milp
 from ...run import Run
 from ..sizes import most
+
+FORMULATION = Formulation(
+    "Z, the seconds a sample of the slowest stage",
+    (
+        Variable("Z", "", "T of the whole cluster", seconds=True),
+        Variable("p", "op stage", "1 if op v is in stage s or a later one; x[v,s] = p[v,s] - p[v,s+1]"),
+        Variable("y", "stage way", "1 if stage s runs in way c: m[c,l] times in a group of level l, t[c] devices each"),
+        Variable("cut", "stage level", "1 if the cut before stage s is of level l"),
+        Variable("T", "stage level", "seconds of the part of level l - 1 that stage s is in", seconds=True),
+        Variable("k", "stage op", "1 if the output of op u crosses the cut before stage s"),
+        Variable("taken", "level stage", "members of its group of level l that stages up to s take"),
+        Variable("size", "level menu stage", "weights of the part that stage s is in, as seconds", seconds=True),
+        Variable("sofar", "level menu stage", "those of its stages up to s", seconds=True),
+        Variable("holds", "level menu stage", "1 if that part has weights"),
+        Variable("crosses", "level stage", "1 if anything crosses the cut before stage s"),
+        Variable("under", "stage count", "1 if so many samples are under way in stage s"),
+        Variable("row", "stage menu", "1 if stage s runs on this row of the menu"),
+    ),
+    (
+        ("A", "p[v,s+1] <= p[v,s];  p[a,s] <= p[b,s] for a before b;  sum_c y[s,c] <= sum_v x[v,s]", "ops in stages"),
+        ("R", "sum of m[l] t over the stages of a group <= w[l];  m alike in one part of a level", "replicas"),
+        ("K", "k[s,u] >= p[v,s] - p[u,s] for each edge (u, v)", "what crosses a cut"),
+        ("L", "y[s,c] = 1  =>  T[s,0] >= sum_v seconds[c,v] x[v,s];  Z >= T[s,L]", "compute of a stage"),
+        ("S", "y[s,c] = 1  =>  m T[s,l+1] >= T[s,l] + S(m),  m = m[c,l]", "replicas share, and synchronise"),
+        ("X", "cut[s,l] = y[s,c] = 1  =>  m T[s,l+1] >= X(cut)", "moves at both ends"),
+        ("M", "row[s,k] = under[s,v] = 1  =>  sum_u (once[k,u] + v kept[k,u]) x[u,s] <= M", "memory"),
+    ),
+)
+"""The model in words; symbols as in docs/stages.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +66,13 @@ def rows(problem: StagesProblem) -> int:
     return _stages(problem) * (3 * levels * ways + menu * devices + 2 * (graph.n_ops + graph.n_edges))
 
 
-def plain_cpsat(run: Run, prepared: object = None) -> None:
+def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
     """Minimise Z, the seconds a sample of the slowest stage, by CP-SAT."""
-    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), lambda unit: _Stages(run, new_rows(run, unit)))
+
+    def attempt(unit: float) -> None:
+        _Stages(run, new_rows(run, unit, search=minimise))
+
+    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), attempt)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -73,17 +106,19 @@ class _Stages:
         ]
         # T of an inner level is divided by its replicas before it counts, so it may be that many units
         self.up = [prod(self.members[level:]) for level in range(len(self.members) + 1)]
-        self.p = [[*(model.binary() for _ in self.line), 0] for _ in self.ops]
+        self.p = [[*(model.binary("p", v, s) for s in self.line), 0] for v in self.ops]
         self.x = [[row[s] - row[s + 1] for s in self.line] for row in self.p]
-        self.y = [[model.binary() for _ in self.ways] for _ in self.line]
-        self.cut = [[model.binary() for _ in self.levels] for _ in self.line]
-        self.T = [[model.amount(up) for up in self.up] for _ in self.line]
+        self.y = [[model.binary("y", s, c) for c in range(len(self.ways))] for s in self.line]
+        self.cut = [[model.binary("cut", s, i) for i in self.levels] for s in self.line]
+        self.T = [[model.amount(up, "T", s, i) for i, up in enumerate(self.up)] for s in self.line]
         self.sent = problem.forward_edges()[2].tolist()
-        self.k = [{u: model.binary() for u in np.flatnonzero(self.sent).tolist()} for _ in self.line]
-        self.z = model.amount(1)
-        for build in (self._line, self._groups, self._cross, self._compute, self._sync, self._moves, self._memory):
+        self.k = [{u: model.binary("k", s, u) for u in np.flatnonzero(self.sent).tolist()} for s in self.line]
+        self.z = model.amount(1, "Z")
+        builders = self._line, self._groups, self._cross, self._compute, self._sync, self._moves, self._memory
+        for letter, build in zip("ARKLSXM", builders, strict=True):
             if run.stopped:
                 return
+            model.letter(letter)
             build()
         model.minimise(self.z, self._plan)
 
@@ -115,7 +150,7 @@ class _Stages:
         """Replicate the stages of one part of a level alike, on no more members than a group has."""
         row = self.model.row
         for i, w in enumerate(self.members):
-            taken = [self.model.count(w) for _ in self.line]
+            taken = [self.model.count(w, "taken", i, s) for s in self.line]
             for s in self.line:
                 m = sum(c.m[i] * y for c, y in self._chosen(s))
                 held = sum(c.m[i] * (c.t if i == 0 else 1) * y for c, y in self._chosen(s))
@@ -152,9 +187,9 @@ class _Stages:
             )
             for k, weights in enumerate(menu if i == 0 else [self.problem.graph.parameter_bytes.tolist()]):
                 # P of the part that a stage is in, as seconds of 4 P / (B g), and whether it is more than nothing
-                size = [self.model.amount(len(self.ops) * 4 * self.up[i]) for _ in self.line]
-                so_far = [self.model.amount(len(self.ops) * 4 * self.up[i]) for _ in self.line]
-                holds = [self.model.binary() for _ in self.line]
+                size = [self.model.amount(len(self.ops) * 4 * self.up[i], "size", i, k, s) for s in self.line]
+                so_far = [self.model.amount(len(self.ops) * 4 * self.up[i], "sofar", i, k, s) for s in self.line]
+                holds = [self.model.binary("holds", i, k, s) for s in self.line]
                 for s in self.line:
                     own = self._sum(s, [rate * x for x in weights], 2 * self.up[i])
                     row(own, so_far[s])
@@ -178,7 +213,7 @@ class _Stages:
         model, ways = self.model, (2 if self.problem.training else 1) * self.problem.activations
         for i, link in enumerate(self.problem.levels()):
             for s in self.line[1:]:
-                crosses = model.binary()
+                crosses = model.binary("crosses", i, s)
                 moved = model.units(ways * link.latency, self.up[i]) * crosses
                 for u, k in self.k[s].items():
                     model.row(k, crosses)
@@ -198,12 +233,12 @@ class _Stages:
             later = (
                 sum(prod(c.m) * y for r in self.line[s + 1 :] for c, y in self._chosen(r)) if problem.training else 0
             )
-            under_way = [model.binary() for _ in range(self.up[0])]
+            under_way = [model.binary("under", s, v) for v in range(self.up[0])]
             model.row(1, sum(under_way))
             for c, y in self._chosen(s):
                 model.row(later, prod(c.m) * sum(v * b for v, b in enumerate(under_way)), y)
             for k, (first, more) in enumerate(zip(once, kept, strict=True)):
-                on_row = model.binary()
+                on_row = model.binary("row", s, k)
                 model.row(sum(y for c, y in self._chosen(s) if c.k == k), on_row)
                 for v, b in enumerate(under_way):
                     total = sum(model.share((first[u] + v * more[u]) / limit) * self.x[u][s] for u in self.ops)

@@ -14,9 +14,32 @@ import numpy as np
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
-from ...plain import CAP, TICKS, Minimise, refine, solve_cpsat, solve_milp
+from ...plain import CAP, TICKS, Formulation, Minimise, Search, Variable, letter, refine, solve_cpsat, solve_milp
 from ...run import Run, watched
 from ..textbook import Textbook
+
+FORMULATION = Formulation(
+    "Z, the makespan",
+    (
+        Variable("Z", "", "the makespan", seconds=True),
+        Variable("x", "op device", "1 if op v is on device d"),
+        Variable("s", "op", "start of op v", seconds=True),
+        Variable("e", "op", "CP-SAT only: end of op v", seconds=True),
+        Variable("y", "op op", "MILP only: 1 if op u is before op v where they share a device"),
+    ),
+    (
+        ("A", "sum_d x[v,d] = 1;  Z >= s[v] + p[v];  x[v,d] = 0 if d cannot run v", "every op is on one device"),
+        ("M", "sum_v m[v] x[v,d] <= M[d]", "memory"),
+        (
+            "D",
+            "no overlap of [s[v], s[v] + p[d,v]) with x[v,d] = 1;  as a MILP  "
+            "x[u,d] = x[v,d] = y[u,v] = 1  =>  s[v] >= s[u] + p[u]",
+            "one op at a time",
+        ),
+        ("P", "s[v] >= s[u] + p[u];  x[u,a] = x[v,b] = 1  =>  s[v] >= s[u] + p[u] + c[u,a,b]", "inputs come first"),
+    ),
+)
+"""The model in words; letters as in docs/step.md."""
 
 
 def rows(problem: StepProblem) -> int:
@@ -32,7 +55,7 @@ def rows_milp(problem: StepProblem) -> int:
     return rows(problem) + problem.graph.n_ops**2 * problem.cluster.n_devices
 
 
-def plain_cpsat(run: Run, prepared: object = None) -> None:
+def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
     """Minimise the makespan Z by CP-SAT: x[v][d] op v on device d, s[v] its start, e[v] its end."""
     from ortools.sat.python import cp_model
 
@@ -45,6 +68,7 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
         s, e = ([model.new_int_var(0, TICKS, f"{name}_{v}") for v in t.ops] for name in "se")
         z = model.new_int_var(0, TICKS, "Z")
         model.minimize(z)
+        letter(model, "A")
         for v in t.ops:  # (A) every op is on one device that runs it,
             model.add_exactly_one(x[v])
             model.add(z >= e[v])
@@ -53,21 +77,24 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                 model.add(x[v][d] == x[w][d])
         for d in t.devices:
             kind = t.kind[d]
+            letter(model, "A")
             for v in t.barred[kind]:
                 model.add(x[v][d] == 0)
-            # (M) memory; (D) one op at a time
+            letter(model, "M")  # (M) memory; (D) one op at a time
             model.add(sum(t.size[kind][v] * x[v][d] for v in t.ops) <= t.room[kind])
             for ops in t.apart(kind):
                 model.add_bool_or(~x[v][d] for v in ops)
+            letter(model, "D")
             model.add_no_overlap(
-                [model.new_optional_interval_var(s[v], time[kind][v], e[v], x[v][d], "") for v in t.ops]
+                [model.new_optional_interval_var(s[v], time[kind][v], e[v], x[v][d], f"run_{v}_{d}") for v in t.ops]
             )
+        letter(model, "P")
         for u, v in t.edges:  # (P) an op starts after its inputs have ended and, from another device, have been sent
             model.add(s[v] >= e[u])
-        for u, v, a, b, delay in watched(_delays(run.problem, t), lambda: run.stopped):
+        for u, v, a, b, delay in watched(delays(run.problem, t), lambda: run.stopped):
             model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
 
-        solve_cpsat(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
+        minimise(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
 
     refine(run, "plain_cpsat", size, _worst(t), attempt, t.covers.found)
 
@@ -89,6 +116,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
         e = [s[v] + pulp.lpSum(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
         z = pulp.LpVariable("Z", 0, ABOVE_ONE)
         lp.setObjective(z + 0)
+        letter(lp, "A")
         for v in t.ops:  # (A)
             lp += pulp.lpSum(x[v]) == 1
             lp += z >= e[v]
@@ -97,19 +125,23 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
                 lp += x[v][d] == x[w][d]
         for d in t.devices:
             kind = t.kind[d]
+            letter(lp, "A")
             for v in t.barred[kind]:
                 lp += x[v][d] == 0
+            letter(lp, "M")
             if t.room[kind]:  # (M)
                 lp += pulp.lpSum(t.size[kind][v] / t.room[kind] * x[v][d] for v in t.ops) <= 1
             for ops in t.apart(kind):
                 lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
+            letter(lp, "D")
             for (u, v), first in y.items():  # (D)
                 apart = 2 - x[u][d] - x[v][d]
                 lp += s[v] >= e[u] - ABOVE_ONE * (apart + 1 - first)
                 lp += s[u] >= e[v] - ABOVE_ONE * (apart + first)
+        letter(lp, "P")
         for u, v in t.edges:  # (P)
             lp += s[v] >= e[u]
-        for u, v, a, b, delay in _delays(run.problem, t):
+        for u, v, a, b, delay in delays(run.problem, t):
             lp += s[v] >= e[u] + min(delay / unit, CAP) * (x[u][a] + x[v][b] - 1)
 
         minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, s, pulp.value))
@@ -117,7 +149,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
     refine(run, "plain_milp", size, _worst(t), attempt, t.covers.found)
 
 
-def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
+def delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
     """Yield (u, v, a, b, seconds from device a to b) of each edge and pair of devices between which that takes time."""
     a, b = (ends.ravel().astype(np.int32) for ends in np.indices((len(t.devices), len(t.devices))))
     for u, v in t.edges:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 from benchmarks.slurm_daemons import Daemons
+
+from .conftest import OURS, nodes_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "doors.md").read_text()
 
@@ -32,3 +35,13 @@ def test_from_install_to_first_decision(slurm: Daemons, tmp_path: Path) -> None:
     assert once.startswith(f"{name} on n") and "1" in log
     nodes = once.split()[-1].split(",")
     assert len(nodes) == 2 and slurm.crossing(nodes) == 0
+
+
+def test_a_loop_of_ones_own(slurm: Daemons) -> None:
+    """Two rounds of the example release a job to two nodes, and Slurm runs it there."""
+    example = Path(__file__).parents[3] / "docs" / "examples" / "slurm_loop.py"
+    name = slurm.ask("sbatch", *OURS, "--parsable", "--nodes=2", "--gres=gpu:4", "--wrap=sleep 60").strip()
+    (done,) = runpy.run_path(str(example))["main"](2, 0.1)
+    assert done.startswith(f"{name} on n")
+    slurm.wait(lambda: slurm.jobs()[name]["job_state"] == "RUNNING", "the job to run")
+    assert nodes_of(slurm.jobs()[name]) == set(done.split()[-1].split(","))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,8 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_any_value_in_a_snapshot() -> None:
     """A snapshot with any value anywhere is refused, and nothing has changed, or it is a state one can go on from."""
     good = state()
-    for place, value in itertools.product(places(good)[1:], VALUES):
+    rows = ((place, value) for i, place in enumerate(places(good)[1:]) for value in VALUES[i % 4 :: 4])
+    for place, value in rows:  # each value at every fourth place; the fuzzer has them at any
         bad = copy.deepcopy(good)
         holder: Any = bad
         for key in place[:-1]:

@@ -1,0 +1,76 @@
+"""`gangplan teach`: a starter submission for students, and the grading of what they hand in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances import InstanceError
+
+from . import options
+from .app import Group
+from .output import Bar, emit_blocks, emit_either, table
+
+teach = typer.Typer(cls=Group, help="Hand out and grade homework.", no_args_is_help=True)
+
+SuiteName = Annotated[
+    str, typer.Option("--suite", help="homework, or a file .toml or .json of your own", metavar="SUITE")
+]
+
+
+@teach.command()
+def grade(
+    submissions: Annotated[
+        str, typer.Argument(metavar="SUBMISSIONS", help="a folder with a folder, or a Python file, for each student")
+    ],
+    suite: SuiteName = "homework",
+    out: Annotated[str, typer.Option(help="the pages of feedback", metavar="FOLDER")] = "feedback",
+    as_json: options.AsJson = False,
+) -> None:
+    """Grade each of SUBMISSIONS: points by the gap to the best known, and a page of feedback each.
+
+    Each runs in processes of its own with limits of time, memory and output. That is no sandbox: grade strangers' code
+    in a container or as a user without rights.
+    """
+    from ..teach import feedback, grading
+    from ..teach.suite import read_suite
+
+    found, asked = grading.submissions(submissions), read_suite(suite)
+    if Path(out).resolve().is_relative_to(Path(submissions).resolve()):
+        raise InstanceError("--out", "lies among the submissions", out)
+    feedback.make_folder(out)  # before any work
+    grades = []
+    with Bar("grading", hidden=as_json) as bar:
+        for i, each in enumerate(found):
+            grades.append(grading.grade(each, asked))
+            bar((i + 1) / len(found))
+    pages = feedback.write_feedback(grades, asked, out)
+    data = {"suite": suite, "most": asked.most, "grades": [x.as_dict() for x in grades]}
+    emit_either(as_json, data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")
+
+
+def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:
+    """Return the points of each submission by number of the plan or bound, and what the numbers stand for."""
+    heads = [(x.name, "plan") for x in asked.assignments] + [(x.name, "bound") for x in asked.assignments if x.proof]
+    rows = [(x.student[:20], f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)) for x in grades]
+    if len(heads) > 11:  # too wide: the pages have them
+        rows, heads = [row[:2] for row in rows], []
+    names = [(str(i), f"{kind} {name}") for i, (name, kind) in enumerate(heads, 1)]
+    points = table(("submission", f"of {asked.most:g}", *(number for number, _ in names)), rows)
+    return (points, table(("", "what"), names, left=2)) if names else (points,)
+
+
+@teach.command()
+def starter(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="a new or empty folder")],
+    suite: SuiteName = "homework",
+) -> None:
+    """Write a starter submission into DIR: the problems, and a solver that scores some points."""
+    from ..teach.starter import write_starter
+    from ..teach.suite import read_suite
+
+    asked = read_suite(suite)
+    files = write_starter(asked, folder)
+    emit_blocks(f"{len(files)} files in {folder}; begin with {files[0]}")

@@ -1,0 +1,181 @@
+"""Branch and bound, node by node: the library's own, which proves bounds of certificates, on a plain MILP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_counts
+
+from .programme import Programme, Row, milp
+from .words import Text
+
+_COLOURS = {
+    "branched": "#9aa5b1",
+    "bound": "#d9822b",
+    "infeasible": "#c23030",
+    "incumbent": "#0f9960",
+    "left": "#ffffff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it was looked at.
+
+    Attributes:
+        number: nodes before it.
+        parent: the number of its parent, `None` of the root.
+        fixed: what distinguishes it from its parent, such as ``x[op3,gpu1] <= 0``; empty for the root.
+        bound: the value of its relaxation; infinite if that has no solution. Seconds, or what the goal is in.
+        incumbent: what the best plan known after it costs, `None` if none is.
+        status: ``branched``; closed by its ``bound``; ``infeasible``; ``incumbent``, in whole numbers and better than
+            what was known; ``left`` for want of nodes.
+        column: what it branches on, empty for a leaf.
+    """
+
+    number: int
+    parent: int | None
+    depth: int
+    fixed: str
+    bound: float
+    incumbent: float | None
+    status: str
+    column: str = ""
+
+
+def branch_and_bound(
+    problem: Any, below: float | None = None, rows: Sequence[Row] = (), most: int = 2000
+) -> Iterator[Node]:
+    """Solve the plain MILP of a problem by branch and bound, and yield each node once it was looked at.
+
+    It is the search that makes certificates (`gangplan.solvers.certificates.branch`): the node with the least bound
+    first, the column by trying some (strong branching), relaxations by HiGHS. A node is closed once its duals, rounded
+    to rationals, prove in exact arithmetic what the incumbent costs, up to 1e-7 of that.
+
+    Args:
+        problem: a problem with a plain model, or a `Programme`.
+        below: objective of a plan that is known, the incumbent to start from; see `gangplan.teach.milp`.
+        rows: to be added, such as `gangplan.teach.symmetry` or the rows of cuts.
+        most: number of nodes; those beyond are ``left``.
+    """
+    from gangplan.solvers.certificates.branch import Search
+
+    require_counts(most=most)
+    programme = problem if isinstance(problem, Programme) else milp(problem, below)
+    programme = replace(programme, rows=(*programme.rows, *rows))
+    dear = sum(max(c.cost * c.low, c.cost * c.high) for c in programme.columns)
+    known, goal = below, dear * programme.unit if below is None else below
+    if not goal > 0:
+        raise InstanceError("problem", "any plan costs nothing")
+    model = programme.exact(goal / programme.unit)
+    search = Search(model, Fraction(goal), lambda: inf, most)
+    unit, names = float(model.unit), [column.name for column in programme.columns]
+    said: dict[int, tuple[int | None, int, str]] = {0: (None, 0, "")}
+    for number, step in enumerate(search.steps()):
+        parent, depth, fixed = said.pop(step.node)
+        bound, status, column = step.value * unit, "left", ""
+        if step.split is not None:
+            j, k, below, beyond = step.split
+            status, column = "branched", names[j]
+            said[below] = number, depth + 1, f"{column} <= {k}"
+            said[beyond] = number, depth + 1, f"{column} >= {k + 1}"
+        elif step.infeasible:
+            status, bound = "infeasible", inf
+        elif step.closed:
+            status = "bound"
+        elif step.whole:
+            status, known = "incumbent", bound
+            search.aim(Fraction(bound))
+        yield Node(number, parent, depth, fixed, bound, known, status, column)
+
+
+def text_tree(nodes: Iterable[Node]) -> Text:
+    """Return a tree as text: a line a node, below its parent and further in, with its number in the order seen."""
+    nodes = [*nodes]
+    wide = max((2 * node.depth + len(node.fixed or "root") for node in nodes), default=0)
+    lines = [f"{'node':<{wide}}  number      bound  incumbent"]
+    for node in _in_order(nodes):
+        name = "  " * node.depth + (node.fixed or "root")
+        known = "-" if node.incumbent is None else f"{node.incumbent:.6g}"
+        says = f"branches on {node.column}" if node.column else node.status
+        lines.append(f"{name:<{wide}}  {node.number:>6} {node.bound:>10.6g} {known:>10}  {says}")
+    return Text("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure of matplotlib that a notebook shows; ``drawing.figure.savefig("tree.png")`` writes it."""
+
+    figure: Any
+
+    def _repr_svg_(self) -> str:
+        from io import StringIO
+
+        text = StringIO()
+        self.figure.savefig(text, format="svg")
+        return text.getvalue()
+
+
+def draw_tree(nodes: Iterable[Node]) -> Drawing:
+    """Draw a tree by matplotlib: a dot a node with its bound, colour by status, beside what it fixes.
+
+    It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
+    """
+    from matplotlib.figure import Figure
+
+    nodes = [*nodes]
+    place = _places(nodes)
+    leaves, depth = max(x for x, _ in place.values()) + 1, max(node.depth for node in nodes) + 1
+    figure = Figure(figsize=(max(4.0, min(24.0, 1.3 * leaves)), max(2.5, 1.1 * depth)), layout="constrained")
+    axes = figure.add_subplot()
+    for node in nodes:
+        x, y = place[node.number]
+        if node.parent is not None:
+            at, above = place[node.parent]
+            axes.plot([at, x], [above, y], color="#5c7080", lw=1, zorder=1)
+            down = 0.4 if "<=" in node.fixed else 0.65  # so that those of two children are not on one line
+            words: Any = {"fontsize": 7, "ha": "center", "va": "center", "backgroundcolor": "white"}
+            axes.text(at + down * (x - at), above + down * (y - above), node.fixed, **words)
+        axes.scatter([x], [y], s=420, color=_COLOURS[node.status], edgecolors="#182026", zorder=2)
+        label = "-" if node.bound == inf else f"{node.bound:.3g}"
+        axes.text(x, y, label, fontsize=7, ha="center", va="center", zorder=3)
+    for status, colour in _COLOURS.items():
+        if any(node.status == status for node in nodes):
+            axes.scatter([], [], color=colour, edgecolors="#182026", label=status)
+    axes.legend(fontsize=7, loc="best")
+    axes.margins(0.08)
+    axes.set_axis_off()
+    return Drawing(figure)
+
+
+def _children(nodes: Iterable[Node]) -> Callable[[Node | None], list[Node]]:
+    under: dict[int | None, list[Node]] = {}
+    for node in nodes:
+        under.setdefault(node.parent, []).append(node)
+    return lambda node: sorted(under.get(None if node is None else node.number, []), key=lambda n: ">=" in n.fixed)
+
+
+def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield each node before its children, those up to k before those beyond."""
+    children = _children(nodes)
+    todo = children(None)
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(children(node))
+
+
+def _places(nodes: Sequence[Node]) -> dict[int, tuple[float, float]]:
+    """Return where each node is drawn: leaves side by side, others above the middle of their children."""
+    children, place, leaves = _children(nodes), dict[int, tuple[float, float]](), 0
+    for node in reversed([*_in_order(nodes)]):
+        below = [place[child.number][0] for child in children(node)]
+        place[node.number] = sum(below) / len(below) if below else float(-leaves), float(-node.depth)
+        leaves += not below
+    left = min(x for x, _ in place.values())
+    return {number: (x - left, y) for number, (x, y) in place.items()}

@@ -1,0 +1,216 @@
+# %% [markdown]
+# # 1. One job on two GPUs, by hand
+#
+# A plan says where and when each op of a network runs; a verifier says whether it holds and what it costs. You make a
+# plan by hand, find the best one by trying all, and prove how good a plan can be at most.
+#
+# **Time**: 45 minutes. **Before**: Python and a first course on algorithms. **Needs** the library and NumPy.
+
+# %%
+from itertools import permutations, product
+
+import numpy as np
+
+import gangplan
+
+OPS = "ABCDE"
+SECONDS = {"A": 2.0, "B": 3.0, "C": 4.0, "D": 2.0, "E": 2.0}
+EDGES = ["AB", "AC", "AD", "BE", "CE", "DE"]
+
+
+def job(transfer=1.0):
+    """Return the job on two GPUs; an output takes `transfer` seconds to the other GPU."""
+    nothing = np.zeros(len(OPS))
+    source, target = ([OPS.index(edge[end]) for edge in EDGES] for end in (0, 1))
+    graph = gangplan.OpGraph(
+        tuple(OPS),
+        ("gpu",),
+        [[SECONDS[op] for op in OPS]],
+        memory=nothing,
+        parameter_bytes=nothing,
+        activation_bytes=nothing,
+        source=source,
+        target=target,
+        edge_bytes=[transfer] * len(EDGES),
+    )
+    cluster = gangplan.Cluster.flat((gangplan.DeviceType("gpu"), 2), bandwidth=1.0)
+    return gangplan.StepProblem(graph, cluster)
+
+
+problem = job()
+print(problem)
+
+# %% [markdown]
+# ## The job
+#
+# Op A comes first. B, C and D need its output; E needs theirs:
+#
+#          B (3 s)
+#        /         \
+#     A ── C (4 s) ── E (2 s)
+#    (2 s) \       /
+#          D (2 s)
+#
+# A GPU runs one op at a time. An output that is needed on the other GPU arrives there one second after its op has
+# ended. The **makespan** is the time at which the last op ends, and we want it short.
+#
+# **1.1** How many seconds does the job take on one GPU?
+
+# %% exercise="1.1"
+answer = None
+
+# %% check="1.1"
+assert answer is not None, "the GPU runs all five ops, one after the other"
+assert answer == 13, "no output crosses to another GPU: add up the seconds of the ops"
+
+# %% [markdown]
+# ## A plan by hand
+#
+# A plan gives each op a GPU, 0 or 1, and a start in seconds. `gangplan.verify` checks it without any solver and returns
+# the makespan, or what is wrong. Here all ops are on GPU 0, and D starts too early:
+
+
+# %%
+def plan_of(where):
+    """Return a plan: of each op its GPU and its start."""
+    device, start = zip(*(where[op] for op in OPS), strict=True)
+    return gangplan.StepPlan(tuple(OPS), list(device), list(start))
+
+
+verdict = gangplan.verify(problem, plan_of({"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 8), "E": (0, 11)}))
+print(verdict.ok, verdict.violations)
+
+# %% [markdown]
+# A picture of the same with D at 9: point at a box to see its numbers.
+
+# %%
+one_gpu = plan_of({"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 9), "E": (0, 11)})
+gangplan.plot(problem, one_gpu)
+
+# %% [markdown]
+# **1.2** Find a plan on two GPUs that is over after 10 seconds. Draw it on paper first: two rows, time to the right.
+# Remember the second that an output travels.
+
+# %% exercise="1.2"
+answer = {"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 9), "E": (0, 11)}
+
+# %% check="1.2"
+verdict = gangplan.verify(problem, plan_of(answer))
+assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
+assert verdict.objective <= 10, f"it holds, and is over after {verdict.objective:g} s: which op can run beside C?"
+
+# %% [markdown]
+# ## From an order to starts
+#
+# Starts need no invention. Once each op has a GPU, and the ops have an order, each starts as early as it can: its GPU
+# is free, and all inputs are there. The order must have an op behind those whose outputs it needs.
+#
+# **1.3** Write `earliest(device, order, transfer)`. `device` gives the GPU of each op, `order` is a text like
+# `"ABCDE"`. Return the start of each op as a dict.
+
+
+# %% exercise="1.3"
+def earliest(device, order, transfer): ...
+
+
+# %% check="1.3"
+on_one = earliest(dict.fromkeys(OPS, 0), "ABCDE", 1.0)
+assert on_one is not None, "return a dict of starts"
+assert on_one == {"A": 0, "B": 2, "C": 5, "D": 9, "E": 11}, "on one GPU each op starts when the one before it ends"
+split = earliest({"A": 0, "B": 1, "C": 0, "D": 0, "E": 0}, "ABCDE", 1.0)
+assert split["B"] == 3, "B waits a second for the output of A, on the other GPU"
+assert split["C"] == 2, "C need not wait for B, which is on another GPU"
+assert split == {"A": 0, "B": 3, "C": 2, "D": 6, "E": 8}
+assert earliest({"A": 0, "B": 1, "C": 0, "D": 0, "E": 0}, "ABCDE", 5.0)["E"] == 15, "inputs of E may come late"
+
+# %% [markdown]
+# ## All plans
+#
+# Five ops on two GPUs can be placed in $2^5$ ways, and B, C and D can be ordered in $3!$ ways: that is all there is.
+# Some op starts later than it must in any other plan, and nothing gets better by that.
+#
+# **1.4** Return the smallest makespan of all plans, for a given transfer time. It may be easier to write the starts
+# anew than to use your answer to 1.3; `product` and `permutations` are imported.
+
+
+# %% exercise="1.4"
+def best_makespan(transfer): ...
+
+
+# %% check="1.4"
+assert best_makespan(1.0) is not None, "return the smallest makespan"
+assert best_makespan(1.0) <= 10, "exercise 1.2 has a plan of 10 s: some placement or order was left out"
+assert best_makespan(1.0) == 10, "no plan is that short: does an input from the other GPU arrive in time?"
+assert best_makespan(0.0) == 9, "without transfers 9 s are possible"
+assert best_makespan(100.0) == 13, "if transfers are slow, one GPU is best"
+
+# %% [markdown]
+# The library finds the same, and says that it is proved:
+
+# %%
+result = gangplan.solve(problem, time_limit=10)
+print(result)
+gangplan.plot(problem, result)
+
+# %% [markdown]
+# ## A bound
+#
+# All plans cannot be tried for a network of a thousand ops. A **bound** is a value that no plan is below, and it needs
+# an argument instead of a search. Two arguments for this job:
+#
+# - *work*: two GPUs share 13 seconds of work, so one of them is busy for at least 6.5;
+# - *path*: the ops of a path of the graph run one after the other, wherever they are.
+#
+# The checker `gangplan.verify_bound` takes the argument as a document and computes with exact numbers. It takes off a
+# billionth, because the verifier allows for rounding. The first argument, with one weight for a second of a GPU:
+
+# %%
+work = {"argument": "shares", "seconds": ["1"], "bytes": ["0"]}
+print(float(gangplan.verify_bound(problem, work)))
+
+# %% [markdown]
+# **1.5** Give the path that proves most, as the numbers of its ops: A is 0, B is 1, and so on.
+
+# %% exercise="1.5"
+answer = []
+
+# %% check="1.5"
+bound = float(gangplan.verify_bound(problem, {"argument": "path", "ops": list(answer)}))
+assert bound > 0, "an empty path proves nothing"
+assert bound > 7.9, f"this path takes {bound:.3f} s, and another one takes longer"
+
+# %% [markdown]
+# The best plan takes 10 seconds, and the path proves 8. The **gap** of that plan to this bound is
+# $(10 - 8) / 10 = 20\%$, although the plan is the best there is: the argument forgets that transfers take time and that
+# B and D need a GPU too. A better argument looks at which ops are together. `certify=True` asks for one:
+
+# %%
+result = gangplan.solve(problem, time_limit=10, certify=True)
+print(result.certificate)
+print(float(gangplan.verify_bound(problem, result.certificate)), result.standing)
+
+# %% [markdown]
+# ## When is a second GPU worth it?
+#
+# **1.6** For short transfers two GPUs are faster, for long ones one is as good. From how many seconds of transfer on is
+# one GPU as good as two? Think of the plan that crosses between the GPUs least, or try numbers with your answer to 1.4.
+
+# %% exercise="1.6"
+answer = None
+
+# %% check="1.6"
+assert answer is not None, "a number of seconds"
+just_below = gangplan.solve(job(answer - 0.01), time_limit=10)
+just_there = gangplan.solve(job(answer), time_limit=10)
+assert just_there.objective > 13 - 1e-6, f"with transfers of {answer} s two GPUs need {just_there.objective:.2f} s"
+assert just_below.objective < 13 - 1e-6, "one GPU is as good for shorter transfers already"
+
+# %% [markdown]
+# ## What you know now
+#
+# - A plan is data; a verifier that knows no solver says what it costs.
+# - The best of all plans is an **optimum**; a bound is an argument about all plans at once.
+# - A plan and a bound together say how much better anything could be: the gap.
+# - Splitting a job pays if the work moved is worth more than the transfers.
+#
+# Next: notebook 2 schedules many jobs, by a list, and asks how bad that can be.

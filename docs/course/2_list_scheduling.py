@@ -1,0 +1,236 @@
+# %% [markdown]
+# # 2. List scheduling and its worst case
+#
+# A list scheduler starts the next job of a list whenever a GPU is free; that is how most clusters work. You write one,
+# prove that it is never worse than twice the optimum, and build the jobs on which it is that bad.
+#
+# **Time**: 50 minutes. **Before**: notebook 1. **Needs** the library, NumPy and plotly.
+
+# %%
+import heapq
+from itertools import permutations
+
+import numpy as np
+
+import gangplan
+
+
+def problem_of(seconds, gpus, goal="makespan", weights=None):
+    """Return jobs of one GPU each on a cluster of so many GPUs."""
+    weights = [1.0] * len(seconds) if weights is None else weights
+    rows = enumerate(zip(seconds, weights, strict=True))
+    jobs = tuple(gangplan.MoldableJob(f"job{i}", (1,), (float(p),), weight=float(w)) for i, (p, w) in rows)
+    return gangplan.ScheduleProblem(jobs, gangplan.Pool(gpus), goal)
+
+
+def plan_of(starts):
+    """Return the plan that starts the jobs at these seconds."""
+    return gangplan.SchedulePlan(tuple(f"job{i}" for i in range(len(starts))), [0] * len(starts), list(starts))
+
+
+def show(seconds, gpus, starts):
+    """Draw the jobs over time."""
+    return gangplan.plot(problem_of(seconds, gpus), plan_of(starts), panel="jobs")
+
+
+# %% [markdown]
+# ## The rule
+#
+# Jobs of one GPU each wait in a list. Whenever a GPU is free, the first job of the list starts on it. The **makespan**
+# $C_{\max}$ is when the last job ends. In the three fields of the textbooks this is $P\,||\,C_{\max}$: parallel equal
+# machines, no further conditions, the makespan.
+#
+# **2.1** Write `starts_of(seconds, gpus)`: the start of each job, in the order of the list. *Hint*: keep the times at
+# which GPUs get free in a heap.
+
+
+# %% exercise="2.1"
+def starts_of(seconds, gpus): ...
+
+
+# %% check="2.1"
+assert starts_of([2, 3], 1) is not None, "return a list of starts"
+assert list(starts_of([2, 3], 1)) == [0, 2], "on one GPU the second job waits for the first"
+assert list(starts_of([2, 3, 1], 2)) == [0, 0, 2], "the third job starts on the GPU that is free first"
+trial = np.random.default_rng(0).integers(1, 9, 12).tolist()
+verdict = gangplan.verify(problem_of(trial, 3), plan_of(starts_of(trial, 3)))
+assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
+
+# %% [markdown]
+# The library's `lists` tries several such lists and keeps the best. Here is one of them, drawn; the jobs are those of
+# the check.
+
+# %%
+seconds = [3, 2, 6, 7, 1, 4, 2, 3]
+result = gangplan.solve(problem_of(seconds, 3), time_limit=5, method="lists")
+print(result.objective)
+show(seconds, 3, result.plan.start)
+
+# %% [markdown]
+# ## How good can it be?
+#
+# Two bounds hold for every schedule, whatever makes it. The longest job takes its time. All GPUs together do all work.
+#
+# **2.2** Write `bound(seconds, gpus)`, the greater of the two.
+
+
+# %% exercise="2.2"
+def bound(seconds, gpus): ...
+
+
+# %% check="2.2"
+assert bound([4, 1, 1], 3) is not None, "return a number"
+assert bound([4, 1, 1], 3) == 4, "no schedule ends before its longest job"
+assert bound([2, 2, 2], 2) == 3, "six seconds of work on two GPUs take three at least"
+for seed in range(5):
+    trial = np.random.default_rng(seed).integers(1, 9, 7).tolist()
+    best = gangplan.solve(problem_of(trial, 3), time_limit=5).objective
+    assert bound(trial, 3) <= best + 1e-9, f"{trial} on 3 GPUs are over after {best:g} s: no bound may be above that"
+
+# %% [markdown]
+# ## Never worse than twice the optimum
+#
+# Let job $l$ end last, and start at $s$. Until $s$ no GPU was idle, or $l$ had started there. So $m$ GPUs did at least
+# $m\,s$ seconds of work, all of it by other jobs: $m\,s \le \sum_j p_j - p_l$. Therefore
+#
+# $$
+# C_{\max} = s + p_l \le \frac{1}{m} \sum_j p_j + \left( 1 - \frac{1}{m} \right) p_l
+# \le \left( 2 - \frac{1}{m} \right) \mathrm{OPT},
+# $$
+#
+# because both bounds of 2.2 are at most the optimum OPT (Graham 1966). The proof uses nothing of the order of the list:
+# it holds for the worst one.
+
+
+# %%
+def ratio(seconds, gpus, list_makespan):
+    """Return the makespan of a list over the optimum, which `solve` proves."""
+    result = gangplan.solve(problem_of(seconds, gpus), time_limit=10)
+    assert result.status == "OPTIMAL", "too hard to solve: take fewer jobs, of whole seconds"
+    return list_makespan / result.objective
+
+
+def list_makespan(seconds, gpus):
+    """Return when the jobs of a list are over, by the rule."""
+    free = [0.0] * gpus
+    for p in seconds:
+        heapq.heappush(free, heapq.heappop(free) + p)
+    return max(free)
+
+
+# %% [markdown]
+# **2.3** Is the factor really that large? Find a list for 3 GPUs whose makespan is $5/3$ of the optimum: the seconds of
+# at most ten jobs. *Hint*: in the proof all GPUs are busy until the longest job starts, and no bound has slack.
+
+# %% exercise="2.3"
+answer = [1, 1, 1]
+
+
+# %% check="2.3"
+assert 1 <= len(answer) <= 10 and min(answer) > 0, "one to ten jobs of positive seconds"
+found = ratio(answer, 3, list_makespan(answer, 3))
+assert found > 5 / 3 - 1e-6, f"the list takes {found:.3f} times the optimum, and 5/3 is possible"
+
+# %% [markdown]
+# ## Long jobs first
+#
+# The bad list has its long job at the end. So sort: **longest processing time first**, LPT. Graham (1969) proved that
+# it takes at most $4/3 - 1/(3m)$ times the optimum.
+#
+# **2.4** Write `longest_first(seconds)`: the seconds in that order.
+
+
+# %% exercise="2.4"
+def longest_first(seconds): ...
+
+
+# %% check="2.4"
+assert longest_first([1, 3, 2]) is not None, "return a list"
+assert list(longest_first([1, 3, 2])) == [3, 2, 1], "the longest job first"
+trial = [1, 1, 1, 1, 1, 1, 3]
+assert list(longest_first(trial)) == [3, 1, 1, 1, 1, 1, 1] and trial[-1] == 3, "leave the list that is given as it is"
+
+# %% [markdown]
+# What is typical? Of 300 draws of ten jobs on three GPUs, how far is each rule from the bound of 2.2? The picture works
+# offline: point at a bar, or drag to zoom.
+
+# %%
+rng = np.random.default_rng(1)
+ratios = {"as drawn": [], "longest first": []}
+for _ in range(300):
+    draw = rng.integers(1, 20, 10).tolist()
+    least = max(*draw, sum(draw) / 3)
+    ratios["as drawn"].append(list_makespan(draw, 3) / least)
+    ratios["longest first"].append(list_makespan(sorted(draw, reverse=True), 3) / least)
+print({name: f"mean {np.mean(x):.3f}, worst {np.max(x):.3f}" for name, x in ratios.items()})
+
+# %%
+import plotly.graph_objects as go
+from IPython.display import HTML
+
+figure = go.Figure([go.Histogram(x=x, name=name, opacity=0.6) for name, x in ratios.items()])
+figure.update_layout(barmode="overlay", xaxis_title="makespan / bound", yaxis_title="draws", height=350)
+HTML(figure.to_html(full_html=False, include_plotlyjs=True))
+
+# %% [markdown]
+# **2.5** LPT has a worst case too. Find jobs for 2 GPUs on which it takes $7/6$ of the optimum, the most there is for
+# two. *Hint*: five jobs of 2 or 3 seconds.
+
+# %% exercise="2.5"
+answer = [1, 1]
+
+# %% check="2.5"
+assert 1 <= len(answer) <= 10 and min(answer) > 0, "one to ten jobs of positive seconds"
+found = ratio(answer, 2, list_makespan(sorted(answer, reverse=True), 2))
+assert found > 7 / 6 - 1e-6, f"here LPT takes {found:.3f} times the optimum, and 7/6 is possible"
+
+# %% [markdown]
+# ## Another goal, another list
+#
+# Users mind when *their* job is done. The **weighted completion** $\sum_j w_j C_j$ adds the completion of each job,
+# times its weight. On one GPU an order is best if no two neighbours gain by a swap. Let $j$ start at $t$ and $k$
+# follow: they cost $w_j (t + p_j) + w_k (t + p_j + p_k)$, and the other way round
+# $w_k (t + p_k) + w_j (t + p_k + p_j)$.
+#
+# **2.6** Which order is best? Write `order(seconds, weights)`: the numbers of the jobs, the first to run first.
+
+
+# %% exercise="2.6"
+def order(seconds, weights): ...
+
+
+# %% check="2.6"
+assert order([1, 2], [1, 1]) is not None, "return the numbers of the jobs in order"
+assert list(order([3, 1], [1, 1])) == [1, 0], "with equal weights the shorter job goes first"
+assert list(order([3, 1], [9, 1])) == [0, 1], "three seconds of weight 9 go before one second of weight 1"
+for seed in range(4):
+    rng = np.random.default_rng(seed)
+    p, w = rng.integers(1, 9, 6).tolist(), rng.integers(1, 9, 6).tolist()
+    first = list(order(p, w))
+    assert sorted(first) == list(range(6)), "each job once"
+    cost = sum(w[j] * sum(p[i] for i in first[: k + 1]) for k, j in enumerate(first))
+    best = gangplan.solve(problem_of(p, 1, "weighted_completion", w), time_limit=10).objective
+    assert cost <= best + 1e-6, f"seconds {p}, weights {w}: your order costs {cost}, the best {best:g}"
+
+# %% [markdown]
+# ## Jobs that may take several GPUs
+#
+# A **moldable** job chooses its GPUs when it starts, and more GPUs make it faster by less than their number. Then a
+# list has to choose too, and the greedy choice, as many GPUs as make the job itself end first, wastes work:
+
+# %%
+jobs = tuple(gangplan.MoldableJob(f"job{i}", (1, 4), (8.0, 5.0)) for i in range(4))
+moldable = gangplan.ScheduleProblem(jobs, gangplan.Pool(4), "makespan")
+greedy = gangplan.SchedulePlan(tuple(x.name for x in jobs), [1] * 4, [0.0, 5.0, 10.0, 15.0])
+print("greedy", gangplan.verify(moldable, greedy).objective, "best", gangplan.solve(moldable, time_limit=5).objective)
+gangplan.plot(moldable, greedy, panel="jobs")
+
+# %% [markdown]
+# ## What you know now
+#
+# - A worst case has two halves: a proof for all inputs, and an input that attains it.
+# - A better list halves the loss, and no list is optimal: $P2\,||\,C_{\max}$ is NP-hard already.
+# - A rule is good for a goal, not by itself.
+# - The ratio to a *bound* is what you can compute when the optimum is out of reach; it is never too kind.
+#
+# Next: notebook 3 writes such problems down for solvers.

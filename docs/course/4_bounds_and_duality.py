@@ -1,0 +1,256 @@
+# %% [markdown]
+# # 4. Bounds and duality, and a proof of your own
+#
+# Prices prove how good a placement can be at most: if gangs pay for their places, no node may hold more than it is paid
+# for. You set prices by hand, find the best ones by a linear programme, and submit a proof to a checker that trusts
+# nobody.
+#
+# **Time**: 60 minutes. **Before**: notebooks 1 and 3, linear programmes. **Needs** the library, SciPy and plotly.
+
+# %%
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+import gangplan
+from gangplan import Fleet, GangJob, PlacementProblem, SpeedModel
+
+GANGS = {"vision": 3, "language": 3}
+SLOWER = {
+    ("vision", "vision"): 0.1,
+    ("vision", "language"): 0.5,
+    ("language", "vision"): 0.7,
+    ("language", "language"): 0.2,
+}
+NODES = 3
+NAMES = [f"{model} {i}" for model, count in GANGS.items() for i in range(1, count + 1)]
+
+models = tuple(GANGS)
+speeds = SpeedModel(
+    models,
+    ("A100",),
+    compute=[[0.1, 0.2]],
+    gradient=[1e8, 1e9],
+    overlap=[0.5, 0.5],
+    host=[[SLOWER[a, b] for b in models] for a in models],
+    gpu=np.ones((2, 2)),
+)
+gangs = tuple(GangJob(name, name.split()[0], workers=(2,)) for name in NAMES)
+problem = PlacementProblem(Fleet.regular(racks=1, nodes=NODES, gpus=4), gangs, speeds)
+print(problem)
+
+# %% [markdown]
+# ## The problem
+#
+# Six **gangs** of two workers each are placed on three nodes of four GPUs: three train a vision model, three a language
+# model. Gangs on one node share its host and slow one another down. `SLOWER[a, b]` is what a gang of model `b` adds to
+# the time of a gang of model `a` beside it, as a share: a vision gang beside a language gang takes 1.5 times as long.
+# The objective is the sum of these **slowdowns**; a gang alone on a node has slowdown 1.
+#
+# Here is a placement, gang by gang, in the order of the list. Point at a GPU to see who holds it.
+
+
+# %%
+def plan_of(nodes):
+    """Return the plan that has each gang whole on a node, given in the order of the gangs."""
+    gpu, grants = [0] * NODES, []
+    for node in nodes:
+        grants += [gpu[node], gpu[node] + 1]
+        gpu[node] += 2
+    rows = list(range(len(nodes)))
+    return gangplan.PlacementPlan(
+        tuple(NAMES), rows, list(nodes), [2] * len(rows), [0] * len(rows), np.repeat(rows, 2), grants
+    )
+
+
+plan = plan_of([0, 1, 2, 0, 1, 2])
+print(gangplan.verify(problem, plan).objective)
+gangplan.plot(problem, plan, panel="cluster")
+
+# %% [markdown]
+# **4.1** What do gangs on one node cost together? Write `cost(node)`: `node` is a list of models, like
+# `["vision", "language"]`; return the sum of the slowdowns of its gangs.
+
+
+# %% exercise="4.1"
+def cost(node): ...
+
+
+# %% check="4.1"
+assert cost(["vision"]) is not None, "return a number"
+assert cost([]) == 0 and cost(["vision"]) == 1, "a gang alone has slowdown 1, an empty node costs nothing"
+assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
+assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
+assert np.isclose(3 * cost(["vision", "language"]), gangplan.verify(problem, plan).objective, rtol=1e-6)
+
+# %% [markdown]
+# ## Prices
+#
+# Let every gang pay a **price** $p_j$ for its place, whatever the placement. A node with gangs $S$ costs $c(S)$ and is
+# paid $\sum_{j \in S} p_j$. Let $\mu \le 0$ be the least that a node's cost may be above its pay, over *all* sets $S$
+# that fit on a node:
+#
+# $$ \mu = \min_S \Big( c(S) - \sum_{j \in S} p_j \Big). $$
+#
+# The empty set is one of them, so $\mu$ is at most 0. Take any placement, and add up over its $N$ nodes. Each gang is
+# on one node, so that
+#
+# $$ \text{objective} = \sum_{\text{nodes}} c(S) \ge \sum_j p_j + N \mu. $$
+#
+# The right side knows nothing of the placement: it is a bound, for any prices at all. This is **weak duality**.
+#
+# **4.2** Write `node_price(prices)`, the $\mu$ of prices such as `{"vision": 1.0, "language": 1.2}`. At most two gangs
+# fit on a node; `combinations_with_replacement` is imported. Write the costs anew if 4.1 is still open.
+
+
+# %% exercise="4.2"
+def node_price(prices): ...
+
+
+# %% check="4.2"
+assert node_price({"vision": 0.0, "language": 0.0}) is not None, "return a number"
+assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
+assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
+assert np.isclose(node_price({"vision": 1.3, "language": 1.4}), -0.4), "two vision gangs cost 2.2 and pay 2.6"
+assert np.isclose(node_price({"vision": 0.5, "language": 2.0}), -1.6), "two language gangs cost 2.4 and pay 4"
+
+# %% [markdown]
+# ## The checker
+#
+# A proof is a document. `gangplan.verify_bound` reads it with the problem, computes $\mu$ itself, over parts of gangs
+# that are spread over nodes too, in exact numbers, and returns what the prices prove. Nobody's word is taken.
+
+
+# %%
+def proof(prices, threshold=0.0):
+    """Return a certificate by prices of the models; `threshold` is for later, `steps` ends a long search."""
+    each = [str(Fraction(float(prices[name.split()[0]])).limit_denominator(10**6)) for name in NAMES]
+    exact = str(Fraction(float(threshold)).limit_denominator(10**6))
+    return {"argument": "covers", "threshold": exact, "prices": each, "steps": 10_000}
+
+
+def proved(prices, threshold=0.0):
+    """Return what the checker says."""
+    return float(gangplan.verify_bound(problem, proof(prices, threshold)))
+
+
+for prices in ({"vision": 0.5, "language": 0.5}, {"vision": 0.5, "language": 2.0}):
+    print(prices, "prove", round(proved(prices), 3))
+
+# %% [markdown]
+# **4.3** By hand: find prices that prove 6.5 or more. Prices of 1 each prove 6, since no gang is faster than alone.
+# Raise a price, and see when $\mu$ takes away more than you gained.
+
+# %% exercise="4.3"
+answer = {"vision": 1.0, "language": 1.0}
+
+# %% check="4.3"
+value = proved(answer)
+assert value >= 6.5, f"these prices prove {value:.3f}; compare what pairs of one model cost with what they pay"
+
+# %% [markdown]
+# The bound as a function of the two prices, as the checker says: concave, with edges where another set of gangs becomes
+# the cheapest. The picture works offline; point at it.
+
+# %%
+import plotly.graph_objects as go
+from IPython.display import HTML
+
+axis = np.linspace(0.8, 1.8, 11)
+height = [[proved({"vision": x, "language": y}) for x in axis] for y in axis]
+figure = go.Figure(go.Surface(x=axis, y=axis, z=height, colorscale="Viridis"))
+figure.update_layout(
+    scene={"xaxis_title": "price of vision", "yaxis_title": "of language", "zaxis_title": "bound"}, height=450
+)
+HTML(figure.to_html(full_html=False, include_plotlyjs=True))
+
+# %% [markdown]
+# ## The best prices
+#
+# The greatest such bound is a linear programme. Its variables are a price for each model and $\mu$:
+#
+# $$ \max \sum_m n_m p_m + N \mu \quad \text{with} \quad \sum_m S_m\, p_m + \mu \le c(S) \text{ for each } S,
+# \quad \mu \le 0. $$
+#
+# $n_m$ counts the gangs of model $m$, and $S_m$ those in the set $S$. It is the **dual** of the programme that fills
+# nodes with *fractions* of sets, at least cost: such a set is a **pattern**, and the fractions are what column
+# generation computes.
+#
+# **4.4** Return the best prices as a dict. `scipy.optimize.linprog` minimises; its variables are at least 0 unless
+# `bounds` says otherwise. Any other way that finds them counts too.
+
+
+# %% exercise="4.4"
+def best_prices(): ...
+
+
+# %% check="4.4"
+found = best_prices()
+assert found is not None, "return a dict of prices"
+value = proved(found)
+assert value > 6.89, f"your prices prove {value:.4f}, and others prove 6.9"
+
+# %% [markdown]
+# ## The gap
+#
+# The best plan, and what is proved of it without a search:
+
+# %%
+result = gangplan.solve(problem, time_limit=10, method="cpsat")
+print(result)
+gangplan.plot(problem, result, panel="cluster")
+
+# %% [markdown]
+# **4.5** The best prices prove 6.9, and no plan is below 7.8. Which fractional solution costs 6.9? Give how many nodes
+# have each pattern; halves are allowed. Each gang is placed once in sum, on three nodes in sum.
+
+# %% exercise="4.5"
+answer = {("vision", "vision"): 0, ("language", "language"): 0, ("vision", "language"): 3}
+
+# %% check="4.5"
+for model, count in GANGS.items():
+    placed = sum(share * pattern.count(model) for pattern, share in answer.items())
+    assert np.isclose(placed, count), f"{placed:g} of {count} gangs of {model} are placed"
+assert np.isclose(sum(answer.values()), NODES) and min(answer.values()) >= 0, "there are three nodes"
+pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
+total = sum(share * pairs[pattern] for pattern, share in answer.items())
+assert total < 6.91, f"it costs {total:g}: which patterns cost less than what their gangs pay elsewhere?"
+
+# %% [markdown]
+# Half a node is no node. Three gangs cannot be paired among themselves, so that some node has one of each model, and
+# prices alone do not see that. A search does: prices leave few patterns that a plan below a **threshold** may have. The
+# checker lists them, and looks for three that hold all gangs. If there are none, no plan is below the threshold.
+#
+# **4.6** Prove more than 7.79. Give the prices and the threshold. A threshold that some plan is below is refused.
+
+# %% exercise="4.6"
+answer = {"prices": {"vision": 1.0, "language": 1.0}, "threshold": 6.0}
+
+# %% check="4.6"
+try:
+    value = proved(answer["prices"], answer["threshold"])
+except gangplan.InstanceError as error:
+    raise AssertionError(f"the checker refuses the proof: {error}") from None
+assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
+
+# %% [markdown]
+# With the plan of the solver, this is a proof of optimality that needs no solver to check. The library makes such
+# proofs itself:
+
+# %%
+certified = gangplan.solve(problem, time_limit=5, certify=True)
+print(certified.standing, certified.certificate["threshold"])
+
+# %% [markdown]
+# ## Hand in a proof
+#
+# Homework may ask for a bound as well as for a plan. `solve.py` then has a function `prove(problem)` that returns such
+# a document, or you hand in the file `NAME.bound.json`. The checker grades it: all points if it proves the optimum,
+# fewer the further it is below, none if it does not hold.
+#
+# - Any prices are a proof; good ones are hard to find. That is the point of duality.
+# - A linear programme's bound, and the search that closes its gap, are two different arguments.
+# - A checker of a few hundred lines is easier to trust than a solver.
+#
+# Next: notebook 5 looks for plans by local search.

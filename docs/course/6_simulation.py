@@ -1,0 +1,371 @@
+# %% [markdown]
+# # 6. Simulation and queueing, and honest baselines
+#
+# A simulator says how long jobs would take under a policy, before a real cluster is asked. That is worth something
+# only if the simulator is right, the comparison is fair and the noise is known.
+# You check this library's simulator against queueing theory, see what backfilling does for gangs, and learn four ways
+# in which a comparison of schedulers goes wrong.
+#
+# **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library and NumPy; matplotlib draws one figure.
+
+# %%
+import numpy as np
+
+from gangplan.instances.generators.jobs import arrivals
+from gangplan.instances.workload import Workload
+from gangplan.simulator.metrics import compare, interval, summary
+from gangplan.simulator.trace import simulate
+
+# %% [markdown]
+# A *workload* is a list of jobs: when each is submitted, how many GPUs it asks for, how long it runs. `simulate` runs
+# it under a policy, and checks the schedule that comes out: nobody starts early, no GPU is given out twice.
+#
+# ## Is the simulator right?
+#
+# Take jobs of one GPU that arrive at random (a Poisson process) and have exponential durations, on $c$ GPUs, first
+# come first served. That is the queue M/M/c, and Erlang knew its mean wait in 1917.
+# With $\rho$ the load (busy share of the GPUs), $a = c \rho$ and $s$ the mean duration:
+#
+# $$ P(\text{wait}) = \frac{\frac{a^c}{c! (1 - \rho)}}{\sum_{k < c} \frac{a^k}{k!} + \frac{a^c}{c! (1 - \rho)}},
+# \qquad W = \frac{s}{c (1 - \rho)} P(\text{wait}) . $$
+
+
+# %%
+def queue(servers, load, seed, jobs=10_000, **more):
+    """Simulate jobs of one GPU and 100 s on average."""
+    return simulate(arrivals(jobs, load * servers / 100.0, seed, mean=100.0, **more), nodes=1, gpus=servers)
+
+
+def waits(servers, load, seeds=20, **more):
+    """Return the mean wait of each seed, s."""
+    return np.array([summary(queue(servers, load, seed, **more)).mean_wait for seed in range(seeds)])
+
+
+simulated = {servers: interval(waits(servers, 0.8)) for servers in (1, 4, 16)}
+for servers, (mean, margin) in simulated.items():
+    print(f"{servers:>2} GPUs, load 80%: mean wait {mean:.1f} ± {margin:.1f} s")
+
+# %% [markdown]
+# **6.1** Write the mean wait.
+# *Hint*: for one GPU it is $s \rho / (1 - \rho)$. Check that first. `math.factorial` is there.
+
+
+# %% exercise="6.1"
+def erlang_wait(servers, load, seconds):
+    # your code
+    ...
+
+
+# %% check="6.1"
+found = erlang_wait(1, 0.5, 100.0)
+assert found is not None, "return the mean wait in seconds"
+assert abs(found - 100) < 1e-9, "one GPU, half busy: the mean wait is the mean duration"
+assert abs(erlang_wait(2, 0.5, 100.0) - 100 / 3) < 1e-9, "two GPUs at half load: a third of the mean duration"
+for servers, (mean, margin) in simulated.items():
+    theory = erlang_wait(servers, 0.8, 100.0)
+    assert abs(mean - theory) < 2 * margin, (
+        f"{servers} GPUs: theory {theory:.1f} s, simulated {mean:.1f} ± {margin:.1f}"
+    )
+
+# %% [markdown]
+# The same load, and the mean wait falls with the number of GPUs. Two clusters of the same load are not equally hard.
+#
+# Each run begins with an empty cluster, so its first jobs wait less than they would later. That bias shrinks with the
+# length of the run. It is one reason why two studies differ.
+#
+# ## Durations that vary
+#
+# Training jobs are not exponential: most are short, some run for days. For one GPU and *any* distribution of
+# durations Pollaczek and Khinchine have the mean wait. With $v$ the variance of the durations over their mean
+# squared,
+#
+# $$ W = \frac{\rho}{1 - \rho} \cdot \frac{1 + v}{2} \cdot s . $$
+#
+# **6.2** Write it. Then say in `worse` how many times as long the mean wait is with log-normal durations of spread
+# $\sigma = 1.5$ as with equal ones, at the same load.
+# *Hint*: for log-normal durations $v = e^{\sigma^2} - 1$.
+
+
+# %% exercise="6.2"
+def general_wait(load, seconds, variation):
+    # your code
+    ...
+
+
+worse = None
+
+# %% check="6.2"
+found = general_wait(0.5, 100.0, 1.0)
+assert found is not None, "return the mean wait in seconds"
+assert abs(found - 100) < 1e-9, "exponential durations have v = 1: the formula of M/M/1 comes out"
+for name, variation in (("fixed", 0.0), ("exponential", 1.0), ("lognormal", np.e - 1)):
+    mean, margin = interval(waits(1, 0.7, duration=name, spread=1.0))
+    theory = general_wait(0.7, 100.0, variation)
+    print(f"{name:<12} theory {theory:.0f} s, simulated {mean:.0f} ± {margin:.0f}")
+    assert abs(mean - theory) < 2 * margin, (
+        f"{name}: theory says {theory:.1f} s, the simulator {mean:.1f} ± {margin:.1f}"
+    )
+assert worse is not None, "put a number in `worse`"
+assert abs(worse - np.exp(1.5**2)) < 0.1, "the load and the mean cancel: what is left is (1 + v) / (1 + 0)"
+
+# %% [markdown]
+# The simulator agrees with theory where theory has an answer. That is how far trust goes: for gangs on nodes there is
+# no formula, and the check of each schedule has to do.
+#
+# ## Load
+#
+# The wait grows like $1 / (1 - \rho)$. A policy looks useless at low load, since nobody waits, and miraculous near
+# 100%. Always say at which load a figure was measured.
+
+# %%
+loads = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+curve = [interval(waits(4, load, seeds=10)) for load in loads]
+for load, (mean, margin) in zip(loads, curve, strict=True):
+    print(f"load {load:.0%}: mean wait {mean:7.1f} ± {margin:.1f} s")
+
+# %%
+try:
+    import matplotlib.pyplot as plt
+
+    plt.errorbar(loads, [mean for mean, _ in curve], [margin for _, margin in curve], marker="o", label="simulated")
+    plt.xlabel("load"), plt.ylabel("mean wait, s"), plt.title("M/M/4, 95% intervals of 10 seeds"), plt.legend()
+except ModuleNotFoundError:
+    print('no figure: pip install ".[plot]"')
+
+# %% [markdown]
+# ## Gangs
+#
+# A job of several GPUs starts only if all are free at once: a *gang*. Now the first of the queue may not fit while
+# others do. Three disciplines:
+#
+# - `head`: while the first does not fit, nobody starts;
+# - `overtake`: whoever fits starts, in the order of the queue;
+# - `easy`: whoever fits starts, unless that would delay the first one (backfilling with one reservation, as EASY has
+#   it).
+#
+# **6.3** Four GPUs, first come first served. Work out by hand when each job starts, in the order a, b, c, d.
+#
+# | job | submitted at | GPUs | seconds |
+# |---|---|---|---|
+# | a | 0 | 3 | 10 |
+# | b | 1 | 4 | 5 |
+# | c | 2 | 1 | 5 |
+# | d | 3 | 1 | 20 |
+#
+# *Hint*: draw four rows, one a GPU. With `easy`, b has a reservation at 10; which of c and d is done by then?
+
+# %% exercise="6.3"
+starts = {"head": None, "overtake": None, "easy": None}
+
+# %% check="6.3"
+four = Workload(("a", "b", "c", "d"), [0.0, 1.0, 2.0, 3.0], [3, 4, 1, 1], [10.0, 5.0, 5.0, 20.0])
+for discipline, told in starts.items():
+    assert told is not None, f"four numbers for {discipline}"
+    true = simulate(four, nodes=1, gpus=4, discipline=discipline).start.tolist()
+    wrong = [job for job, x, y in zip("abcd", told, true, strict=True) if x != y]
+    assert not wrong, f"{discipline}: look again at {', '.join(wrong)}"
+
+# %% [markdown]
+# `overtake` keeps the GPUs busy, and lets small jobs pass b again and again. `easy` fills the hole in front of b, and
+# b still starts at 10. For that it has to know how long c and d run. Keep this in mind.
+#
+# On a cluster of 4 nodes of 8 GPUs, with log-normal durations (most jobs are short, a few very long), at a load of
+# 80%:
+
+# %%
+SIZES, MEAN_GPUS = "1:6,2:2,4:1,8:1", 2.2
+TEST = range(20)
+
+
+def workload(seed, load=0.8, jobs=800):
+    """Return jobs that ask for so much of 32 GPUs."""
+    rate = load * 32 / MEAN_GPUS / 3600.0
+    return arrivals(jobs, rate, seed, gpus=SIZES, duration="lognormal", mean=3600.0, spread=1.5)
+
+
+def run(jobs, policy="fifo", discipline="overtake", order=None):
+    """Return the schedule of jobs under a policy, each within a node."""
+    return simulate(jobs, 4, 8, policy=policy, discipline=discipline, consolidate=True, order=order)
+
+
+found = {
+    f"{policy} {discipline}": [summary(run(workload(seed), policy, discipline)) for seed in TEST]
+    for policy, discipline in (
+        ("fifo", "head"), ("fifo", "overtake"), ("fifo", "easy"), ("sjf", "head"), ("sjf", "overtake"), ("sjf", "easy"),
+        ("smallest", "overtake"), ("least_work", "overtake"),
+    )
+}  # fmt: skip
+for row in compare(found, ["mean_jct"]):
+    apart = (
+        "" if row.difference is None else f"; {row.difference:+7.0f} ± {row.difference_margin:.0f} against the first"
+    )
+    print(f"{row.policy:<20} mean JCT {row.mean:6.0f} ± {row.margin:.0f} s{apart}")
+
+# %% [markdown]
+# JCT is the job completion time, from submission to the end. Look at the first two rows. A paper that compares its
+# scheduler with `fifo head` has won before it begins: the discipline alone makes most of the difference.
+#
+# ## One seed lies
+
+# %%
+jct = {name: np.array([x.mean_jct for x in runs]) for name, runs in found.items()}
+
+# %% [markdown]
+# **6.4** `a` and `b` are the mean JCTs of two policies, seed by seed. Return three things: the mean of the difference
+# `a - b`, half the width of its 95% interval, and the list of seeds whose difference has the other sign than the
+# mean.
+# The interval is by Student's t: $t \cdot s / \sqrt{n}$, $s$ being the standard deviation with $n - 1$ in the
+# denominator.
+# *Hint*: `scipy.stats.t.ppf(0.975, n - 1)`.
+
+
+# %% exercise="6.4"
+def paired(a, b):
+    # your code
+    ...
+
+
+# %% check="6.4"
+answer = paired(np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
+assert answer is not None, "return a mean, half the width, and a list of seeds"
+assert abs(answer[0] - 5 / 3) < 1e-9, "the mean of a - b is (-1 + 1 + 5) / 3"
+assert abs(answer[1] - interval(np.array([-1.0, 1.0, 5.0]))[1]) < 1e-6, "t for n - 1 degrees of freedom, s with n - 1"
+assert list(answer[2]) == [0], "only seed 0 says that b is worse than a"
+for a, b in (("sjf overtake", "least_work overtake"), ("fifo easy", "fifo overtake"), ("fifo overtake", "fifo head")):
+    mean, margin, liars = paired(jct[a], jct[b])
+    print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {list(liars)}")
+
+# %% [markdown]
+# Whoever ran one seed may have run one of these. Whoever tried seeds until the result looked right has run one of
+# these for certain.
+#
+# Pairing matters too. Every policy sees the same jobs in the same seed, so that hard seeds are hard for all:
+
+# %%
+a, b = jct["sjf overtake"], jct["fifo overtake"]
+print(f"apart: {interval(a)[0]:.0f} ± {interval(a)[1]:.0f} and {interval(b)[0]:.0f} ± {interval(b)[1]:.0f} s")
+print("paired: {:+.0f} ± {:.0f} s".format(*interval(a - b)))
+
+# %% [markdown]
+# ## A tuned simple rule is the rival
+#
+# Order jobs by seconds times GPUs to the power $x$. With $x = 0$ that is SJF, with $x = 1$ least work first. One
+# number: easy to tune. A new scheduler with a hundred tuned numbers has to be compared with a rule that was tuned as
+# well.
+#
+# The seeds for tuning are not those of the test. Who tunes on the test seeds reports luck.
+
+
+# %%
+def cost(x, seed):
+    """Return the mean JCT of the order seconds times GPUs to the power x."""
+    jobs = workload(seed)
+    return summary(run(jobs, order=jobs.duration * jobs.gpus.astype(float) ** x)).mean_jct
+
+
+# %% [markdown]
+# **6.5** `cost(x, seed)` is the mean JCT of the rule on one seed. Return the best `x` of `choices`, by the mean over
+# the seeds `tuning`. Ask for no other seed.
+# *Hint*: `min(choices, key=...)`.
+
+
+# %% exercise="6.5"
+def tune(cost, choices, tuning):
+    # your code
+    ...
+
+
+# %% check="6.5"
+asked = set()
+
+
+def recorded(x, seed):
+    asked.add(seed)
+    return (x - 0.5) ** 2 + (10 if seed == 7 and x > 0.2 else 0)
+
+
+best = tune(recorded, (0.0, 0.5, 1.0), (100, 101))
+assert best is not None, "return one of the choices"
+assert best == 0.5, f"the mean cost of 0.5 is least, not that of {best}"
+assert asked == {100, 101}, f"these seeds were asked: {sorted(asked)}; some belong to the test, or were left out"
+best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
+mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
+print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
+
+# %% [markdown]
+# This library holds its own `Scheduler` to such rivals, tuned on another part of each trace. With stops its mean JCT
+# is 3 to 10% below the best of them. Without stops it is level with them, and [the page says
+# so](../durations.md#on-traces).
+#
+# ## Hidden durations
+#
+# SJF needs to know how long jobs run. Few clusters do: a user's limit is far too long, or there is none. A policy
+# that uses what nobody knows is *clairvoyant*. That is fine for a bound, and no fair rival for a policy that does not
+# peek.
+#
+# It is not always plain who peeks. Here is a test: what a policy decided up to some moment must not change if the
+# jobs that are not done by then turn out to run longer.
+
+# %%
+crowded = [workload(seed, load=3.0, jobs=150) for seed in range(8)]
+suspects = [(policy, discipline) for policy in ("fifo", "smallest", "sjf") for discipline in ("overtake", "easy")]
+
+# %% [markdown]
+# **6.6** Return whether a policy peeks. `go(jobs)` returns its schedule, with `start` and `finish` of each job. Run
+# it once; make every job that is not done by `moment` longer, each by its own random factor; run it again; compare
+# the starts up to `moment`.
+# *Hint*: `dataclasses.replace(jobs, duration=...)`, and `np.random.default_rng(0).uniform(1, 10, jobs.n_jobs)`. Why
+# not the same
+# factor for all?
+
+
+# %% exercise="6.6"
+def peeks(go, jobs, moment):
+    # your code
+    ...
+
+
+# %% check="6.6"
+assert peeks(run, crowded[0], 3600.0) is not None, "return True or False"
+caught = {}
+for suspect in suspects:
+    moments = (float(np.median(jobs.submit)) for jobs in crowded)
+    caught[suspect] = any(peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True))
+    print(*suspect, "peeks" if caught[suspect] else "does not peek")
+assert not caught["fifo", "overtake"], "FIFO asks for nothing: do you compare starts after the moment as well?"
+assert not caught["smallest", "overtake"], "the number of GPUs is known: only durations may change"
+assert caught["sjf", "overtake"], "SJF peeks: with one factor for all jobs their order stays, and it goes unnoticed"
+assert caught["fifo", "easy"], "EASY peeks: whether a job is done before a reservation is a question of its duration"
+
+# %% [markdown]
+# (`smallest easy` goes unnoticed: where the smallest job does not fit, nobody does, and there is nothing to fill.)
+# The order of `fifo easy` asks for nothing, and its backfilling asks for everything. In a real cluster EASY believes
+# users' limits.
+#
+# What do wrong durations cost? Let the order be by limits: durations times a random factor, whose logarithm has a
+# deviation of so much.
+
+# %%
+print(f"{'FIFO, which asks for nothing':<34}{interval(jct['fifo overtake'])[0]:6.0f} s")
+for deviation in (0.0, 0.5, 1.0, 2.0, 4.0):
+    values = []
+    for seed in TEST:
+        jobs, rng = workload(seed), np.random.default_rng(seed)
+        limits = jobs.duration * rng.lognormal(1.0, deviation, jobs.n_jobs)
+        values.append(summary(run(jobs, order=limits)).mean_jct)
+    mean, margin = interval(np.array(values) - jct["fifo overtake"])
+    print(f"SJF by limits, deviation {deviation:<9}{np.mean(values):6.0f} s, {mean:+.0f} ± {margin:.0f} against that")
+
+# %% [markdown]
+# That all limits are too long by the same factor costs nothing, since the order stays. What hurts is that they
+# differ. In the last row the limits are hardly more than noise, and SJF is no better than first come, first served.
+# Whoever is told true durations in a simulator never sees that row.
+# `gangplan simulate --estimates limits` plays this for a trace of your own, backfilling included.
+#
+# ## Five questions to a comparison of schedulers
+#
+# 1. Was the simulator checked against something that it did not come from?
+# 2. At which load, on how many GPUs, and with which durations?
+# 3. How many seeds, and is 0 outside the interval of the paired difference?
+# 4. Was the simple rule tuned as well, on other seeds than the test's, and may it backfill?
+# 5. What does each policy know, and would it be known?

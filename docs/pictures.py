@@ -1,0 +1,45 @@
+"""Draw pictures of pages anew: `python docs/pictures.py`, which solves small problems and writes docs/images/*.svg."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+import gangplan
+from gangplan.instances.placement import Fleet, GangJob
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def running() -> tuple[Fleet, Any]:
+    """Return a fleet and what a `Scheduler` starts on it."""
+    fleet = Fleet.regular(racks=2, nodes=3, gpus=8)
+    scheduler = gangplan.Scheduler(fleet)
+    for i, gpus in enumerate((8, 4, 16, 2, 6, 4)):
+        scheduler.submit(GangJob(f"job{i}", "any", workers=(gpus,)), seconds=600.0)
+    return fleet, scheduler.decide()
+
+
+def main() -> None:
+    """Write them all; text stays text, and nothing of the date or the machine is in them."""
+    graph = gangplan.generate("layered", ops=24, layers=6, training=False, devices=3, objective="latency", seed=1)
+    stages = gangplan.generate("gpt", layers=3, devices=4, objective="stages")
+    jobs = gangplan.generate("moldable", jobs=10)
+    drawn: dict[str, tuple[Any, Any]] = {
+        name: (problem, gangplan.solve(problem, 10, workers=1))
+        for name, problem in {"latency": graph, "stages": stages, "schedule": jobs}.items()
+    }
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gangplan"}):
+        for name, (problem, answer) in {**drawn, "scheduler": running()}.items():
+            file = IMAGES / f"{name}.svg"
+            gangplan.plot(problem, answer, file, **({"panel": "jobs"} if name == "schedule" else {}))
+            text = re.sub(r"<metadata>.*?</metadata>\s*", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+            file.write_text(re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text), encoding="utf-8")
+            print(file.name, file.stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()

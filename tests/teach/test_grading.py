@@ -1,0 +1,337 @@
+"""Grading: points by the gap, and submissions that crash, hang, flood, flee or lie, each to its own cost only."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gangplan
+from gangplan.instances import InstanceError
+from gangplan.teach import confined, grading
+from gangplan.teach.attempt import descendants
+from gangplan.teach.feedback import page, write_feedback
+from gangplan.teach.starter import write_starter
+from gangplan.teach.suite import Assignment, Suite, read_suite
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+
+PROBLEM = gangplan.ScheduleProblem(
+    (gangplan.MoldableJob("a", (1, 2), (6.0, 4.0)), gangplan.MoldableJob("b", (1,), (4.0,))), gangplan.Pool(2)
+)
+BEST = 10.0
+"""On a GPU each, both from 0: completed at 6 and 4. One after the other, a on both GPUs: 12."""
+GOOD = gangplan.SchedulePlan(("a", "b"), [0, 0], [0.0, 0.0])
+FAIR = gangplan.SchedulePlan(("a", "b"), [1, 0], [4.0, 0.0])
+PLAN = "import gangplan\nPLAN = gangplan.SchedulePlan(('a', 'b'), [0, 0], [0.0, 0.0])\n"
+
+
+def suite(proof: bool = False, **more: Any) -> Suite:
+    """Return a suite of the one small problem."""
+    fields = {"title": "Small", "seconds": 20.0, "memory": 8e8, "gaps": (0.0, 0.2, 0.5), "points": (10.0, 7.0, 3.0)}
+    return Suite(assignments=(Assignment("two", PROBLEM, BEST, True, 0.0, proof),), **(fields | more))
+
+
+def document(value: Any) -> Any:
+    """Return a plan as JSON has it."""
+    return json.loads(gangplan.dump(value))
+
+
+def hand_in(folder: Path, code: str = "", **files: Any) -> Path:
+    """Write a submission: a program, if there is one, and files of JSON."""
+    own = folder / "ann"
+    own.mkdir()
+    for name, value in files.items():
+        (own / f"{name.replace('_', '.')}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    if code:
+        (own / "solve.py").write_text(code)
+    return own
+
+
+def mark(folder: Path, code: str = "", *, asked: Suite | None = None, **files: Any) -> grading.Mark:
+    """Grade a submission and return the mark of its plan."""
+    return grading.grade(hand_in(folder, code, **files), asked or suite()).marks[0]
+
+
+@pytest.mark.parametrize(("given", "points"), [(GOOD, 10), (FAIR, 7)])
+def test_points_by_the_gap(given: Any, points: float, tmp_path: Path) -> None:
+    """A plan on file gets its points: the optimum all, one of gap 2 of 12 those of up to a fifth."""
+    found = mark(tmp_path, two=document(given))
+    assert (found.points, found.note) == (points, "") and found.picture.startswith("<svg")
+    assert found.gap == pytest.approx(0 if points == 10 else 1 / 6)
+
+
+def test_worth() -> None:
+    """Each threshold counts to its end, and nothing is worth nothing."""
+    gaps = (-0.1, 0.0, 1e-7, 0.01, 0.2, 0.21, 0.5, 0.51, None)
+    assert [suite().worth(x) for x in gaps] == [10, 10, 10, 7, 7, 3, 3, 0, 0]
+    assert suite().most == 10 and suite(proof=True).most == 20
+
+
+def test_bound_of_ones_own(tmp_path: Path) -> None:
+    """A certificate gets points by what the checker says it proves, from a file or from `prove`; a wrong one none."""
+    proof = {"argument": "starts", "threshold": "1999999/250000", "times": [], "prices": [], "steps": 0}
+    own = hand_in(tmp_path, two=document(GOOD), two_bound=proof)
+    plan, bound = grading.grade(own, suite(proof=True)).marks
+    assert plan.points == 10 and bound.kind == "bound"
+    assert bound.value == pytest.approx(8, rel=1e-5) and bound.points == 7
+    (own / "two.bound.json").write_text(json.dumps({"argument": "starts"}))
+    wrong = grading.grade(own, suite(proof=True)).marks[1]
+    assert wrong.points == 0 and wrong.value is None and wrong.note
+    (own / "two.bound.json").unlink()
+    (own / "solve.py").write_text(f"def prove(problem):\n    return {proof!r}\n")
+    assert grading.grade(own, suite(proof=True)).marks[1].value == bound.value
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("{", "JSON"),
+        ("[1]", "is not a JSON object"),
+        ({"kind": "nothing"}, "schema_version"),
+        (document(GOOD) | {"start": [0.0, "NaN"]}, "start"),
+        ("[NaN]", "NaN"),
+        (document(GOOD) | {"start": [0.0, -1.0]}, "start"),
+        (document(gangplan.SchedulePlan(("a", "c"), [0, 0], [0.0, 0.0])), "job 1 of the plan is c"),
+        (document(gangplan.SchedulePlan(("a", "b"), [1, 0], [0.0, 0.0])), "GPUs"),
+        (document(gangplan.PartitionPlan(("a",), [0], [0])), "schedule"),
+        (document(PROBLEM), "schedule"),
+        ("[" * 5000, "JSON"),
+    ],
+)
+def test_wrong_plans(given: Any, says: str, tmp_path: Path) -> None:
+    """A plan that is broken, infeasible or of another problem gets nothing, and is told why."""
+    found = mark(tmp_path, two=given)
+    assert found.points == 0 and says in found.note
+
+
+FLOOD = "import sys\nfor _ in range(1 << 20):\n    sys.stdout.write('\\x1b[31m' + 'x' * 1000)\n"
+ATTACKS = {
+    "exit": ("import sys\nsys.exit(3)", "sys.exit(3)"),
+    "end": ("import os\nos._exit(0)", "without an answer"),
+    "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "without an answer"),
+    "raise": ("raise ValueError('\\x1b[31m<script>')", "ValueError: \\x1b[31m<script>"),
+    "evil": ("class E(Exception):\n    def __str__(self):\n        raise MemoryError\nraise E", "no message"),
+    "syntax": ("def solve(", "SyntaxError"),
+    "memory": ("x = [bytearray(10**8) for _ in range(1000)]", "bytes of memory"),
+    "flood": (FLOOD, "File too large"),
+    "fill": ("open('big', 'wb').write(bytes(10**8))", "File too large"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks(name: str, tmp_path: Path) -> None:
+    """Whatever a program does, there is a mark of 0 points that says what, in printable text."""
+    code, says = ATTACKS[name]
+    found = mark(tmp_path, f"{code}\n")
+    assert found.points == 0 and says in found.note
+    assert len(found.printed) < 20_000 and (found.note + found.printed).replace("\n", "").isprintable()
+
+
+RETURNS = ["None", "[1, 2]", "{'kind': float('nan')}", "{1: print}"]
+
+
+def test_wrong_types(tmp_path: Path) -> None:
+    """What `solve` returns that is no plan gets nothing."""
+    own = hand_in(tmp_path)
+    for value in RETURNS:
+        (own / "solve.py").write_text(f"{PLAN}\ndef solve(problem):\n    return {value}\n")
+        found = grading.grade(own, suite()).marks[0]
+        assert found.points == 0 and found.note, value
+
+
+CUT = """
+import os, time
+for fd in range(3, 20):
+    try:
+        os.ftruncate(fd, 0)
+    except OSError:
+        pass
+time.sleep(1000)
+"""
+
+
+def test_hanging(tmp_path: Path) -> None:
+    """A program that sleeps is ended, even if it cuts off whatever it could forge its clock by."""
+    found = mark(tmp_path, CUT, asked=suite(seconds=0.5))
+    assert found.points == 0 and found.note == "took longer than 0.5 s"
+
+
+FORK = """
+import os, time
+for _ in range({count}):
+    if not os.fork():
+        if {flee}:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        time.sleep(1000)
+"""
+
+
+def test_processes_do_not_stay(tmp_path: Path) -> None:
+    """Children that fled into sessions of their own end with the work, which gets its points; too many end it."""
+    if not Path("/proc/self").exists():
+        pytest.skip("needs /proc")
+    code = FORK.format(count=3, flee=True) + PLAN + "def solve(problem):\n    open('pids', 'w')\n    return PLAN\n"
+    before = _sleepers()
+    own = hand_in(tmp_path, code)
+    assert grading.grade(own, suite()).marks[0].points == 10
+    assert _sleepers() == before
+    (own / "solve.py").write_text(FORK.format(count=40, flee=False) + "time.sleep(1000)")
+    found = grading.grade(own, suite()).marks[0]
+    assert found.points == 0 and "processes" in found.note
+    assert _sleepers() == before and not (own / "pids").exists()
+
+
+def _sleepers() -> int:
+    """Return how many processes of this machine are of `gangplan.teach.attempt`."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            count += b"gangplan.teach.attempt" in path.read_bytes()
+        except OSError:
+            continue
+    return count
+
+
+def test_a_program_works_in_a_copy(tmp_path: Path) -> None:
+    """What it writes beside itself, and its variables of the environment, are not the grader's."""
+    code = PLAN + "import os\ndef solve(problem):\n    open('left', 'w')\n    open(f'{os.environ[\"HOME\"]}/x', 'w')\n"
+    own = hand_in(tmp_path, code + "    assert 'SECRET' not in os.environ\n    return PLAN\n")
+    os.environ["SECRET"] = "x"
+    try:
+        assert grading.grade(own, suite()).marks[0].points == 10
+    finally:
+        del os.environ["SECRET"]
+    assert [x.name for x in own.iterdir()] == ["solve.py"]
+
+
+def test_links_and_pipes_stay_behind(tmp_path: Path) -> None:
+    """A link to another's plan is no plan, and a pipe blocks nobody."""
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(document(GOOD)))
+    own = hand_in(tmp_path)
+    (own / "two.json").symlink_to(other)
+    os.mkfifo(own / "solve.py")
+    (own / "up").symlink_to("/")
+    found = grading.grade(own, suite()).marks[0]
+    assert found.points == 0 and found.note == "there is neither two.json nor solve.py"
+
+
+def test_a_slow_check_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate whose check takes too long loses its own points, not those of the plan."""
+    monkeypatch.setattr(grading, "_JUDGE", 1.5)
+    monkeypatch.setattr(grading, "confined", _slow_for_bounds)
+    plan, bound = grading.grade(hand_in(tmp_path, two=document(GOOD), two_bound={}), suite(proof=True)).marks
+    assert plan.points == 10 and bound.note == "cannot be checked: took longer than 1.5 s"
+
+
+def _slow_for_bounds(request: Any, folder: Path, limits: confined.Limits) -> confined.Ended:
+    """Answer as the process does, whose limit is over once it has judged one item."""
+    done = confined.confined(request | {"items": request["items"][:1]}, folder, limits)
+    return confined.Ended(done.rows, confined.FAULTS[70].format(seconds=limits.seconds), "")
+
+
+def test_pages(tmp_path: Path) -> None:
+    """A page holds what there is to say as text: no markup of a student's becomes the page's, and none is fetched."""
+    name = "<b>ann"
+    marks = (grading.Mark("two", "plan", 7, 10, 12.0, 10.0, 1 / 6, "<i>", 1.0, "<script>x</script>", "<svg></svg>"),)
+    text = page(grading.Grade(name, marks, ("<u>",)), suite())
+    assert "<b>ann" not in text and "<script" not in text and "<i>" not in text and "<u>" not in text
+    assert "16.7%" in text and "default-src 'none'" in text and "<svg></svg>" in text
+    paths = write_feedback([grading.Grade("a/b", marks), grading.Grade("a_b", marks)], suite(), tmp_path / "out")
+    assert [x.name for x in paths] == ["a_b.html", "a_b-1.html"] and all(x.exists() for x in paths)
+
+
+def test_submissions(tmp_path: Path) -> None:
+    """Folders and Python files are submissions; hidden ones, links and others are not; of none there is an error."""
+    with pytest.raises(InstanceError, match="there is none"):
+        grading.submissions(tmp_path)
+    with pytest.raises(InstanceError, match="no such file"):
+        grading.submissions(tmp_path / "x")
+    (tmp_path / "bob").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "ann.py").write_text(f"{PLAN}\ndef solve(problem):\n    return PLAN\n")
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "bob")
+    assert [x.name for x in grading.submissions(tmp_path)] == ["ann.py", "bob"]
+    ann = grading.grade(tmp_path / "ann.py", suite())
+    assert ann.student == "ann" and ann.points == 10 and ann.as_dict()["marks"][0]["problem"] == "two"
+    (tmp_path / "bob" / "tow.json").write_text("{}")
+    assert grading.grade(tmp_path / "bob", suite()).notes == ("'tow.json' is of no problem of the suite",)
+
+
+def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission of too many bytes or files is not read."""
+    own = hand_in(tmp_path, two=document(GOOD))
+    monkeypatch.setattr(grading, "_FILES", 0)
+    assert "more than 0" in grading.grade(own, suite()).notes[0]
+    monkeypatch.setenv("GANGPLAN_MAX_SUBMISSION_BYTES", "10")
+    assert "more than 10 bytes" in grading.grade(own, suite()).notes[0]
+    assert grading.grade(own, suite()).points == 0
+
+
+def test_descendants() -> None:
+    """The processes below this one are not this one."""
+    assert os.getpid() not in descendants(os.getpid())
+
+
+HOMEWORK = read_suite("homework")
+
+
+def test_homework() -> None:
+    """The suite that comes with the package has all six objectives, and each optimum is proved."""
+    assert 6 <= len(HOMEWORK.assignments) <= 8 and len({x.problem.objective for x in HOMEWORK.assignments}) == 6
+    assert all(x.proved for x in HOMEWORK.assignments) and any(x.proof for x in HOMEWORK.assignments)
+
+
+def test_starter(tmp_path: Path) -> None:
+    """The starter submission gets some of the points and not all, without a fault; it does not write over anything."""
+    files = write_starter(HOMEWORK, tmp_path / "ann")
+    assert [x.name for x in files[:2]] == ["solve.py", "README.md"]
+    with pytest.raises(InstanceError, match="is not empty"):
+        write_starter(HOMEWORK, tmp_path / "ann")
+    kept = tuple(x for x in HOMEWORK.assignments if x.name == "placement-philly-toy-02")
+    small = Suite("", kept, 20.0, 4e9, HOMEWORK.gaps, HOMEWORK.points)
+    plan, bound = grading.grade(tmp_path / "ann", small).marks
+    assert (plan.points, plan.note) == (3, "") and (bound.points, bound.note) == (0, "prove returned None")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        ("x = 1", "x"),
+        ("[[problem]]\nname = 'a/b'", "problem\\[0\\].name"),
+        ("[[problem]]\nname = 'nowhere'", "none of GapBench"),
+        ("[[problem]]\nname = 'a'\ngenerate = {kind = 'gpt'}", "problem\\[0\\].best: is missing"),
+        ("[[problem]]\nname = 'a'\ngenerate = 3", "generate"),
+        ("points = [3, 7]\n[[problem]]\nname = 'step-random-toy-00'", "points"),
+        ("gaps = [0.2, 0.1, 0.0]\n[[problem]]\nname = 'step-random-toy-00'", "do not rise"),
+        ("seconds = 0\n[[problem]]\nname = 'step-random-toy-00'", "seconds"),
+        ("[[problem]]\nname = 'step-random-toy-00'\nproof = 1", "proof"),
+        ("[[problem]]\nname = 'step-random-toy-00'\n" * 2, "twice"),
+    ],
+)
+def test_bad_suites(text: str, says: str, tmp_path: Path) -> None:
+    """What is wrong in a suite is named by its field."""
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+    with pytest.raises(InstanceError, match=says):
+        read_suite(str(path))
+
+
+def test_suite_of_ones_own(tmp_path: Path) -> None:
+    """A suite may have problems of files and generated ones, and be JSON."""
+    gangplan.save(PROBLEM, tmp_path / "two.json")
+    rows = [{"name": "two", "file": "two.json", "best": 10},
+            {"name": "gpt", "generate": {"kind": "gpt", "layers": 1, "devices": 2}, "best": 1.5}]  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps({"problem": rows}))
+    found = read_suite(str(tmp_path / "own.json"))
+    assert [x.problem.objective for x in found.assignments] == ["schedule", "throughput"]
+    with pytest.raises(InstanceError, match="did you mean homework"):
+        read_suite("homewrok")

@@ -1,0 +1,166 @@
+"""Each notebook of the course runs: an empty exercise fails its check, the solution passes, nothing else needs it."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jupytext")
+
+COURSE = Path(__file__).parents[2] / "docs" / "course"
+
+
+def _tool() -> Any:
+    spec = spec_from_file_location("course_notebooks", COURSE / "notebooks.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+tool = _tool()
+PAGES = tool.sources()
+
+
+def execute(cell: Any, path: Path, space: dict[str, Any]) -> None:
+    """Run a cell in a namespace; a traceback gives its line in the source."""
+    exec(compile("\n" * (cell.line - 1) + cell.source, path, "exec"), space)
+
+
+def run(path: Path) -> list[str]:
+    """Run a source once from top to bottom and return the numbers of its exercises.
+
+    A check sees the stub first and must refuse it, then the solution, in a copy of the namespace: what comes after
+    goes on with the stub.
+    """
+    space: dict[str, Any] = {"__name__": "__main__"}
+    answers, numbers, cells = tool.solutions(path), list[str](), list(tool.cells(path))
+    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+        if cell.kind == "markdown":
+            continue
+        if cell.kind != "check":
+            execute(cell, path, space)
+        if cell.kind == "exercise":
+            assert after and (after.kind, after.number) == ("check", cell.number), f"{cell.number}: no check after it"
+            assert cell.number not in numbers, f"{cell.number}: twice"
+            numbers.append(cell.number)
+            with pytest.raises(AssertionError) as refused:
+                execute(after, path, dict(space))
+            assert str(refused.value).strip(), f"{cell.number}: the check does not say what is wrong"
+            solved = dict(space)
+            execute(answers[cell.number], path.parent / "solutions" / path.name, solved)
+            execute(after, path, solved)
+    assert {cell.number for cell in cells if cell.kind == "check"} == set(numbers) == set(answers)
+    return numbers
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Work in an empty folder, draw into nothing, and reach no other machine."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> None:
+        if self.family != getattr(socket, "AF_UNIX", None):
+            raise OSError(f"a notebook wants {address}")
+        connect(self, address)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+@pytest.mark.usefixtures("offline")
+def test_exercises(path: Path) -> None:
+    """Its cells run, its checks refuse the stubs and accept the solutions, and it has four exercises or more."""
+    try:
+        numbers = run(path)
+    except SystemExit as ended:  # how a notebook says what it needs and does not find
+        pytest.skip(str(ended))
+    assert len(numbers) >= 4
+
+
+SMALL = """# %% [markdown]
+# # One and one
+
+# %%
+one = 1
+
+# %% exercise="1.1"
+answer = None
+
+# %% check="1.1"
+assert answer == one + one, "one and one is not that"
+
+# %%
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({}, None),
+        ({"answer = None": "answer = 2"}, "DID NOT RAISE"),
+        ({"answer = None": "pass"}, "name 'answer' is not defined"),
+        ({', "one and one is not that"': ""}, "does not say"),
+        ({'check="1.1"': 'check="1.2"'}, "no check after it"),
+        ({"{then}": "assert answer == 2, 'needs the answer'"}, "needs the answer"),
+        ({"answer = 2\n": "answer = 3\n"}, "one and one is not that"),
+        ({'solution="1.1"': 'exercise="1.2"'}, "1.1"),
+    ],
+)
+@pytest.mark.usefixtures("offline")
+def test_the_runner(change: dict[str, str], wrong: str | None, tmp_path: Path) -> None:
+    """The runner tells a good notebook from each kind of bad one."""
+    texts = [SMALL, '# %% solution="1.1"\nanswer = 2\n']
+    for old, new in change.items():
+        texts = [text.replace(old, new) for text in texts]
+    path = tmp_path / "1_one.py"
+    path.write_text(texts[0].replace("{then}", "one"))
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions" / path.name).write_text(texts[1].replace("solution=", "exercise="))
+    if wrong is None:
+        assert run(path) == ["1.1"]
+        assert [cell.line for cell in tool.cells(path)][1:] == [5, 8, 11, 14]
+    else:
+        with pytest.raises(BaseException, match=wrong):
+            run(path)
+
+
+def test_written_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every source becomes a notebook with empty exercises; what a student wrote is kept; solved ones lie apart."""
+    for call in ([str(tmp_path)], [str(tmp_path)], [str(tmp_path), "--solutions"]):
+        monkeypatch.setattr(sys, "argv", ["notebooks.py", *call])
+        assert tool.main() == 0
+        if call == [str(tmp_path)]:
+            for path in PAGES:
+                (tmp_path / f"{path.stem}.ipynb").write_text("mine")
+    assert capsys.readouterr().out.count("was kept") == len(PAGES)
+    assert all((tmp_path / f"{path.stem}.ipynb").read_text() == "mine" for path in PAGES)
+    for path in PAGES:
+        solved = (tmp_path / "solutions" / f"{path.stem}.ipynb").read_text()
+        assert '"python3"' in solved and '"exercise": "' in solved
+        assert len(tool.notebook(path).cells) == len(tool.notebook(path, solved=True).cells)
+
+
+def test_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook with its solutions in place runs in a real Jupyter kernel."""
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    if not PAGES:
+        pytest.skip("there is no notebook yet")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    client = nbclient.NotebookClient(
+        tool.notebook(PAGES[0], solved=True), timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    )
+    done = client.execute()
+    shown = [out for cell in done.cells if cell.cell_type == "code" for out in cell.outputs]
+    assert any("text/html" in out.get("data", {}) for out in shown), "nothing was drawn"
+    assert not any(out.output_type == "error" for out in shown)

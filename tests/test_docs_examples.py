@@ -1,0 +1,66 @@
+"""The examples in docs/examples run as they are written, and are short."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gangplan.cli import main
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+LONG = {"gpt2.py", "operators_loop.py"}
+"""A model, and a day of a cluster."""
+
+
+def example(name: str) -> dict[str, Any]:
+    """Return what an example defines."""
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_is_short(path: Path) -> None:
+    """An example has fewer than forty lines."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 40 or path.name in LONG
+
+
+def test_own_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It lies between the two rules that it is made of, and the command line takes it."""
+    means = example("own_policy")["main"]()
+    assert means["sjf"] < means["Patience"] < means["fifo"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.csv").write_text("job_id,num_gpu,submit_time,duration\na,8,0,900\nb,8,1,800\nc,8,2,700\n")
+    means = example("own_policy")["main"]("jobs.csv", 1)  # a for 900 s, then b and c, or c and b
+    assert means == pytest.approx({"Patience": 4897 / 3, "sjf": 4897 / 3, "fifo": 4997 / 3})
+    policy = f"{EXAMPLES / 'own_policy.py'}:Patience,sjf"
+    assert main(["simulate", "jobs.csv", "--cluster", "1x8", "--policy", policy]) == 0
+    assert "Patience" in capsys.readouterr().out
+
+
+def test_own_solver() -> None:
+    """It passes the contract, and `solve` runs it by name."""
+    assert example("own_solver")["main"]().method == "even_cuts"
+
+
+def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns and dates are read; the short job overtakes the one of an hour and a half under SJF alone."""
+    made = example("own_trace")
+    (tmp_path / "trace.csv").write_text(made["SAMPLE"])
+    means = made["main"](tmp_path / "trace.csv")
+    assert means["sjf"] < means["fifo"]
+    said = capsys.readouterr().out
+    assert said.startswith("5 jobs, ") and "'many' is not a number" in said
+
+
+def test_pytorch_pipelining(one_thread: None) -> None:
+    """The stages of torch, one after the other, compute what the whole model does."""
+    assert example("pytorch_pipelining")["main"]() < 1e-5
+
+
+def test_http_client() -> None:
+    """Two gangs of six fit on two nodes, and the service is ended."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("fastapi")
+    assert example("http_client")["main"]() == ["job0", "job1"]
