@@ -85,7 +85,8 @@ def moldable() -> Lesson:
 def greedy_trap() -> Lesson:
     """Return six gangs that fill two nodes of eight GPUs; first fit, the largest first, has to split the last one."""
     fleet = Fleet.regular(racks=1, nodes=2, gpus=8, nic=1e9)
-    speeds = SpeedModel(("net",), ("A100",), [[1.0]], [2e9], [1.0], [[0.0]], [[0.0]])
+    one, none = np.ones((1, 1)), np.zeros((1, 1))
+    speeds = SpeedModel(("net",), ("A100",), one, np.array([2e9]), np.ones(1), none, none)
     jobs = tuple(GangJob(f"gang{i}", "net", (size,)) for i, size in enumerate((4, 3, 3, 2, 2, 2)))
     why = (
         "No gang is faster than on one node, so each slowdown is 1 or more, and six gangs cost 6 at least. Sizes 4, 2, "
@@ -161,5 +162,6 @@ def _graph(times: Any, edges: Sequence[tuple[int, int, float]] = (), types: tupl
     time = np.atleast_2d(np.array(times, dtype=float))
     n = time.shape[1]
     zero, names = np.zeros(n), tuple("abcdefghijklmnopqrstuvwxyz"[:n])
-    source, target, size = (np.array(column) for column in zip(*edges, strict=True)) if edges else ([], [], [])
-    return OpGraph(names, types, time, zero, zero, zero, source, target, size)
+    ends = np.array([edge[:2] for edge in edges], dtype=np.int32).reshape(-1, 2)
+    size = np.array([edge[2] for edge in edges])
+    return OpGraph(names, types, time, zero, zero, zero, ends[:, 0], ends[:, 1], size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ def list_scheduling(problem: ScheduleProblem | StepProblem, order: str | Sequenc
 
 
 def list_cost(problem: ScheduleProblem) -> Callable[[Sequence[str]], float]:
-    """Return a function that says what the list schedule of an order costs, in microseconds, for searches over orders.
+    """Return a function that says what the list schedule of an order costs, for searches over orders.
 
     The function takes the names of all jobs in an order and returns the objective of the last step of
     `list_scheduling`; inf if a job that must run is late.
@@ -75,9 +76,14 @@ def _order(problem: ScheduleProblem, prepared: Any, order: str | Sequence[str]) 
         if order not in ORDERS:
             raise InstanceError("order", unknown(order, [GIVEN, *ORDERS]))
         return [int(j) for j in np.argsort(keys_of(prepared, order, prepared.seconds), kind="stable")]
-    if sorted(order) != sorted(names):
-        raise InstanceError("order", f"{list(order)!r} does not name each of {', '.join(names)} once")
-    return [names.index(name) for name in order]
+    place = {name: j for j, name in enumerate(names)}
+    count_of = Counter(order)
+    for name in dict.fromkeys([*order, *names]):
+        if name not in place:
+            raise InstanceError("order", f"{name!r} is no job of the problem")
+        if count_of[name] != 1:
+            raise InstanceError("order", f"{name!r} is there {count_of[name]} times, not once")
+    return [place[name] for name in order]
 
 
 def _jobs(run: Run, problem: ScheduleProblem, prepared: Any, order: list[int]) -> Iterator[Step]:
@@ -113,10 +119,9 @@ def _part(problem: ScheduleProblem, placed: list[int]) -> ScheduleProblem:
     """Return the problem in which jobs that are not placed may be left out at no cost."""
     if len(placed) == len(problem.jobs):
         return problem
-    weightless = {"weight": 0.0} if problem.goal == "throughput" else {}
 
     def free(job: MoldableJob) -> MoldableJob:
-        return replace(job, value=0.0, **weightless)
+        return replace(job, value=0.0, weight=0.0 if problem.goal == "throughput" else job.weight)
 
     return replace(problem, jobs=tuple(job if j in placed else free(job) for j, job in enumerate(problem.jobs)))
 

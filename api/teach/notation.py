@@ -204,4 +204,5 @@ def _machines(problem: GraphProblem, chains: bool) -> tuple[str, str]:
 
 def _built(alpha: Said, beta: Said, gamma: Said, ours: set[str]) -> Notation:
     symbols = alpha | beta | gamma
-    return Notation(*(", ".join(x) for x in (alpha, beta, gamma)), symbols, tuple(x for x in symbols if x in ours))
+    one, two, three = (", ".join(x) for x in (alpha, beta, gamma))
+    return Notation(one, two, three, symbols, tuple(x for x in symbols if x in ours))

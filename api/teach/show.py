@@ -177,7 +177,7 @@ def _image(one: Scene) -> Any:
 
     from ..plot.image import figure_of
 
-    canvas = FigureCanvasAgg(figure_of(one))
+    canvas: Any = FigureCanvasAgg(figure_of(one))
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 

@@ -93,7 +93,7 @@ def begin(problem: Any, kinds: tuple[type, ...], method: str, seed: int = 0) -> 
     Raises:
         InstanceError: if the problem is of another kind or has no plan.
     """
-    if not isinstance(problem, kinds):
+    if type(problem) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
         raise InstanceError("problem", f"{method} is shown on a {names}, not on a {type(problem).__name__}")
     run = Run(problem, time_limit=SECONDS, seed=seed)

@@ -7,8 +7,7 @@ from os import PathLike
 
 import numpy as np
 
-from ..cluster import Cluster
-from ..devices import DeviceType
+from ..cluster import Cluster, DeviceType
 from ..errors import InstanceError, in_file
 from ..graph import OpGraph
 from ..intake import read_text
@@ -52,9 +51,10 @@ def chains(problem: StepProblem) -> list[list[tuple[str, str, float]]]:
     for field, values in (("memory", graph.memory), ("edge_bytes", graph.edge_bytes)):
         if values.any():
             raise InstanceError(f"graph.{field}", f"{values.max():g} is not 0, as it is in a shop")
-    found = []
+    found: list[list[tuple[str, str, float]]] = []
     for op in sorted(first):
-        chain, v = [], op
+        chain: list[tuple[str, str, float]] = []
+        v: int | None = op
         while v is not None:
             able = np.flatnonzero(np.isfinite(time[:, v]))
             if len(able) != 1:

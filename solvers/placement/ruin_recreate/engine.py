@@ -29,11 +29,11 @@ _HERE = 64
 
 
 class Walk(NamedTuple):
-    """A search under way, in arrays that it goes on to change: `now`, the best placement and its cost."""
+    """A search under way, in arrays that it goes on to change: `now`, the best rows, how many, and their cost."""
 
     now: Placement
     best: Indices
-    count: Indices
+    held: Indices
     cost: float
 
     def gone(self) -> list[int]:
@@ -85,7 +85,7 @@ class RuinRecreate:
         """Improve a placement in so many rounds, or leave it; return it and its cost, which 0 rounds only compute."""
         for walk in self.walk(rows, rounds, seed):
             best = walk
-        return _rows(best.best, best.count), best.cost
+        return _rows(best.best, best.held), best.cost
 
     def walk(self, rows: Sequence[Rows], rounds: int, seed: int = 0, few: int | None = None) -> Iterator[Walk]:
         """Yield the search of `improve` after every `few` rounds, by default as many as between two looks at a clock.
