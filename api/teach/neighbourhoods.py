@@ -60,7 +60,7 @@ def ruin_and_recreate(
         yield first
         record = before = first.objective or 0.0
         for walk in engine.walk(rows, rounds, seed, 1):
-            gone = [names[j] for j in walk.now.gone.tolist() if j >= 0]
+            gone = [names[j] for j in walk.gone()]
             if not gone:  # the gang whose turn it was costs no more than it must
                 continue
             found = float(walk.now.found[0])

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 
 missing = [name for name in ("torch", "torch_geometric") if find_spec(name) is None]
 if missing:
-    raise SystemExit(f'This notebook is skipped: {", ".join(missing)} is not installed. pip install ".[learn]"')
+    raise SystemExit(f'This notebook is skipped. Not installed: {", ".join(missing)}; pip install ".[learn]"')
 
 # %%
 from collections import Counter

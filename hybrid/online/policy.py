@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import islice
 from operator import index
 from types import FrameType
@@ -95,8 +95,11 @@ class Proposes(Protocol):
         ...
 
 
-def _sound(job: str, degree: int, nodes: Mapping[int, Sequence[int]] | None) -> Proposal:
+def _sound(proposal: Any) -> Proposal:
     """Return a proposal that has the types it should have; what it says is for the verifier."""
+    if not isinstance(proposal, tuple | list) or len(proposal) != 3:
+        raise TypeError(f"{proposal!r:.80} is no proposal: (job, number of workers, nodes or None)")
+    job, degree, nodes = proposal
     if not isinstance(job, str):
         raise TypeError(f"{job!r} is no name of a job")
     where = None if nodes is None else {index(node): tuple(map(index, gpus)) for node, gpus in nodes.items()}
@@ -110,7 +113,7 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
         ValueError: if it does not give a number for each option, or gives none that is one.
     """
     if not isinstance(policy, Ranks):
-        chosen = [_sound(*proposal) for proposal in islice(policy.propose(view), _MOST)]
+        chosen = [_sound(proposal) for proposal in islice(policy.propose(view), _MOST)]
         named = {job for job, _, _ in chosen}
         waits: Allowed = {request.name: frozenset() for request in view.waiting if request.name not in named}
         return chosen, [(f"{job} on {degree}", float(i)) for i, (job, degree, _) in enumerate(chosen)], waits

@@ -119,8 +119,9 @@ class Placement(NamedTuple):
         bins: how full GPUs are that are shared, of a node, scratch, (G,).
         bin_of: tasks of each job on a node that are on each of these GPUs, scratch, (A + 1, G).
         order: jobs on a node that share GPUs, the largest shares first, scratch, (A + 1,).
-        gone, found: jobs that went in the last round, in the order in which they came back, -1 behind them, and what
-            the batch would cost with them back, inf if that was not looked at to the end, (1,).
+        gone, found: jobs that went in the last round, in the order in which they came back, -1 behind them, (4,), of
+            which the first is -1 if none went; and what the batch would cost with them back, inf if they were not all
+            put back, (1,).
     """
 
     rows: Ints3

@@ -36,6 +36,11 @@ class Walk(NamedTuple):
     count: Indices
     cost: float
 
+    def gone(self) -> list[int]:
+        """Return the jobs that went in the last round, in the order in which they came back."""
+        jobs: list[int] = self.now.gone.tolist()
+        return [] if jobs[0] < 0 else [j for j in jobs if j >= 0]
+
     def here(self) -> list[Rows]:
         """Return where all are now, which may be worse than the best."""
         return _rows(self.now.rows, self.now.count)

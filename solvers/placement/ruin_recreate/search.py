@@ -70,7 +70,7 @@ def search(  # noqa: PLR0912, PLR0915
     slack = np.empty(jobs)
     for turn in range(first, last):
         total, gone = _slacks(given, now, slack), 1
-        now.gone[:] = -1
+        now.gone[0] = -1
         record = now.record[0]
         if total <= 1e-9 * (1.0 + abs(record)):
             break
@@ -88,7 +88,7 @@ def search(  # noqa: PLR0912, PLR0915
             remove(given, now, chosen[at])
         settle(given, now)
         _order(given, chosen, before, size, gone)
-        now.gone[:gone] = chosen[:gone]
+        _note(now, chosen, gone)
         margin = _MARGIN / jobs * (1.0 - turn / rounds) ** 2 if turn >= 2 * jobs else 0.0
         most, back = record * (1.0 + margin), 0
         while back < gone and _may(given, now, chosen, back, gone, most) and _insert(given, now, chosen[back]):
@@ -263,6 +263,12 @@ def _order(given: Given, chosen: Ints, before: Ints3, size: Ints, count: int) ->
         for row in range(before.shape[1]):
             for field in range(3):
                 before[last, row, field], before[at, row, field] = before[at, row, field], before[last, row, field]
+
+
+@lean
+def _note(now: Placement, chosen: Ints, count: int) -> None:
+    for at in range(len(now.gone)):
+        now.gone[at] = chosen[at] if at < count else -1
 
 
 @lean

@@ -310,3 +310,10 @@ def test_a_gang_over_nodes_of_the_policys_choice() -> None:
     other = Scheduler(Fleet.regular(1, 2))
     other.restore(state)
     assert other.snapshot() == state
+
+
+@pytest.mark.parametrize("proposal", ["job-name", ("a", 4), None, 7])
+def test_what_is_no_proposal_is_named(proposal: Any) -> None:
+    """A policy that proposes something else is told what it proposed, and the rule decides."""
+    decision = crowd(Proposing(lambda view: [proposal])).decide(PLENTY)
+    assert decision.tier == "heuristic" and any(repr(proposal) in note for note in decision.notes), decision.notes
