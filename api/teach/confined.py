@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import decoded, parse_json
 
-START = 60.0
+START = 30.0
 """Seconds that an interpreter may take to begin, on a busy machine."""
 _LEAVE = 5.0
 """Seconds that the watcher may take, after the limit, to end all that the work has started."""
@@ -33,7 +33,7 @@ class Limits:
 
     Attributes:
         seconds: by the clock, once the problem has been read.
-        memory: bytes of all its processes.
+        memory: bytes of all its processes; what they share counts for each.
         output: bytes of any file that it writes; what it prints is one.
         processes: at a time.
     """

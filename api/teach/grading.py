@@ -8,7 +8,6 @@ import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -181,7 +180,7 @@ def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
     if not note and "document" not in row:
         note = "ended without an answer" if kind == "plan" else "no certificate"
     seconds = row.get("seconds")
-    took = seconds if isinstance(seconds, float) and isfinite(seconds) else 0.0  # the student's word
+    took = seconds if isinstance(seconds, float) and 0 <= seconds <= suite.seconds else 0.0  # the student's word
     return _Try(None if note else row["document"], note, took, ended.printed)
 
 
