@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -151,6 +152,16 @@ def test_quick_tests_touch_every_folder() -> None:
     assert [name for name in quick if not (ROOT / name).is_file()] == []
     folders = {file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("test_*.py")}
     assert folders - {name.rpartition("/")[0] for name in quick} == set()
+
+
+def test_no_module_hides_a_name() -> None:
+    """No module has the name of what its package hands out when it is asked for: it would be there instead."""
+    hidden = []
+    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py")):
+        names = set(re.findall(r"import (\w+) as \1$", file.read_text(), re.MULTILINE))
+        modules = {x.stem for x in file.parent.iterdir()} - {"verify"}  # which can be called
+        hidden += [f"{file.parent.relative_to(ROOT)}: {name}" for name in names & modules]
+    assert hidden == []
 
 
 def test_import_is_light(tmp_path: Path) -> None:

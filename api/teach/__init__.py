@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .lists import list_cost as list_cost
     from .lists import list_scheduling as list_scheduling
     from .neighbourhoods import ruin_and_recreate as ruin_and_recreate
-    from .notation import Notation as Notation
-    from .notation import notation as notation
     from .patterns import column_generation as column_generation
     from .programme import Programme as Programme
     from .programme import Row as Row
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
     from .show import gif as gif
     from .show import page as page
     from .step import Step as Step
+    from .three_fields import Notation as Notation
+    from .three_fields import notation as notation
     from .tree import branch_and_bound as branch_and_bound
     from .tree import draw_tree as draw_tree
     from .tree import text_tree as text_tree
