@@ -95,7 +95,7 @@ def test_any_multipliers_hold() -> None:
 
 
 def test_steps_are_the_nodes_of_the_tree() -> None:
-    """Each node is yielded once, those that split as the tree has them; aiming at what a whole point costs proves it."""
+    """Each node is yielded once, as the tree has it; aiming at what each whole point costs ends with the optimum."""
     rng, whole = np.random.default_rng(2), 0
     for _ in range(20):
         model = knapsack(rng)
