@@ -92,3 +92,24 @@ def test_any_multipliers_hold() -> None:
             assert dual_value(model, multipliers, model.low, model.high) <= optimum
         with pytest.raises(InstanceError, match="wrong sign"):
             dual_value(model, ((0, Fraction(-1)),), model.low, model.high)
+
+
+def test_steps_are_the_nodes_of_the_tree() -> None:
+    """Each node is yielded once, as the tree has it; aiming at what each whole point costs ends with the optimum."""
+    rng, whole = np.random.default_rng(2), 0
+    for _ in range(20):
+        model = knapsack(rng)
+        optimum = least(model)
+        search = Search(model, Fraction(60), lambda: 60.0, 500)
+        best, steps = None, []
+        for step in search.steps():
+            steps.append(step)
+            if step.whole:
+                whole, best = whole + 1, step.value
+                search.aim(Fraction(best))
+        assert [step.split for step in sorted(steps, key=lambda step: step.node) if step.split] == [
+            search.splits[node] for node in sorted(search.splits)
+        ]
+        assert sorted(step.node for step in steps) == list(range(search.nodes))
+        assert best == (None if optimum is None else pytest.approx(float(optimum)))
+    assert whole > 10
