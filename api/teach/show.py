@@ -97,7 +97,8 @@ def _prices(step: Step, last: Step, time: Axis | None) -> Panel:
     label = "price" if time is None else "price of 1 GPU-s"
     boxes = np.array([(x + 0.04 * width, 0.0, 0.92 * width, value) for x, value in zip(at, values, strict=True)])
     texts = [f"{name}: {value:.6g}" for name, value in zip(names, values, strict=True)]
-    return Panel("prices", axis, Axis(0, high * 1.05, label, grid=True), [Boxes(boxes, FEW[2], texts)], height=1.2)
+    up = Axis(1.05 * min(0.0, *values), 1.05 * high, label, grid=True)  # those of equations may be negative
+    return Panel("prices", axis, up, [Boxes(boxes, FEW[2], texts)], height=1.2)
 
 
 def _seconds(axis: Axis) -> float:
