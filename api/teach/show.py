@@ -91,13 +91,14 @@ def _prices(step: Step, last: Step, time: Axis | None) -> Panel:
     else:
         at, width = [float(i) for i in range(len(names))], 1.0
         skip = -(-len(names) // 24)
-        axis = Axis(
-            0, max(1, len(names)), "what each pays", [(i + 0.5, n) for i, n in enumerate(names) if i % skip == 0]
-        )
+        ticks = [(i + 0.5, name) for i, name in enumerate(names) if i % skip == 0]
+        axis = Axis(0, max(1, len(names)), "what each pays", ticks)
+        high = max(step.prices.values(), default=0.0) or high  # the first ones are out of all proportion
     label = "price" if time is None else "price of 1 GPU-s"
     boxes = np.array([(x + 0.04 * width, 0.0, 0.92 * width, value) for x, value in zip(at, values, strict=True)])
     texts = [f"{name}: {value:.6g}" for name, value in zip(names, values, strict=True)]
-    return Panel("prices", axis, Axis(0, high * 1.05, label, grid=True), [Boxes(boxes, FEW[2], texts)], height=1.2)
+    up = Axis(1.05 * min(0.0, *values), 1.05 * high, label, grid=True)  # those of equations may be negative
+    return Panel("prices", axis, up, [Boxes(boxes, FEW[2], texts)], height=1.2)
 
 
 def _seconds(axis: Axis) -> float:

@@ -9,7 +9,7 @@ _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2126; --line: #c9cfd6; --main: #0060a0; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #14171b; --ink: #e4e7eb; --line: #3b434c; --main: #6cb8ee; }
-  figure svg { filter: invert(0.91) hue-rotate(180deg); }
+  figure > svg { filter: invert(0.91) hue-rotate(180deg); }
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
@@ -25,7 +25,7 @@ button:disabled { opacity: 0.45; cursor: default; }
 :focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
 #told { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
 figure { margin: 0; overflow-x: auto; }
-figure svg { display: block; width: 100%; min-width: 640px; }
+figure > svg { display: block; width: 100%; min-width: 640px; }
 """
 _SCRIPT = """
 const figures = [...document.querySelectorAll("figure")], $ = id => document.getElementById(id);

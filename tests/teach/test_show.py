@@ -56,6 +56,7 @@ def test_a_page_has_every_step_and_nothing_from_outside(tmp_path: Path) -> None:
     for key in ("ArrowLeft", "ArrowRight", "Home", "End"):
         assert key in text
     assert "prefers-color-scheme: dark" in text
+    assert text.count("filter:") == text.count("figure > svg { filter:") == 1  # a picture inside one is not turned back
 
 
 def test_names_cannot_break_out(tmp_path: Path) -> None:
