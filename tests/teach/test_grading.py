@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,27 +185,30 @@ for _ in range({count}):
 """
 
 
-def test_processes_do_not_stay(tmp_path: Path) -> None:
+def test_processes_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Children that fled into sessions of their own end with the work, which gets its points; too many end it."""
     if not Path("/proc/self").exists():
         pytest.skip("needs /proc")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")  # by which they are known: other tests have some too
     code = FORK.format(count=3, flee=True) + PLAN + "def solve(problem):\n    open('pids', 'w')\n    return PLAN\n"
-    before = _sleepers()
     own = hand_in(tmp_path, code)
-    assert grading.grade(own, suite()).marks[0].points == 10
-    assert _sleepers() == before
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert _sleepers(tmp_path) == 1
+        process.communicate(b"\n")
+    assert grading.grade(own, suite(memory=1e11)).marks[0].points == 10
+    assert _sleepers(tmp_path) == 0
     (own / "solve.py").write_text(FORK.format(count=40, flee=False) + "time.sleep(1000)")
     found = grading.grade(own, suite(memory=1e10)).marks[0]
     assert found.points == 0 and "processes" in found.note
-    assert _sleepers() == before and not (own / "pids").exists()
+    assert _sleepers(tmp_path) == 0 and not (own / "pids").exists()
 
 
-def _sleepers() -> int:
-    """Return how many processes of this machine are of `gangplan.teach.attempt`."""
+def _sleepers(folder: Path) -> int:
+    """Return how many processes have a folder in their PATH."""
     count = 0
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            count += b"gangplan.teach.attempt" in path.read_bytes()
+            count += str(path.parent) != "/proc/self" and f":{folder}\0".encode() in path.read_bytes()
         except OSError:
             continue
     return count
