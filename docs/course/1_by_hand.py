@@ -81,7 +81,8 @@ verdict = gangplan.verify(problem, plan_of({"A": (0, 0), "B": (0, 2), "C": (0, 5
 print(verdict.ok, verdict.violations)
 
 # %% [markdown]
-# A picture of the same with D at 9: point at a box to see its numbers.
+# A picture of the same with D at 9: point at a box to see its numbers. Its title calls the objective `step`; *the unit
+# of the file* is the second here. Dark boxes make a chain that decides the end.
 
 # %%
 one_gpu = plan_of({"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 9), "E": (0, 11)})
@@ -95,6 +96,7 @@ gangplan.plot(problem, one_gpu)
 answer = {"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 9), "E": (0, 11)}
 
 # %% check="1.2"
+assert isinstance(answer, dict) and set(answer) == set(OPS), "give each of the ops A to E a GPU and a start"
 verdict = gangplan.verify(problem, plan_of(answer))
 assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
 assert verdict.objective <= 10, f"it holds, and is over after {verdict.objective:g} s: which op can run beside C?"
@@ -102,11 +104,12 @@ assert verdict.objective <= 10, f"it holds, and is over after {verdict.objective
 # %% [markdown]
 # ## From an order to starts
 #
-# Starts need no invention. Once each op has a GPU, and the ops have an order, each starts as early as it can: its GPU
-# is free, and all inputs are there. The order must have an op behind those whose outputs it needs.
+# Starts need no invention. Once each op has a GPU, and the ops have an order, take them in that order: each starts as
+# soon as its GPU is free and all its inputs are there. An op comes after those whose outputs it needs.
 #
-# **1.3** Write `earliest(device, order, transfer)`. `device` gives the GPU of each op, `order` is a text like
-# `"ABCDE"`. Return the start of each op as a dict.
+# **1.3** Write `earliest(device, order, transfer)`. `device` gives the GPU of each op, like `{"A": 0, "B": 1, ...}`,
+# `order` is a text like `"ABCDE"`, and `transfer` the seconds that an output travels. Return the start of each op as a
+# dict like `{"A": 0, "B": 3, ...}`. `SECONDS` and `EDGES` are in the first cell.
 
 
 # %% exercise="1.3"
@@ -120,14 +123,14 @@ assert on_one == {"A": 0, "B": 2, "C": 5, "D": 9, "E": 11}, "on one GPU each op 
 split = earliest({"A": 0, "B": 1, "C": 0, "D": 0, "E": 0}, "ABCDE", 1.0)
 assert split["B"] == 3, "B waits a second for the output of A, on the other GPU"
 assert split["C"] == 2, "C need not wait for B, which is on another GPU"
-assert split == {"A": 0, "B": 3, "C": 2, "D": 6, "E": 8}
+assert split == {"A": 0, "B": 3, "C": 2, "D": 6, "E": 8}, "D waits for C on its GPU, E for D; B's output is there at 7"
 assert earliest({"A": 0, "B": 1, "C": 0, "D": 0, "E": 0}, "ABCDE", 5.0)["E"] == 15, "inputs of E may come late"
 
 # %% [markdown]
 # ## All plans
 #
-# Five ops on two GPUs can be placed in $2^5$ ways, and B, C and D can be ordered in $3!$ ways: that is all there is.
-# Some op starts later than it must in any other plan, and nothing gets better by that.
+# Five ops on two GPUs can be placed in $2^5$ ways, and B, C and D can be ordered in $3!$ ways: these are all plans that
+# we need. In any other plan some op starts later than it could, and that makes no makespan shorter.
 #
 # **1.4** Return the smallest makespan of all plans, for a given transfer time. It may be easier to write the starts
 # anew than to use your answer to 1.3; `product` and `permutations` are imported.
@@ -143,6 +146,7 @@ assert best_makespan(1.0) <= 10, "exercise 1.2 has a plan of 10 s: some placemen
 assert best_makespan(1.0) == 10, "no plan is that short: does an input from the other GPU arrive in time?"
 assert best_makespan(0.0) == 9, "without transfers 9 s are possible"
 assert best_makespan(100.0) == 13, "if transfers are slow, one GPU is best"
+assert best_makespan(3.5) == 12.5, "with transfers of 3.5 s, 12.5 s are possible: may A and E be on different GPUs?"
 
 # %% [markdown]
 # The library finds the same, and says that it is proved:
@@ -161,28 +165,33 @@ gangplan.plot(problem, result)
 # - *work*: two GPUs share 13 seconds of work, so one of them is busy for at least 6.5;
 # - *path*: the ops of a path of the graph run one after the other, wherever they are.
 #
-# The checker `gangplan.verify_bound` takes the argument as a document and computes with exact numbers. It takes off a
-# billionth, because the verifier allows for rounding. The first argument, with one weight for a second of a GPU:
+# The checker `gangplan.verify_bound` takes the argument as a document, a dict, and computes with exact numbers. It
+# takes off some billionths, because the verifier allows for rounding. Here is the first argument, called `shares`: a
+# second of a GPU has weight 1, a byte of its memory weight 0.
 
 # %%
 work = {"argument": "shares", "seconds": ["1"], "bytes": ["0"]}
 print(float(gangplan.verify_bound(problem, work)))
 
 # %% [markdown]
-# **1.5** Give the path that proves most, as the numbers of its ops: A is 0, B is 1, and so on.
+# **1.5** Give the path that proves most, as a list of the numbers of its ops: A is 0, B is 1, and so on.
 
 # %% exercise="1.5"
 answer = []
 
 # %% check="1.5"
-bound = float(gangplan.verify_bound(problem, {"argument": "path", "ops": list(answer)}))
+try:
+    bound = float(gangplan.verify_bound(problem, {"argument": "path", "ops": list(answer)}))
+except gangplan.InstanceError as error:
+    raise AssertionError(f"the checker refuses the path: {error}") from None
 assert bound > 0, "an empty path proves nothing"
 assert bound > 7.9, f"this path takes {bound:.3f} s, and another one takes longer"
 
 # %% [markdown]
 # The best plan takes 10 seconds, and the path proves 8. The **gap** of that plan to this bound is
 # $(10 - 8) / 10 = 20\%$, although the plan is the best there is: the argument forgets that transfers take time and that
-# B and D need a GPU too. A better argument looks at which ops are together. `certify=True` asks for one:
+# B and D need a GPU too. A better argument, `together`, goes through which ops share a GPU and which of them is first:
+# no way is shorter than a *threshold*. `certify=True` asks for a **certificate**, the document of such an argument:
 
 # %%
 result = gangplan.solve(problem, time_limit=10, certify=True)
@@ -193,16 +202,18 @@ print(float(gangplan.verify_bound(problem, result.certificate)), result.standing
 # ## When is a second GPU worth it?
 #
 # **1.6** For short transfers two GPUs are faster, for long ones one is as good. From how many seconds of transfer on is
-# one GPU as good as two? Think of the plan that crosses between the GPUs least, or try numbers with your answer to 1.4.
+# one GPU as good as two? Look for plans in which no path from A to E crosses more than once, or try numbers with your
+# answer to 1.4. The check solves two problems and may take ten seconds.
 
 # %% exercise="1.6"
 answer = None
 
 # %% check="1.6"
 assert answer is not None, "a number of seconds"
-just_below = gangplan.solve(job(answer - 0.01), time_limit=10)
-just_there = gangplan.solve(job(answer), time_limit=10)
+assert answer > 0.01, "without transfers two GPUs need 9 s, and one needs 13"
+just_there = gangplan.solve(job(float(answer)), time_limit=10)
 assert just_there.objective > 13 - 1e-6, f"with transfers of {answer} s two GPUs need {just_there.objective:.2f} s"
+just_below = gangplan.solve(job(float(answer) - 0.01), time_limit=10)
 assert just_below.objective < 13 - 1e-6, "one GPU is as good for shorter transfers already"
 
 # %% [markdown]

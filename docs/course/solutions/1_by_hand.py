@@ -5,7 +5,7 @@
 answer = sum(SECONDS.values())
 
 # %% [markdown]
-# B runs beside C and D. E has to wait for neither: B's output is there at 7.
+# B runs beside C and D. E does not wait for B, whose output is there at 7, before D ends.
 
 # %% exercise="1.2"
 answer = {"A": (0, 0), "B": (1, 3), "C": (0, 2), "D": (0, 6), "E": (0, 8)}
@@ -20,6 +20,10 @@ def earliest(device, order, transfer):
         start[op] = max([free[device[op]], *ready])
         free[device[op]] = start[op] + SECONDS[op]
     return start
+
+
+# %% [markdown]
+# For this job the order of B, C and D makes no difference to the best, so a program that tries one order passes too.
 
 
 # %% exercise="1.4"
@@ -42,8 +46,9 @@ def best_makespan(transfer):
 answer = [0, 2, 4]
 
 # %% [markdown]
-# A, B and D on one GPU, C and E on the other: E waits for an output that is sent at 7, so that the plan is over after
-# 9 + c. That is 13 for c = 4. D alone on the other GPU would take 6 + 2 c, which is 13 for c = 3.5 already.
+# Let a transfer take t seconds. A, B and D on one GPU, C and E on the other: E waits for an output that is sent at 7,
+# so that the plan is over after 9 + t. That is 13 for t = 4. With D alone on the other GPU, the path through D crosses
+# twice and takes 6 + 2 t, which is 13 for t = 3.5 already.
 
 # %% exercise="1.6"
 answer = 4.0
