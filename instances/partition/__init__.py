@@ -222,7 +222,8 @@ class StepPlan(Checked):
     instance: str | None = None
 
     def __repr__(self) -> str:
-        return f"StepPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices, {len(self.sent)} transfers)"
+        sent = f", {len(self.sent)} transfers" if len(self.sent) else ""
+        return f"StepPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices{sent})"
 
 
 class Links:
