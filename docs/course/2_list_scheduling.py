@@ -235,7 +235,6 @@ gangplan.plot(moldable, greedy, panel="jobs")
 #
 # In the homework jobs are moldable and GPUs are on nodes. You give the order, the names of all jobs, and
 # `list(gangplan.teach.list_scheduling(problem, order))[-1].plan` is the plan: each job in turn starts as early as it
-# fits. `gangplan.teach.list_cost(problem)` is a function that says what an order costs, in
-# microseconds.
+# fits. `gangplan.teach.list_cost(problem)` is a function that says what an order costs, in microseconds.
 #
 # Next: notebook 3 writes such problems down for solvers.

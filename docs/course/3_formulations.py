@@ -236,7 +236,8 @@ assert len(nodes) < len(list(teach.branch_and_bound(four))), "your rows hold of 
 # Now time: ops with inputs, one at a time on a GPU, the makespan as the objective (`step`). Its (D) has a big M for
 # each pair: $s_v \ge e_u - M (\dots)$. How large must $M$ be? As large as $e_u - s_v$ can be, so the latest end in any
 # plan of interest will do. A known plan makes that small: `below` is its makespan. It also closes nodes, as the
-# incumbent from the start. Here are both savings, apart: $M$ from row to row, the incumbent from left to right.
+# incumbent from the start. Here are both savings, apart: $M$, and the limit on $Z$ from which it comes, from row to
+# row, the incumbent from left to right.
 
 # %%
 EDGES = [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5)]
