@@ -331,8 +331,8 @@ Starting search at 0.04s with 1 workers.
 
 # %% [markdown]
 # At the end nothing below 12 is possible and a plan of 23 is known. The search was stopped there, so nobody knows
-# which of the values from 12 to 23 is optimal. All plans came in the first tenth of a second; the bound then took seven
-# seconds to rise by one. That is usual: plans are found early, proofs come late.
+# which of the values from 12 to 23 is optimal. All plans came in 0.12 s; the bound then took seven seconds to rise by
+# one. That is usual: plans are found early, proofs come late.
 #
 # **Exercise 3.6.** Return (best plan, bound, relative gap) as of the last line of such a log. The gap is (plan -
 # bound) / plan.
