@@ -57,8 +57,7 @@ verdict = gangplan.verify(problem_of(trial, 3), plan_of(starts_of(trial, 3)))
 assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
 
 # %% [markdown]
-# The library's `lists` tries several such lists and keeps the best. Here is one of them, drawn; the jobs are those of
-# the check.
+# The library's `lists` tries several such lists and keeps the best. Here is one of them, drawn, for eight other jobs.
 
 # %%
 seconds = [3, 2, 6, 7, 1, 4, 2, 3]
@@ -90,8 +89,8 @@ for seed in range(5):
 # %% [markdown]
 # ## Never worse than twice the optimum
 #
-# Let job $l$ end last, and start at $s$. Until $s$ no GPU was idle, or $l$ had started there. So $m$ GPUs did at least
-# $m\,s$ seconds of work, all of it by other jobs: $m\,s \le \sum_j p_j - p_l$. Therefore
+# Let job $l$ end last, and start at $s$. Until $s$ no GPU was idle, or $l$ would have started there. So $m$ GPUs did
+# at least $m\,s$ seconds of work, all of it by other jobs: $m\,s \le \sum_j p_j - p_l$. Therefore
 #
 # $$
 # C_{\max} = s + p_l \le \frac{1}{m} \sum_j p_j + \left( 1 - \frac{1}{m} \right) p_l
@@ -229,8 +228,13 @@ gangplan.plot(moldable, greedy, panel="jobs")
 # ## What you know now
 #
 # - A worst case has two halves: a proof for all inputs, and an input that attains it.
-# - A better list halves the loss, and no list is optimal: $P2\,||\,C_{\max}$ is NP-hard already.
+# - Sorting cuts the worst loss to a third, from $1 - \frac{1}{m}$ of the optimum to $\frac{1}{3} (1 - \frac{1}{m})$.
+# - Some list is optimal for any given jobs, but to find it is hard: $P2\,||\,C_{\max}$ is NP-hard already.
 # - A rule is good for a goal, not by itself.
 # - The ratio to a *bound* is what you can compute when the optimum is out of reach; it is never too kind.
+#
+# In the homework jobs are moldable and GPUs are on nodes. You give the order, the names of all jobs, and
+# `list(gangplan.teach.list_scheduling(problem, order))[-1].plan` is the plan: each job in turn starts as early as it
+# fits. `gangplan.teach.list_cost(problem)` is a function that says what an order costs, in microseconds.
 #
 # Next: notebook 3 writes such problems down for solvers.

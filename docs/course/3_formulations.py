@@ -65,6 +65,9 @@ problem = on(SECONDS, fast=3, variant="free")
 teach.formulation(problem)
 
 # %% [markdown]
+# A slot is a GPU here, and $y$ is given: all are of one type. Without edges there is no $k$. (C) and (V) are for
+# pipelines and for convex plans: skip them.
+#
 # Here is the MILP itself: columns (variables) with bounds, rows (constraints) with names. A row's name has its letter
 # and what it is about: `A[op0]` says that op 0 is on one GPU.
 
@@ -106,7 +109,7 @@ for ops, edges, gpus in ((6, [], 3), (4, [(0, 1), (1, 2), (2, 3)], 2), (5, [(0, 
 # ## The relaxation
 #
 # Drop "whole number" and a MILP becomes a linear programme, its *relaxation*. Its optimum is a lower bound: every
-# plan is a solution of it. Each row has a dual: by how much the bound rises if the row's right side rises by 1.
+# plan is a solution of it. Each row has a dual: the rate at which the bound rises with the row's right side.
 
 # %%
 four = on(SECONDS, fast=4, variant="free")
@@ -117,7 +120,8 @@ print("duals ", {name: round(y, 3) for name, y in relaxed.duals.items() if name[
 
 # %% [markdown]
 # The relaxation cuts ops into pieces until all GPUs are equally busy: $21 / 4 = 5.25$. The dual of `A[op0]` is what
-# op 0 adds to that, a quarter of its 5 seconds. The duals of (L) weigh the GPUs; their weights add up to 1.
+# op 0 adds to that, a quarter of its 5 seconds. The duals of (L) are negative, since more on the right of a $\le$
+# lowers the bound. Without the sign they weigh the GPUs, and their weights add up to 1.
 #
 # **Exercise 3.2.** Duals are a proof that you can check without a solver. If GPU $d$ has weight $w_d \ge 0$ and
 # $\sum_d w_d = 1$, then $Z \ge \sum_d w_d \cdot \text{load}_d \ge \sum_v \min_d w_d\, p_{dv}$. Return that bound.
@@ -189,8 +193,10 @@ for used, gpus in ((1, 4), (2, 4), (3, 3), (4, 6)):
     assert copies(used, gpus) == count(used, gpus), message
 
 # %% [markdown]
-# The cure: allow one name only. The largest op is on GPU 0; the second largest on GPU 0 or 1, and so on.
+# The cure: allow fewer names. The largest op is on GPU 0; the second largest on GPU 0 or 1, and so on.
 # `teach.symmetry` has these rows, the same that the library's certified search and its CP-SAT models have (letter S).
+# They are simple and leave some copies: with ops 0, 1 and 2 together on GPU 0 the other three GPUs still have $3! = 6$
+# names.
 
 # %%
 print(*(row.name for row in teach.symmetry(four)), sep="  ")
@@ -202,9 +208,8 @@ for seconds in (SECONDS, [5, 5, 4, 4, 3, 3, 2]):
         print(f"{seconds!s:24} {gpus:4} {plain:6} {named:9}")
 
 # %% [markdown]
-# The more GPUs, the more copies, and the more the rows save: with four GPUs nine nodes in ten or so. But where the
-# first relaxation happens to be whole the rows can only cost nodes. So measure on several instances, and never on
-# one.
+# The more GPUs, the more copies: with four GPUs the rows save nine nodes in ten or so. But where the first relaxation
+# happens to be whole, and best, the rows can only cost nodes. So measure on several instances, and never on one.
 #
 # **Exercise 3.4.** Break some of the symmetry yourself. Return rows that fix the op of 5 s to GPU 0 of `four`, and
 # nothing else. A row is `teach.Row(name, least, most, {column number: coefficient})`; `programme.columns[j].name` is
@@ -229,8 +234,10 @@ assert len(nodes) < len(list(teach.branch_and_bound(four))), "your rows hold of 
 # ## Big M
 #
 # Now time: ops with inputs, one at a time on a GPU, the makespan as the objective (`step`). Its (D) has a big M for
-# each pair: $s_v \ge e_u - M (\dots)$. How large must $M$ be? As large as the latest start in any plan of interest. A
-# known plan makes that small: `below` is its makespan.
+# each pair: $s_v \ge e_u - M (\dots)$. How large must $M$ be? As large as $e_u - s_v$ can be, so the latest end in any
+# plan of interest will do. A known plan makes that small: `below` is its makespan. It also closes nodes, as the
+# incumbent from the start. Here are both savings, apart: $M$, and the limit on $Z$ from which it comes, from row to
+# row, the incumbent from left to right.
 
 # %%
 EDGES = [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5)]
@@ -238,14 +245,14 @@ step = on(SECONDS, EDGES, fast=2, problem=StepProblem)
 best = gangplan.solve(step, time_limit=10, workers=1).objective
 for below in (None, 2 * best, best):
     some = teach.milp(step, below)
-    nodes = list(teach.branch_and_bound(some, below))
-    bound, optimum = teach.relaxation(some).bound, nodes[-1].incumbent
-    print(f"Z up to {some.columns[0].high:6.2f}: bound {bound:5.2f}, {len(nodes):4} nodes, optimum {optimum:g}")
+    alone, known = (len(list(teach.branch_and_bound(some, incumbent))) for incumbent in (None, best))
+    bound = teach.relaxation(some).bound
+    print(f"Z up to {some.columns[0].high:5.2f}: bound {bound:5.2f}, {alone:3} nodes, {known:3} with the plan known")
 
 # %% [markdown]
-# The bound of the relaxation is the longest path, whatever $M$ is: half an op before, half an op after, and (D) says
-# nothing. A tight $M$ helps deeper in the tree, where some order is fixed. CP-SAT does without big M: it reasons
-# about intervals that must not overlap.
+# The bound of the relaxation is the longest path in all rows: half an op before, half an op after, and (D) says
+# nothing. A tight $M$ helps deeper in the tree, where some order is fixed; an $M$ that is hardly smaller may cost nodes
+# by chance. CP-SAT does without big M: it reasons about intervals that must not overlap.
 #
 # ## Cuts
 #
@@ -260,10 +267,10 @@ for cut in teach.cuts(tight, below=12):
     print(f"{cut.after.bound:6.3f}  {cut.kind}: {cut.words}")
 
 # %% [markdown]
-# An op of 6 s takes 18 on a slow GPU, more than 12. The relaxation put a third of it there; the cover of one op
-# forbids that.
+# An op of 6 s takes 18 on a slow GPU, more than 12: a cover of one op. The relaxation put pieces of such ops there. The
+# first cut forbids that on one slow GPU and gains nothing, since the pieces go to the other: symmetry again.
 #
-# **Exercise 3.5.** Find a cover yourself. Ops of 5, 4, 4, 3 and 2 seconds, 10 seconds of room, and the relaxation
+# **Exercise 3.5.** Find a cover yourself. Ops of 5, 4, 4, 3 and 2 seconds, 11 seconds of room, and the relaxation
 # says $x = (1, 0.75, 0.5, 0.25, 0)$ on this GPU. Return a set of ops that do not fit together, such that the cut is
 # violated: the sum of their $x$ is above their number less 1.
 
@@ -271,7 +278,7 @@ for cut in teach.cuts(tight, below=12):
 cover = None
 
 # %% check="3.5"
-weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 10
+weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 11
 assert cover, "cover is a set of numbers of ops, such as {0, 3}"
 assert set(cover) <= {0, 1, 2, 3, 4}, "ops are 0 to 4"
 taken = sum(weight[v] for v in cover)
@@ -324,8 +331,8 @@ Starting search at 0.04s with 1 workers.
 
 # %% [markdown]
 # At the end nothing below 12 is possible and a plan of 23 is known. The search was stopped there, so nobody knows
-# which of the values from 12 to 23 is optimal. All plans came in the first tenth of a second; the bound then took seven
-# seconds to rise by one. That is usual: plans are found early, proofs come late.
+# which of the values from 12 to 23 is optimal. All plans came in 0.12 s; the bound then took seven seconds to rise by
+# one. That is usual: plans are found early, proofs come late.
 #
 # **Exercise 3.6.** Return (best plan, bound, relative gap) as of the last line of such a log. The gap is (plan -
 # bound) / plan.
@@ -372,8 +379,8 @@ print(
 #
 # - A formulation is a choice. The same problem has weak ones and strong ones; the relaxation's bound tells which is
 #   which.
-# - Symmetry multiplies the tree. One row a name removes copies; check that a best plan is left.
-# - Big M as small as a known plan allows. Find a plan first.
+# - Symmetry multiplies the tree. Rows that forbid names remove copies; check that a best plan is left.
+# - Big M as small as a known plan allows. Find a plan first: it closes nodes too.
 # - Plans are found early, proofs come late. Look at both numbers in a log.
 # - Count nodes, on several instances.
 #

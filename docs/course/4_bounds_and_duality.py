@@ -262,6 +262,10 @@ print(certified.standing, float(gangplan.verify_bound(problem, certified.certifi
 # a document, or you hand in the file `NAME.bound.json`. The checker grades it: all points if it proves the optimum,
 # fewer the further it is below, none if it does not hold.
 #
+# In the homework `prices` has one for each *family*: gangs of one worker that differ in name only are one family, any
+# other gang is one of its own, in the order of their first gangs. `gangplan.teach.column_generation(problem)` finds
+# good prices step by step, `step.prices` by gang. That takes longer than a submission may, so hand in the file.
+#
 # - Any prices are a proof; good ones are harder to find. That is the point of duality.
 # - A linear programme's bound, and the search that closes its gap, are two different arguments.
 # - A checker of a few hundred lines is easier to trust than a solver.

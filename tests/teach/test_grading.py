@@ -144,6 +144,12 @@ def test_attacks(name: str, tmp_path: Path) -> None:
     assert len(found.printed) < 20_000 and (found.note + found.printed).replace("\n", "").isprintable()
 
 
+@pytest.mark.parametrize("end", ["pass", "raise ValueError", "import os\nos.abort()"])
+def test_what_was_printed(end: str, tmp_path: Path) -> None:
+    """A few words are on the page, however the program ends."""
+    assert mark(tmp_path, f"print('so far')\n{end}\n").printed.startswith("so far\n")
+
+
 RETURNS = ["None", "[1, 2]", "{'kind': float('nan')}", "{1: print}"]
 
 
