@@ -43,9 +43,9 @@ def grade(
     feedback.make_folder(out)  # before any work
     grades = []
     with Bar("grading", hidden=as_json) as bar:
-        for i, each in enumerate(found):
-            grades.append(grading.grade(each, asked))
-            bar((i + 1) / len(found))
+        for each in grading.grades(found, asked):
+            grades.append(each)
+            bar(len(grades) / len(found))
     pages = feedback.write_feedback(grades, asked, out)
     data = {"suite": suite, "most": asked.most, "grades": [x.as_dict() for x in grades]}
     emit_either(as_json, data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")

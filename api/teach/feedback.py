@@ -73,6 +73,7 @@ def page(grade: Grade, suite: Suite) -> str:
 def _part(x: Mark) -> str:
     said = x.note or ("feasible" if x.kind == "plan" else "the bound holds")
     by = "verifier" if x.kind == "plan" else "checker of bounds"
+    by = "submission" if x.by == "program" else by
     printed = f"<p>It printed:</p><pre>{escape(x.printed)}</pre>" if x.printed.strip() else ""
     took = f" It took {x.seconds:.1f} s." if x.seconds else ""
     return f"<h2>{escape(x.problem)}: {x.kind}</h2><p>The {by}: {escape(said)}.{took}</p>{x.picture}{printed}"

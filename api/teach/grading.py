@@ -45,6 +45,7 @@ class Mark:
         seconds: that the function took, by its own word; 0 if it did not return.
         printed: what it printed.
         picture: of the plan, SVG.
+        by: who says the note: ``program`` if it gave nothing to check, else ``checker``.
     """
 
     problem: str
@@ -58,6 +59,7 @@ class Mark:
     seconds: float = 0.0
     printed: str = field(default="", repr=False)
     picture: str = field(default="", repr=False)
+    by: str = "checker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +106,32 @@ def grade(submission: Path, suite: Suite) -> Grade:
             file. What is on file goes before what functions return.
         suite: the homework.
     """
-    student = clean(submission.name.removesuffix(".py").replace("\n", "?"))
+    return next(grades([submission], suite))
+
+
+def grades(found: list[Path], suite: Suite) -> Iterator[Grade]:
+    """Grade submissions; all are copied first, so that none can write into one that comes later."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        own = Path(place, "submission")
-        try:
-            _copy(submission, own)
-        except (OSError, InstanceError) as error:
-            note = error.problem if isinstance(error, InstanceError) else io_error(error)
-            return Grade(student, tuple(_marks(suite, {}, {})), (f"cannot be read: {note}",))
-        tries = {key: _document(own, suite, *key) for key in _keys(suite)}
-        verdicts = _judged(suite, tries, Path(place))
-        return Grade(student, tuple(_marks(suite, tries, verdicts)), tuple(_strangers(own, suite)))
+        own = [Path(place, str(i)) for i in range(len(found))]
+        faults = [_fault(each, copy) for each, copy in zip(found, own, strict=True)]
+        for each, copy, fault in zip(found, own, faults, strict=True):
+            student = clean(each.name.removesuffix(".py").replace("\n", "?"))
+            if fault:
+                yield Grade(student, tuple(_marks(suite, {}, {})), (f"cannot be read: {fault}",))
+                continue
+            tries = {key: _document(copy, suite, *key) for key in _keys(suite)}
+            with TemporaryDirectory(ignore_cleanup_errors=True) as empty:
+                verdicts = _judged(suite, tries, Path(empty))
+            yield Grade(student, tuple(_marks(suite, tries, verdicts)), tuple(_strangers(copy, suite)))
+
+
+def _fault(submission: Path, own: Path) -> str:
+    """Copy a submission; return what is wrong with it."""
+    try:
+        _copy(submission, own)
+    except (OSError, InstanceError) as error:
+        return error.problem if isinstance(error, InstanceError) else io_error(error)
+    return ""
 
 
 Key = tuple[int, str]
@@ -209,7 +226,7 @@ def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, A
             note = "better than the best known" + (", which is said to be proved: tell the teacher" * x.proved)
         yield Mark(
             x.name, kind, suite.worth(gap), suite.points[0], value, x.best, gap, note, tried.seconds, tried.printed,
-            verdict.get("picture", ""),
+            verdict.get("picture", ""), "program" if tried.note else "checker",
         )  # fmt: skip
 
 

@@ -357,3 +357,16 @@ def test_suite_of_ones_own(tmp_path: Path) -> None:
     assert [x.problem.objective for x in found.assignments] == ["schedule", "throughput"]
     with pytest.raises(InstanceError, match="did you mean homework"):
         read_suite("homewrok")
+
+
+def test_nobody_writes_into_a_later_submission(tmp_path: Path) -> None:
+    """Submissions are copied before any runs: a plan that one puts into another's folder is not seen."""
+    folder = tmp_path / "all"
+    (folder / "a").mkdir(parents=True)
+    (folder / "b").mkdir()
+    there = str(folder / "b" / "two.json")
+    (folder / "a" / "solve.py").write_text(f"open({there!r}, 'w').write('{{}}')\ndef solve(problem):\n    pass\n")
+    first, second = grading.grades(grading.submissions(folder), suite())
+    assert Path(there).exists()
+    assert (first.marks[0].by, first.marks[0].note) == ("program", "solve returned None")
+    assert second.marks[0].note == "there is neither two.json nor solve.py"
