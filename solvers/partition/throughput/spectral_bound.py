@@ -21,6 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -55,13 +56,13 @@ def spectral_bounds(
     total, more = float(q.work.sum()), _LITTLE * float(q.work.sum())
     root = 1 / np.sqrt(q.work + more / q.n_groups)
     laplacian, shift, best = _laplacian(q), np.zeros(q.n_groups), 0.0
-    takes = _CUBE * q.n_groups**3
+    takes, one_thread = _CUBE * q.n_groups**3, _one_thread()
     for step in range(_STEPS):
         if stopped() or remaining() < takes:
             return
         began = time.perf_counter()
         matrix = (laplacian + np.diag(shift)) * root[:, None] * root
-        with _one_thread():
+        with one_thread():
             values, vectors = eigh(matrix, subset_by_index=[0, k - 1])
         takes = 1.2 * (time.perf_counter() - began)
         values = values - _SHY * q.n_groups * float(np.abs(matrix).sum(axis=1).max())
@@ -80,13 +81,16 @@ def spectral_bounds(
         shift -= shift.mean()
 
 
-def _one_thread() -> AbstractContextManager[object]:
-    """Keep linear algebra to one core, as far as there is what does that: the others are the search's."""
+def _one_thread() -> Callable[[], AbstractContextManager[object]]:
+    """Return what keeps linear algebra to one core, if there is any: the others are the search's.
+
+    It looks for libraries once, which takes as long as the eigenvalues of some hundred groups.
+    """
     try:
-        limits: AbstractContextManager[object] = import_module("threadpoolctl").threadpool_limits(1)
+        controller = import_module("threadpoolctl").ThreadpoolController()
     except ImportError:
-        return nullcontext()
-    return limits
+        return nullcontext
+    return partial(controller.limit, limits=1)
 
 
 def _laplacian(q: Quotient) -> FloatArray:
@@ -101,7 +105,7 @@ def _laplacian(q: Quotient) -> FloatArray:
 
 def _masses(count: int, total: float, most: float) -> FloatArray:
     """Return masses of at most `most` that sum up to `total`, or as near as so many come, the first ones full."""
-    return np.clip(total - most * np.arange(count), 0.0, most)
+    return np.minimum(np.maximum(total - most * np.arange(count), 0.0), most)
 
 
 def _least_load(values: FloatArray, total: float, more: float, devices: int) -> float:
