@@ -22,12 +22,15 @@ from gangplan.simulator.trace import simulate
 #
 # ## Is the simulator right?
 #
-# Take jobs of one GPU that arrive at random (a Poisson process) and have exponential durations, on $c$ GPUs, first
-# come first served. That is the queue M/M/c, and Erlang knew its mean wait in 1917.
+# Take jobs of one GPU that arrive at random (a Poisson process: the times between arrivals are exponential and
+# independent) and have exponential durations, on $c$ GPUs, first come first served. That is the queue M/M/c, and
+# Erlang knew its mean wait in 1917.
 # With $\rho$ the load (busy share of the GPUs), $a = c \rho$ and $s$ the mean duration:
 #
 # $$ P(\text{wait}) = \frac{\frac{a^c}{c! (1 - \rho)}}{\sum_{k < c} \frac{a^k}{k!} + \frac{a^c}{c! (1 - \rho)}},
 # \qquad W = \frac{s}{c (1 - \rho)} P(\text{wait}) . $$
+#
+# What follows ± is here and below half the width of a 95% interval over the seeds.
 
 
 # %%
@@ -160,15 +163,17 @@ starts = {"head": None, "overtake": None, "easy": None}
 # %% check="6.3"
 four = Workload(("a", "b", "c", "d"), [0.0, 1.0, 2.0, 3.0], [3, 4, 1, 1], [10.0, 5.0, 5.0, 20.0])
 for discipline, told in starts.items():
-    assert told is not None, f"four numbers for {discipline}"
+    assert told is not None and len(told) == 4, f"four numbers for {discipline}, one for each of a, b, c, d"
     true = simulate(four, nodes=1, gpus=4, discipline=discipline).start.tolist()
     wrong = [job for job, x, y in zip("abcd", told, true, strict=True) if x != y]
-    assert not wrong, f"{discipline}: look again at {', '.join(wrong)}"
+    assert not wrong, f"{discipline}: look again at {', '.join(wrong)}; who holds how many GPUs when they start?"
 
 # %% [markdown]
 # `overtake` keeps the GPUs busy, and lets small jobs pass b again and again. `easy` fills the hole in front of b, and
 # b still starts at 10. For that it has to know how long c and d run. Keep this in mind.
 #
+# Who is first in the queue is another choice: the first that came (`fifo`), the shortest job (`sjf`), that of the
+# fewest GPUs (`smallest`), or of the least seconds times GPUs (`least_work`).
 # On a cluster of 4 nodes of 8 GPUs, with log-normal durations (most jobs are short, a few very long), at a load of
 # 80%:
 
@@ -204,6 +209,9 @@ for row in compare(found, ["mean_jct"]):
 # %% [markdown]
 # JCT is the job completion time, from submission to the end. Look at the first two rows. A paper that compares its
 # scheduler with `fifo head` has won before it begins: the discipline alone makes most of the difference.
+# Even its size means little. The GPUs that `fifo head` leaves empty before a gang are more than the fifth that this
+# load leaves over, so its queue grows as long as jobs arrive, and its mean says how long the run was: with 1,600 jobs
+# it is about twice that of 800, while the other two of `fifo` stay where they are. Try `jobs=1600` in `workload`.
 #
 # ## One seed lies
 
@@ -227,13 +235,15 @@ def paired(a, b):
 
 # %% check="6.4"
 answer = paired(np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
-assert answer is not None, "return a mean, half the width, and a list of seeds"
+assert answer is not None and len(answer) == 3, "return a mean, half the width, and a list of seeds"
 assert abs(answer[0] - 5 / 3) < 1e-9, "the mean of a - b is (-1 + 1 + 5) / 3"
 assert abs(answer[1] - interval(np.array([-1.0, 1.0, 5.0]))[1]) < 1e-6, "t for n - 1 degrees of freedom, s with n - 1"
-assert list(answer[2]) == [0], "only seed 0 says that b is worse than a"
+assert list(answer[2]) == [0], "only seed 0 says that b is worse than a: the list is [0]"
+answer = paired(np.array([1.0, 1.0, 1.0, 5.0, 1.0]), np.array([3.0, 2.0, 0.0, 9.0, 0.5]))
+assert list(answer[2]) == [2, 4], "the mean is below 0 here: seeds 2 and 4, above 0, say the opposite"
 for a, b in (("sjf overtake", "least_work overtake"), ("fifo easy", "fifo overtake"), ("fifo overtake", "fifo head")):
     mean, margin, liars = paired(jct[a], jct[b])
-    print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {list(liars)}")
+    print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {sorted(map(int, liars))}")
 
 # %% [markdown]
 # Whoever ran one seed may have run one of these. Whoever tried seeds until the result looked right has run one of
@@ -276,26 +286,33 @@ def tune(cost, choices, tuning):
 
 
 # %% check="6.5"
+costs = {0.0: (0, 3, 3), 0.5: (1, 0, 4), 1.0: (3, 3, 1)}  # of each choice, on seeds 100, 101 and 102
 asked = set()
 
 
 def recorded(x, seed):
     asked.add(seed)
-    return (x - 0.5) ** 2 + (10 if seed == 7 and x > 0.2 else 0)
+    return costs[x][seed - 100] if seed in (100, 101, 102) else 0
 
 
-best = tune(recorded, (0.0, 0.5, 1.0), (100, 101))
+best = tune(recorded, (0.0, 0.5, 1.0), (100, 101, 102))
 assert best is not None, "return one of the choices"
-assert best == 0.5, f"the mean cost of 0.5 is least, not that of {best}"
-assert asked == {100, 101}, f"these seeds were asked: {sorted(asked)}; some belong to the test, or were left out"
+others = list(asked - {100, 101, 102})[:5]
+assert not others, f"you asked for {others}, which are not of `tuning`; whoever tunes on the test seeds reports luck"
+assert asked == {100, 101, 102}, f"of the three seeds of `tuning` only {sorted(asked)} were asked"
+assert best in costs, f"return one of the choices, not its place or its cost: {best}"
+assert best == 0.5, f"the mean cost of 0.5 over the seeds is least, not that of {best}: {costs}"
 best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
 mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
 print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
 
 # %% [markdown]
-# This library holds its own `Scheduler` to such rivals, tuned on another part of each trace. With stops its mean JCT
-# is 3 to 10% below the best of them. Without stops it is level with them, and [the page says
-# so](../durations.md#on-traces).
+# On these workloads the tuned rule is not told apart from SJF: what was best on ten seeds need not gain anything on
+# others. You know only because the seeds of the test are others.
+#
+# This library holds its own `Scheduler` to such rivals, tuned on another part of each trace. If it may stop jobs and
+# go on with them later, its mean JCT is 3 to 10% below the best of them. If not, it is level with them, and [the page
+# says so](../durations.md#on-traces).
 #
 # ## Hidden durations
 #
@@ -315,8 +332,7 @@ suspects = [(policy, discipline) for policy in ("fifo", "smallest", "sjf") for d
 # it once; make every job that is not done by `moment` longer, each by its own random factor; run it again; compare
 # the starts up to `moment`.
 # *Hint*: `dataclasses.replace(jobs, duration=...)`, and `np.random.default_rng(0).uniform(1, 10, jobs.n_jobs)`. Why
-# not the same
-# factor for all?
+# not the same factor for all?
 
 
 # %% exercise="6.6"
@@ -332,9 +348,13 @@ for suspect in suspects:
     moments = (float(np.median(jobs.submit)) for jobs in crowded)
     caught[suspect] = any(peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True))
     print(*suspect, "peeks" if caught[suspect] else "does not peek")
-assert not caught["fifo", "overtake"], "FIFO asks for nothing: do you compare starts after the moment as well?"
+assert not caught["fifo", "overtake"], (
+    "FIFO asks for nothing: do you compare starts after the moment, or make jobs longer that are done by then?"
+)
 assert not caught["smallest", "overtake"], "the number of GPUs is known: only durations may change"
-assert caught["sjf", "overtake"], "SJF peeks: with one factor for all jobs their order stays, and it goes unnoticed"
+assert caught["sjf", "overtake"], (
+    "SJF peeks: each job that is not done needs a factor of its own, running ones too; with one for all the order stays"
+)
 assert caught["fifo", "easy"], "EASY peeks: whether a job is done before a reservation is a question of its duration"
 
 # %% [markdown]
@@ -365,7 +385,7 @@ for deviation in (0.0, 0.5, 1.0, 2.0, 4.0):
 # ## Five questions to a comparison of schedulers
 #
 # 1. Was the simulator checked against something that it did not come from?
-# 2. At which load, on how many GPUs, and with which durations?
+# 2. At which load, on how many GPUs, and with which durations? Does the queue of each policy settle?
 # 3. How many seeds, and is 0 outside the interval of the paired difference?
 # 4. Was the simple rule tuned as well, on other seeds than the test's, and may it backfill?
 # 5. What does each policy know, and would it be known?
