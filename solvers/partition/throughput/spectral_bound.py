@@ -105,7 +105,8 @@ def _laplacian(q: Quotient) -> FloatArray:
 
 def _masses(count: int, total: float, most: float) -> FloatArray:
     """Return masses of at most `most` that sum up to `total`, or as near as so many come, the first ones full."""
-    return np.minimum(np.maximum(total - most * np.arange(count), 0.0), most)
+    masses: FloatArray = np.minimum(np.maximum(total - most * np.arange(count), 0.0), most)
+    return masses
 
 
 def _least_load(values: FloatArray, total: float, more: float, devices: int) -> float:
