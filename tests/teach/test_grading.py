@@ -122,7 +122,7 @@ for fd in range(3, 30):
 os._exit(0)
 """
 ATTACKS = {
-    "forge": (FORGE, "schema_version"),
+    "forge": (FORGE, ""),  # refused by the verifier, or without an answer: whichever descriptor it meets first
     "exit": ("import sys\nsys.exit(3)", "sys.exit(3)"),
     "end": ("import os\nos._exit(0)", "without an answer"),
     "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "without an answer"),
@@ -140,7 +140,7 @@ def test_attacks(name: str, tmp_path: Path) -> None:
     """Whatever a program does, there is a mark of 0 points that says what, in printable text."""
     code, says = ATTACKS[name]
     found = mark(tmp_path, f"{code}\n")
-    assert found.points == 0 and says in found.note and found.seconds <= 20
+    assert found.points == 0 and found.note and says in found.note and found.seconds <= 20
     assert len(found.printed) < 20_000 and (found.note + found.printed).replace("\n", "").isprintable()
 
 
