@@ -29,7 +29,7 @@ _SHOWN = 4000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What work may use.
+    """Limit what work may use.
 
     Attributes:
         seconds: by the clock, once the problem has been read.
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How work ended.
+    """Say how work ended.
 
     Attributes:
         rows: the answers that it wrote, one after the other.

@@ -21,7 +21,7 @@ _WIDTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file has.
+    """Say what a file has.
 
     Attributes:
         unit, offset: the goal of the problem is unit x objective in the file + offset.

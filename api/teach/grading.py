@@ -25,14 +25,14 @@ PROOF = ".bound.json"
 _JUDGE = 60.0
 """Seconds that verifier and checker may take for all of a submission."""
 _FILE = Limit("GANGPLAN_MAX_SUBMISSION_BYTES", 2**24, "bytes of a submission")
-"""Of a file and of all files of a submission."""
+"""Limit a file, and all files of a submission."""
 _FILES = 1000
 """Files of a submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a submission gets for a plan, or for a bound.
+    """Say what a submission gets for a plan, or for a bound.
 
     Attributes:
         problem: its name.
@@ -64,7 +64,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a submission gets: its name, a mark for each plan and bound, and what else there is to say."""
+    """Say what a submission gets: its name, a mark for each plan and bound, and what else there is to say."""
 
     student: str
     marks: tuple[Mark, ...]
@@ -167,7 +167,7 @@ def _copy(submission: Path, own: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """What a submission has for a plan or a bound: a document, or what is wrong."""
+    """Hold what a submission has for a plan or a bound: a document, or what is wrong."""
 
     document: Any = None
     note: str = ""
