@@ -27,6 +27,20 @@ settings.load_profile("gangplan")
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--all`, by which tests marked `long` run too."""
+    parser.addoption("--all", action="store_true", help="run tests that are too long for CI as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests marked `long` unless `--all` is given."""
+    if config.getoption("--all"):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    items[:] = [item for item in items if item.get_closest_marker("long") is None]
+    config.hook.pytest_deselected(items=long)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled() -> None:
     """Compile once what short solves leave out as long as it is not; workers begin at different ends."""
