@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ from .values import decode
 from .write import FORMAT, RESTORE, content_hash
 
 _STATE = f'\n{{"event":"{RESTORE}",'.encode()
+_LINE = re.compile(rb'{"event":"restore","line":(\d+),')
+_BACK = 2**20
+"""Bytes in which a state is looked for from the end of a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ BEGIN = b'{"gangplan":"log"'
 def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
     """Read a log, with `last` from the last whole state on; drop a last line that is not whole."""
     name, notes = file_name(path), list[str]()
-    content = read_bytes(path)
+    content, skipped, lines = _from_state(path) if last else (read_bytes(path), 0, 0)
     with in_file(path):
         size = content.rfind(b"\n") + 1
         if not content.startswith(BEGIN) or not size:
@@ -58,8 +63,6 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
         if size < len(content):
             notes.append(f"the last line is cut off after {len(content) - size} bytes, and is dropped")
         first = content.index(b"\n") + 1
-        begin = max(first, content.rfind(_STATE, 0, size) + 1) if last else first
-        number = content.count(b"\n", 0, begin) + 1
         with at_line(1):
             head = _parsed(content[:first])
             version, arguments = head["version"], head["arguments"]
@@ -70,8 +73,35 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
                 raise InstanceError("hash", "is not that of the cluster: the line was altered")
             fleet, own = decode(cluster), isinstance(policy, dict) and policy.get("type") == "object"
             given = {key: decode(value) for key, value in arguments.items()}
-        rows = tuple(_rows(content[begin:size].split(b"\n")[:-1], number, notes))
-    return Log(name, version, fleet, policy if own else decode(policy), given, rows, size, tuple(notes))
+        rows = tuple(_rows(content[first:size].split(b"\n")[:-1], lines + 2, notes))
+    return Log(name, version, fleet, policy if own else decode(policy), given, rows, skipped + size, tuple(notes))
+
+
+def _from_state(path: str | PathLike[str]) -> tuple[bytes, int, int]:
+    """Return a log's first line and what follows from the last whole state on, and the bytes and lines between them.
+
+    The end is read first, so that it takes as long for a log of years as for one of a day.
+    """
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        return read_bytes(path), 0, 0  # or what is wrong
+    with open(path, "rb") as file:
+        head, end, back = file.readline(), os.fstat(file.fileno()).st_size, _BACK
+        first = max(0, len(head) - 1)  # the line break before the second line
+        while True:
+            start = max(first, end - back)
+            file.seek(start)
+            rest = file.read()
+            found = rest.rfind(_STATE, 0, rest.rfind(b"\n") + 1)
+            if found >= 0 or start == first:
+                break
+            back *= 4
+        if found < 0:
+            return head + rest[1:], 0, 0
+        skipped, line = start + found - first, _LINE.match(rest, found + 1)
+        file.seek(first)
+        blocks = (file.read(min(_BACK, skipped - at)) for at in range(0, skipped, _BACK))
+        lines = int(line[1]) - 2 if line else sum(block.count(b"\n") for block in blocks)
+        return head + rest[found + 1 :], skipped, lines
 
 
 @contextmanager
