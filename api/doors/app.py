@@ -23,7 +23,7 @@ from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .child import SOLVE, checked_request
 from .core import error_of, text_of
-from .guard import Guard
+from .guard import Guard, only_questions
 from .limits import Limits, Refusal, closing
 from .metrics import Metrics
 from .page import routes
@@ -145,8 +145,10 @@ class _Pulse:
         return asked.done() and asked.result()
 
 
-def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) -> tuple[Guard, Solves]:
-    """Return the application, and its solves."""
+def build(
+    store: Store, limits: Limits, token: str = "", reader: str = "", *, sync: bool = False
+) -> tuple[Guard, Solves]:
+    """Return the application, which asks for these tokens, and its solves."""
     metrics, sessions, solves = Metrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
     pulse = _Pulse(store)
 
@@ -166,8 +168,9 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     async def events(name: str, request: Request) -> Response:
         body = await body_of(request, limits)
         most(len(body) if isinstance(body, list) else 1, limits)
+        only_questions(request.scope, body)
         found = await sessions.find(name).reply(body)
-        metrics.note(found)
+        metrics.note(found, name)
         return answer(found, 422 if isinstance(found, dict) and "error" in found else 200)
 
     @app.get("/health", summary="Say whether it takes requests.")
@@ -178,7 +181,9 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     @app.get("/metrics", summary="Say what Prometheus reads.")
     async def read_metrics() -> Response:
         gauges = {"requests": metrics.running, "sessions": len(sessions.names()), "solves": len(solves.active)}
-        return Response(metrics.text(gauges, solves.counts), media_type="text/plain; version=0.0.4")
+        return Response(
+            metrics.text(gauges, solves.counts, await sessions.figures()), media_type="text/plain; version=0.0.4"
+        )
 
     @app.post("/v1/solve", summary="Solve a problem; what takes longer than `wait` is followed by its id.",
               openapi_extra=_takes(_SOLVE))  # fmt: skip
@@ -225,8 +230,8 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         return answer(found)
 
     @app.get("/v1/sessions", summary="List the schedulers.")
-    async def names() -> Response:
-        return answer({"sessions": sessions.names()})
+    async def names(request: Request) -> Response:
+        return answer({"sessions": sessions.names(), "reads": bool(request.scope.get("reads"))})
 
     @app.put("/v1/sessions/{name}", summary="Make a scheduler.",
              openapi_extra=_takes({"type": "object", "required": ["cluster"], "properties": _SCHEDULER}))  # fmt: skip
@@ -247,7 +252,7 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         return StreamingResponse(_as_it_is(store.log(name)), media_type="application/jsonl")
 
     app.include_router(routes(sessions, solves, lambda request: body_of(request, limits)))
-    return Guard(app, metrics, limits, token), solves
+    return Guard(app, metrics, limits, token, reader), solves
 
 
 def _as_it_is(log: Path) -> Iterator[bytes]:

@@ -95,7 +95,8 @@ def reopened(log: Path, given: Mapping[str, Any], *, sync: bool = False) -> Sche
     Raises:
         InstanceError: if `given` are other arguments of `Scheduler` than those in the log.
     """
-    scheduler = Scheduler.open(log, sync=sync)
+    policy = given.get("policy")
+    scheduler = Scheduler.open(log, None if isinstance(policy, str) else policy, sync=sync)
     if given:
         fresh = Scheduler(scheduler._state.fleet, **given)
         if (scheduler._arguments, scheduler._policy) != (fresh._arguments, fresh._policy):
