@@ -74,6 +74,10 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
         async with drawing:
             return _answer(await asyncio.to_thread(cluster_picture, body))
 
+    @router.post("/v1/verify", summary="Check a plan without any solver.")
+    async def verify(request: Request) -> Response:
+        return await done("verify", await read(request))
+
     @router.post("/v1/replay", summary="Return a log as steps: what each event says and changes.")
     async def replay(request: Request) -> Response:
         return await done("replay", await read(request))

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import read_log
@@ -85,6 +86,33 @@ def _down(scheduler: Scheduler) -> list[str]:
     return [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up]
 
 
+class Pictures(TypedDict, total=False):
+    """A picture as SVG, and that of each of its panels."""
+
+    svg: str
+    panels: dict[str, str]
+
+
+class Frame(TypedDict, total=False):
+    """What an event said and changed: who holds what, `None` if no more, and what is otherwise than before."""
+
+    now: float
+    text: str
+    held: dict[str, dict[str, list[int]] | None]
+    waiting: list[str]
+    waits: int
+    down: list[str]
+
+
+class FleetRow(TypedDict):
+    """A cluster as the log has it, with the arguments of `Fleet` that are not as usual."""
+
+    names: list[str]
+    gpu_types: list[str]
+    gpu_type: list[int]
+    gpus: list[int]
+
+
 class ClusterState(Figures):
     """What the page shows of a session: the figures, the first jobs that run and wait, and what the picture needs.
 
@@ -93,7 +121,7 @@ class ClusterState(Figures):
 
     now: float
     line: int
-    cluster: dict[str, Any]
+    cluster: FleetRow
     held: dict[str, dict[str, list[int]]]
     down: list[str]
     running: list[JobFigures]
