@@ -110,7 +110,7 @@ def only_reads() -> Refusal:
 def only_questions(scope: Scope, events: Any) -> None:
     """Refuse events that change something of who may only read."""
     for event in (events if isinstance(events, list) else [events]) if scope.get("reads") else ():
-        if not isinstance(event, dict) or not (event.get("event") in QUESTIONS or event.get("dry_run") is True):
+        if not isinstance(event, dict) or not (event.get("event") in [*QUESTIONS] or event.get("dry_run") is True):
             raise only_reads()
 
 
