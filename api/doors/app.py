@@ -187,7 +187,7 @@ def build(
 
     @app.get("/v1/sessions", summary="List the schedulers.")
     async def names(request: Request) -> Response:
-        return answer({"sessions": sessions.names(), "reads": bool(request.scope.get("reads"))})
+        return answer({"sessions": sessions.names()} | ({"reads": True} if request.scope.get("reads") else {}))
 
     @app.put("/v1/sessions/{name}", summary="Make a scheduler.")
     async def make(name: str, request: Request) -> Response:

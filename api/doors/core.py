@@ -58,13 +58,13 @@ class Core:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler, self.log, self.most, self._clock = scheduler, log, most or Most(), clock
+        self._theirs = scheduler.now < _EPOCH and (scheduler._count > 0 or scheduler._state.serial > 0)
 
     @property
     def now(self) -> float:
-        """The time: of the clock if there is one, unless a caller's own time has begun at another."""
-        now, journal = self.scheduler.now, self.scheduler._journal
-        own = self._clock is not None and (now >= _EPOCH or journal is None or journal.lines <= 1)
-        return max(now, self._clock()) if own and self._clock else now
+        """The time: of the clock if there is one, unless callers have said another."""
+        now = self.scheduler.now
+        return now if self._clock is None or self._theirs else max(now, self._clock())
 
     def reply(self, event: object) -> dict[str, Any]:
         """Answer an event, a bad one by what is wrong with it."""
@@ -91,7 +91,10 @@ class Core:
         assert self._clock is not None
         if row["now"] is None:
             row["now"] = self.now
-        elif isinstance(row["now"], int | float) and row["now"] > self._clock() + _AHEAD:
+        elif not isinstance(row["now"], int | float):
+            return
+        self._theirs = self._theirs or row["now"] < _EPOCH
+        if row["now"] > self._clock() + _AHEAD:
             words = f"{row['now']!r} is more than a day ahead of the clock here, {self._clock():.0f} s since 1970"
             raise InstanceError("now", words + "; are these milliseconds?" * (row["now"] > 100 * _EPOCH))
 

@@ -210,7 +210,7 @@ OF_PATH: dict[str, dict[str, Row]] = {
     "/v1/solves/{name}/plan": {"get": _ref("Plan")},
     "/v1/verify": {"post": _ref("Verdict")},
     "/v1/decide": {"post": _some(answers={"type": "array", "items": _ref("Answer")}, snapshot=_ref("Snapshot"))},
-    "/v1/sessions": {"get": _some(sessions=_ref("Names"), reads={"type": "boolean"})},
+    "/v1/sessions": {"get": _some(sessions=_ref("Names"))},
     "/v1/sessions/{name}": {"put": _some(session=_NAME), "delete": _some(session=_NAME)},
     "/v1/sessions/{name}/cluster": {"get": _ref("ClusterState")},
     "/v1/examples": {"get": _some(examples={"type": "array", "items": _some(name=_NAME, title=_NAME)})},

@@ -44,7 +44,7 @@ class Decision:
     mends: tuple[Mend, ...] = ()
 
     def then(self, later: Decision) -> Decision:
-        """Return this decision and the one that goes on with it as one: who starts here and stops there does neither."""
+        """Return this and what goes on with it as one decision: who starts here and stops there does neither."""
         undone = {x.job for x in self.starts} & {x.job for x in later.stops}
         rows = {x.name: (*getattr(self, x.name), *getattr(later, x.name)) for x in fields(self) if x.name not in _ONE}
         rows["starts"] = (*(x for x in self.starts if x.job not in undone), *later.starts)

@@ -137,7 +137,7 @@ def test_sessions(client: TestClient, folder: Path) -> None:
     assert (
         client.put("/v1/sessions/b", json={"cluster": "3x8", "prise": 1}).json()["error"]["problem"].endswith("price?")
     )
-    assert client.get("/v1/sessions").json() == {"sessions": ["a"], "reads": False}
+    assert client.get("/v1/sessions").json() == {"sessions": ["a"]}
     answers = client.post("/v1/sessions/a/events", json=[*EVENTS[:3], {"event": "finish", "job": "zz"}]).json()
     assert ["error" in x for x in answers] == [False, False, False, True]
     assert client.post("/v1/sessions/a/events", json={"event": "decisions"}).json()["answer"][0]["number"] == 1
