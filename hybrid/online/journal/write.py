@@ -105,7 +105,8 @@ class Journal:
         with suppress(OSError):
             os.write(self._file, b"\n")
             self.lines, self.gap = self.lines + 1, False
-            self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
+            row = {"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()}
+            self.write(row | {"nodes": scheduler._state.fleet})
 
     def tidy(self, scheduler: Scheduler) -> None:
         """Append the whole state if there are many lines since the last one."""
@@ -154,6 +155,8 @@ def recorded(method: F) -> F:
         for key, value in (*zip(names, args, strict=False), *options.items()):
             if key != "now" and value is not ... and (value is not None or usual.get(key, ...) is not None):
                 row[key] = pairs(value)
+        if name == RESTORE:
+            row["nodes"] = self._state.fleet
         if name == DECIDE:
             row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))
         if journal.gap:
