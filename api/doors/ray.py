@@ -49,7 +49,7 @@ def fleet(resource: str = "GPU", rack: str = "") -> Fleet:
         rack: label of nodes that says their rack; by default all are in one.
 
     Raises:
-        InstanceError: if Ray is absent, or no node is alive.
+        InstanceError: if Ray is absent.
     """
     rows = sorted((row for row in _ray().nodes() if row["Alive"]), key=lambda row: str(row["NodeID"]))
     racks = [row.get("Labels", {}).get(rack, "") for row in rows]
