@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 
 import numpy as np
@@ -301,10 +302,11 @@ class PlacementState:
             int(fits(self.free_nic[node : node + 1], batch.worker_nic[j])[0]),
             batch.jobs[j].workers[-1],
         )
-        count = 0
-        while count < most and pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is not None:
-            count += 1
-        return count
+
+        def full(count: int) -> bool:
+            return pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is None
+
+        return bisect_left(range(most), True, key=full)
 
     def shares(self, node: int, j: int, workers: int) -> tuple[list[tuple[int, float, int]], int]:
         """Return what shares GPUs on a node with so many workers of job j there too, and the GPUs left for it."""

@@ -183,6 +183,7 @@ def test_code_with_bounds_checked_is_kept_apart(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("gangplan.solvers.compiled.store.places", lambda: [tmp_path / "code"])
     load(tmp_path, "inside_of_checked", INSIDE.format(number=1, constant=1))
     text = OUTER.format(inside="inside_of_checked")
+    monkeypatch.setattr("numba.core.config.BOUNDSCHECK", None)
     plain = load(tmp_path, "outer_of_checked", text).total
     assert plain(0) == 2
     monkeypatch.setattr("numba.core.config.BOUNDSCHECK", 1)
