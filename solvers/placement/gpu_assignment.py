@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -126,9 +127,13 @@ def undecided(items: Sequence[Item], gpus: int) -> bool:
     return search.best is None and search.steps > 10 * _STEPS
 
 
-def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:
-    """Return the pairs of jobs, lower number first, that have a GPU in common."""
-    return frozenset((a, b) for card in held for a in card for b in card if a < b)
+def meeting(held: Sequence[dict[int, int]]) -> dict[int, set[int]]:
+    """Return the GPUs that each job has a share of."""
+    cards: defaultdict[int, set[int]] = defaultdict(set)
+    for card, jobs in enumerate(held):
+        for job in jobs:
+            cards[job].add(card)
+    return dict(cards)
 
 
 def plan_of(batch: Batch, rows: Sequence[Rows]) -> PlacementPlan | None:

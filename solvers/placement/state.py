@@ -45,7 +45,7 @@ class PlacementState:
         self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.guarded = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.held: dict[int, list[dict[int, int]]] = {}
-        self.meets: dict[int, frozenset[tuple[int, int]]] = {}
+        self.meets: dict[int, dict[int, set[int]]] = {}
         self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
         self.touched: list[list[set[int]]] = [[] for _ in jobs]
         self._gpus, self._cpu, self._memory = fleet.gpus.tolist(), fleet.cpu.tolist(), fleet.memory.tolist()
