@@ -59,11 +59,18 @@ def _compute(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     beside = present[plan.node]
     beside[np.arange(len(model)), model] -= 1
     slower = 1 + (speeds.host[model] * beside).sum(axis=1)
-    _, card, _ = distinct(plan.node[plan.grant_row], plan.grant_gpu)
-    a, b = _beside(card)
-    pairs = distinct(plan.grant_row[a], plan.grant_row[b])[0]
-    one, other = (rows[pairs[0] != pairs[1]] for rows in pairs)
-    np.add.at(slower, one, (speeds.gpu - speeds.host)[model[one], model[other]])
+    more = speeds.gpu - speeds.host  # what it adds to share a GPU besides
+    (card, row), _, _ = distinct(distinct(plan.node[plan.grant_row], plan.grant_gpu)[1], plan.grant_row)
+    card, row = (x[np.bincount(card)[card] > 1] for x in (card, row))
+    once = np.bincount(row, minlength=len(model))[row] == 1  # such rows meet others on one GPU, and are counted there
+    held = np.zeros((2, card.max(initial=0) + 1, len(speeds.models)))
+    np.add.at(held, (once.astype(int), card, model[row]), 1)
+    met = held[1, card] + held[0, card] * once[:, None]
+    met[np.arange(len(row)), model[row]] -= once
+    np.add.at(slower, row, (more[model[row]] * met).sum(axis=1))
+    a, b = _beside(card[~once])
+    pairs, _, _ = distinct(row[~once][a], row[~once][b])  # the others may meet on several
+    np.add.at(slower, pairs[0], more[model[pairs[0]], model[pairs[1]]])
     seconds = np.zeros(len(problem.jobs))
     np.maximum.at(seconds, plan.job[busy], (problem.compute_at(plan.job, plan.node) * slower)[busy])
     return seconds
