@@ -189,7 +189,7 @@ def cpsat(run: Run, batch: Batch) -> None:
             search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat")
             == cp_model.INFEASIBLE
         ):
-            run.prove_infeasible()
+            run.prove_infeasible("cpsat")
     if run.stopped:
         return
     with run.phase("cpsat model"):
