@@ -73,6 +73,15 @@ def able(free: Floats2, unit: Floats, node: int) -> int:
 
 
 @lean
+def held_by_one(nodes: Nodes, unit: Floats, ok: Bools, need: int) -> bool:
+    """Return whether some node would hold the whole job if it were empty; what none would goes on several."""
+    for n in range(len(nodes.whole)):
+        if ok[n] and able(nodes.whole, unit, n) >= need:
+            return True
+    return False
+
+
+@lean
 def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
     """Do what `find` does, with `free` in the place of what is free now."""
     m, unit, ok = len(free), gangs.unit[job], nodes.ok[gangs.kind[job]]
@@ -86,11 +95,8 @@ def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node
         if best >= 0:
             node[0], gpus[0] = best, need
             return 1
-        if free.shape[1] == 1:
+        if free.shape[1] == 1 or held_by_one(nodes, unit, ok, need):
             return 0
-        for n in range(m):  # what cores let no node hold goes on several
-            if ok[n] and able(nodes.whole, unit, n) >= need:
-                return 0
     left, k = need, 0
     for n in range(m):
         if not ok[n] or free[n, 0] == 0:
