@@ -16,7 +16,7 @@ from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .checks import check_new
+from .checks import check_known
 from .intervals import StartIntervals
 from .request import Request
 from .running import RunningJob
@@ -46,7 +46,7 @@ def save(
     With `only` it is for a twin in this process, of these jobs among those that wait: jobs are objects, not rows.
     """
     waiting = [request for name, request in state.waiting.items() if only is None or name in only]
-    names = {request.name for request in waiting}
+    names = dict.fromkeys(request.name for request in waiting)
     return {
         "gangplan": "scheduler",
         "version": VERSION,
@@ -141,7 +141,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for row in document["waiting"]:
         request = _request(row, state.settings)
         if request is not row:
-            check_new(state, request)
+            check_known(state, request)
         state.wait(request)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
@@ -220,7 +220,7 @@ def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
         state.put(row)
         return
     request = _request(row["request"], state.settings)
-    check_new(state, request)
+    check_known(state, request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
     if row["degree"] not in request.job.workers:
