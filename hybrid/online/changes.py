@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .checks import check_changed
 from .journal.write import recorded
-from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
+from .kinds import TypedSeconds, below_zero, by_type, verify_terms
 from .later import HeldJob, JobArray
 from .moved import moved, unseated
 from .request import Request, Seconds, given_seconds
@@ -114,8 +114,6 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
-            if not request.job.worker.gpu:
-                without_gpus(request.job, None, given)
             request = replace(request, price=None if given is None else float(given))
         before = request.terms
         new = Terms.of(terms)

@@ -123,7 +123,7 @@ class ClusterState:
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
-        self.accounts.capacity(self.placer.whole[:3].sum(axis=1).tolist())
+        self._count()
 
     @property
     def now(self) -> float:
@@ -276,6 +276,11 @@ class ClusterState:
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+
+    def _count(self) -> None:
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
 
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
@@ -451,6 +456,7 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()
