@@ -276,6 +276,7 @@ def _too_few(state: ClusterState, request: Request, degree: int) -> str:
 
 def _first_start(twin: Scheduler, name: str) -> tuple[float | None, tuple[str, ...]]:
     """Play on until a job starts, and return when that is, `None` if it takes too long, and who stops for it then."""
+    twin._state.bounded = False
     for _ in range(2 * _ENDS):  # as often somebody may be stopped, is due or older
         decision = twin.decide(60.0)
         if any(start.job == name for start in decision.starts):
