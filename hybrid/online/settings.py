@@ -28,6 +28,7 @@ class SchedulerSettings:
     price: float | None
     patience: float = PATIENCE
     durations: str = "told"
+    grace: float = 0.0
 
     def __post_init__(self) -> None:
         require_flag(self.together, "together")
@@ -37,4 +38,5 @@ class SchedulerSettings:
             raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
         require_number(self.price, "price", optional=True)
         require_number(self.patience, "patience")
+        require_number(self.grace, "grace")
         require_choice(self.durations, "durations", DURATIONS)

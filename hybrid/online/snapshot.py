@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told"}
+_USUAL = {"durations": "told", "grace": 0.0}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -74,6 +74,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         **state.later.save(),
         **state.calendar.save(),
         **state.mending.save(),
+        **state.notices.save(),
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -133,6 +134,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_text(name, f"finished[{i}]")
         state.over(name)
     state.mending.load(state, document.get("torn", ()))
+    state.notices.load(state, document)
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
