@@ -75,10 +75,10 @@ def able(free: Floats2, unit: Floats, node: int) -> int:
 @lean
 def held_by_one(nodes: Nodes, unit: Floats, ok: Bools, need: int) -> bool:
     """Return whether some node would hold the whole job if it were empty; what none would goes on several."""
+    most = 0
     for n in range(len(nodes.whole)):
-        if ok[n] and able(nodes.whole, unit, n) >= need:
-            return True
-    return False
+        most = max(most, able(nodes.whole, unit, n) if ok[n] else 0)
+    return most >= need
 
 
 @lean

@@ -163,7 +163,8 @@ class Result(Generic[PlanT_co]):
     def standing(self) -> str:
         """The status, and if it is final whether a certificate was checked, who are its witnesses, or whose word it is.
 
-        ``OPTIMAL (certified)``, ``OPTIMAL (proved by cpsat and plain_milp)``, or, no proof, ``OPTIMAL (claimed by cpsat)``.
+        ``OPTIMAL (certified)``, ``OPTIMAL (proved by cpsat and plain_milp)``, or, no proof,
+        ``OPTIMAL (claimed by cpsat)``.
         """
         if self.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return str(self.status)

@@ -262,7 +262,8 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds | Ty
     )  # fmt: skip
     if seconds is not None:
         request = replace(request, work=(), index=None)
-    state.alter(RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least))
+    after = RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least)
+    state.alter(after.told(job.stops))
     if state.learned is not None:
         state.learned.forget(job.name)
         state.learned.note(state.running[job.name])

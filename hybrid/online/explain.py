@@ -122,9 +122,9 @@ class WaitingJob(Report):
         earliest: when it starts in a simulation by the scheduler's own rules, in which nobody else comes and
             estimates hold; `None` if it does not within the next `ends` ends of jobs, or more than 255 are before it.
         due: until when others, who come meanwhile too, may pass it; `None` if that is not settled yet.
-        unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that it
-            played.
-        stops: the jobs that stop for it then, and why: ``job3 (reclaim)``.
+        unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that
+            it played.
+        stops: the jobs that stop for it by then, and why: ``job3 (reclaim)``.
         whole: nodes of these with nobody on them, `None` if it does not take whole nodes.
         ran: since when it waits again, after it ran and was stopped or lost its node; `None` if it never ran.
         guess: seconds that its user said, if history says how long it takes.
@@ -255,6 +255,8 @@ def why_waits(
         why = state.later.why(state, name)
     elif earliest == state.now:
         why = "the next decision starts it"
+    elif name in state.notices.claims:
+        why = state.notices.why(name, state.now)
     elif limit := state.refuses(request, degree):
         why = limit
     elif fits and state.placer.room(job).without(shut).total < job.workers[0]:
@@ -316,14 +318,18 @@ def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, t
     At `most` so many decisions: somebody may be stopped, is due or older as often as one ends.
     """
     twin._state.bounded = False
+    stops = {x.job: x.cause for x in twin.stopping if x.other == name}
     ends = starts = 0
     for _ in range(most):
         decision = twin.decide(60.0)
+        stops |= {x.job: x.cause for x in decision.stopping if x.other == name}
+        stops |= {x.job: x.cause for x in decision.stops if x.other == name}
         if any(start.job == name for start in decision.starts):
-            return twin.now, tuple(f"{stop.job} ({stop.cause})" for stop in decision.stops if stop.other == name), ends
+            return twin.now, tuple(f"{job} ({cause})" for job, cause in stops.items()), ends
         starts += len(decision.starts)
-        left, wake = {name: job.left(twin.now) for name, job in twin._state.running.items()}, twin.wake
-        if not left and wake is None or starts > _STARTS:
+        running, wake = twin._state.running, twin.wake
+        left = {name: job.left(twin.now) for name, job in running.items() if job.stops == inf}
+        if (not left and wake is None) or starts > _STARTS:
             break
         now = max(twin.now + min(left.values(), default=inf), nextafter(twin.now, inf))  # who is to end now has not
         if wake is not None and wake < now:
@@ -348,11 +354,16 @@ def latest_start(state: ClusterState, request: Request) -> float | None:
     if state.ground(request, degree).total < state.placed(request, degree).workers[0]:
         return None
     waiting = state.waiting.values()
-    runs = [job.left(state.now) + (job.request.price or 0.0) for job in state.running.values()]
-    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + (r.price or 0.0) for r in waiting)])
+    runs = [job.left(state.now) + _more(state, job.request) for job in state.running.values()]
+    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + _more(state, r) for r in waiting)])
     before = sum((other.due, other.serial) < (request.due, request.serial) for other in waiting)
     latest = max(request.due, state.now) + (before + 1) * longest
     return latest if latest < float_info.max else None
+
+
+def _more(state: ClusterState, request: Request) -> float:
+    """Return for how long a job may hold GPUs beside its work."""
+    return 0.0 if request.price is None else request.price + state.grace(request)
 
 
 def _remedies(

@@ -76,6 +76,8 @@ class Preemption:
     def clear(self, request: Request) -> bool:
         """Stop others for a waiting job and start it, if that may be; return whether it did."""
         state = self._state
+        if request.name in state.notices.claims:
+            return False
         degree = request.job.workers[0]
         gang, accounts = state.placed(request, degree), state.accounts
         user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, merge
 from itertools import islice
+from math import inf
 from sys import float_info
 
 import numpy as np
@@ -31,6 +32,7 @@ class RunningJob:
         slower: how many times its seconds it takes there.
         least: seconds that it runs before it may be stopped.
         index: the seconds for which it counts in an order, if it may be stopped and its work is a distribution.
+        stops: when it stops at the latest, if it was told to; no later is its end.
     """
 
     request: Request
@@ -41,11 +43,21 @@ class RunningJob:
     slower: float = 1.0
     least: float = 0.0
     index: float | None = None
+    stops: float = inf
 
     @property
     def name(self) -> str:
         """The job's name."""
         return self.request.name
+
+    @property
+    def price(self) -> float | None:
+        """The price of a stop, `None` if it may not be stopped or was told to already."""
+        return self.request.price if self.stops == inf else None
+
+    def told(self, until: float) -> RunningJob:
+        """Return it told to stop."""
+        return replace(self, stops=until, end=min(self.end, until))
 
     @property
     def gpus(self) -> int:
@@ -72,17 +84,16 @@ class RunningJob:
         request = self.request
         if request.due > self.since and request.lends:
             return self.ready
-        if not request.lends or not request.work:
-            return float(np.inf)
+        if self.price is None or not request.lends or not request.work:
+            return inf
         return max(self.ready, self.since + request.lasts(self.degree, self.slower))
 
     @property
     def ready(self) -> float:
         """From when on it may be stopped: once it got on for its price, and ran as long as all do."""
-        request = self.request
-        if request.price is None:
-            return float(np.inf)
-        return self.since + max(request.pays + request.price, self.least)
+        if self.price is None:
+            return inf
+        return self.since + max(self.request.pays + self.price, self.least)
 
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
@@ -105,7 +116,7 @@ class RunningJob:
             after = begun + (float(rest[0]) - request.done) * pace
         end = begun + (float(rest.mean()) - request.done) * pace
         rank = None if request.price is None else index(request.work, age) * pace
-        return replace(self, end=min(end, float_info.max), index=rank), after
+        return replace(self, end=min(end, self.stops, float_info.max), index=rank), after
 
 
 class RunningJobs(dict[str, RunningJob]):
@@ -138,7 +149,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
-        price, wide, times = job.request.price, job.gpus, self._of(job)
+        price, wide, times = job.price, job.gpus, self._of(job)
         self.stoppable += 0 if price is None else len(job.nodes)
         for i, node in enumerate(job.nodes):
             at = len(self.parts)
@@ -152,8 +163,9 @@ class RunningJobs(dict[str, RunningJob]):
 
     @staticmethod
     def _of(job: RunningJob) -> tuple[float, ...]:
-        price, index = job.request.price or 0.0, np.nan if job.index is None else job.index
-        return job.end, job.since, price if job.request.lends else np.inf, job.settled, index, job.ready
+        price, index = job.price, np.nan if job.index is None else job.index
+        cost = np.inf if price is None or not job.request.lends else price
+        return job.end, job.since, cost, job.settled, index, job.ready
 
     def _looked(self, job: RunningJob, now: float) -> RunningJob:
         """Return a job as its age says, and note when that says something else, if its work is a distribution."""
@@ -170,7 +182,7 @@ class RunningJobs(dict[str, RunningJob]):
         old, times = self[job.name], self._of(job)
         del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
         insort(self.by_end, (job.end, job.request.serial, job.name))
-        self.stoppable += len(job.nodes) * ((job.request.price is not None) - (old.request.price is not None))
+        self.stoppable += len(job.nodes) * ((job.price is not None) - (old.price is not None))
         self[job.name] = job
         for at in self.rows(job.name):
             self._times[:, at] = times
@@ -210,7 +222,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self.pop(name)
         self._next.pop(name, None)
         del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
-        self.stoppable -= 0 if job.request.price is None else len(job.nodes)
+        self.stoppable -= 0 if job.price is None else len(job.nodes)
         for node in job.nodes:
             at = self._at.pop((name, node))
             last, n = self.parts.pop(), len(self.parts)

@@ -22,6 +22,7 @@ from .checks import check_new
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .grace import GraceCalls, announce, end_grace, kept, start_claims
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
 from .kinds import TypedSeconds, by_type, without_gpus
@@ -85,7 +86,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls):
+class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -119,6 +120,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
             says how much jobs like it used.
+        grace: seconds that a job holds its GPUs when it is told to stop, unless `submit` says otherwise of it.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
 
@@ -141,6 +143,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         max_wait: float | None = MAX_WAIT,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
+        grace: float = 0.0,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
     ) -> None:
@@ -170,8 +173,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._arguments |= {"order": order, "price": price, "forget": forget}
         self._arguments |= {"patience": patience, "max_wait": max_wait}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
-        self._arguments["durations"] = durations
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations, max_wait)
+        self._arguments |= {"durations": durations, "grace": (grace := plain(grace))}
+        rest = patience, durations, max_wait, grace
+        settings = SchedulerSettings(together, reserve, usual, look, price, *rest)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -450,7 +454,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state, ahead = self._state, self._ahead
         self._pass(state.at(now))
         self._count += 1
-        drained = stop_drained(state) if state.calendar.windows else []
+        killed, drained = end_grace(state), stop_drained(state)
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         gains: list[Stops] = []
@@ -460,6 +464,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
+        start_claims(state, starts)
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
@@ -481,6 +486,8 @@ class Scheduler(WindowCalls, ChangeCalls):
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
                 starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
+        found = [*drained, *preemption.stops, *(x for each in gains for x in each.stops)]
+        stopped, stopping = announce(state, starts, found, killed)
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
@@ -498,10 +505,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
-        stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
         state.note_freed((stop.job for stop in stopped), names)
-        made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
-        return Decision(self._count, state.now, *made)
+        made = tuple(starts.starts), tier, notes, took, starts.more, stopped
+        return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
 
     def _pass(self, now: float) -> None:
         """Note the time, and what it changes alone."""
@@ -535,7 +541,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         require_number(seconds := plain(seconds), "seconds", positive=True)
         from .defragment import defragment
 
-        return defragment(self._state, domain, gang, worth, seconds)
+        with kept(self._state):
+            return defragment(self._state, domain, gang, worth, seconds)
 
     @recorded
     def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
@@ -547,11 +554,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         from .moves import TIER, carry_out
 
         began, state = time.perf_counter(), self._state
-        starts, stops = carry_out(state, self._watchdog, moves, state.at(now))
+        starts, stops, stopping = carry_out(state, self._watchdog, moves, state.at(now))
         self._count += 1
         self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
         took = time.perf_counter() - began
-        return Decision(self._count, state.now, starts, TIER, (), took, False, stops)
+        return Decision(self._count, state.now, starts, TIER, (), took, False, stops, (), stopping)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""

@@ -34,6 +34,7 @@ class SchedulerSettings:
     patience: float = PATIENCE
     durations: str = "told"
     max_wait: float | None = MAX_WAIT
+    grace: float = 0.0
 
     def __post_init__(self) -> None:
         require_flag(self.together, "together")
@@ -44,6 +45,7 @@ class SchedulerSettings:
         require_number(self.price, "price", optional=True)
         require_number(self.patience, "patience")
         require_number(self.max_wait, "max_wait", optional=True)
+        require_number(self.grace, "grace")
         require_choice(self.durations, "durations", DURATIONS)
 
     def due_after(self, seconds: float) -> float:

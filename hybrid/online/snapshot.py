@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told"}
+_USUAL = {"durations": "told", "grace": 0.0}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -79,14 +79,11 @@ def save(
         "faults": dict(faults),
         "intervals": (intervals if only is None else StartIntervals()).save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
-        **(
-            {"freed": freed}
-            if (freed := {name: state.freed[name] for name in names if name in state.freed})
-            else {}
-        ),
+        **({"freed": freed} if (freed := {name: state.freed[name] for name in names if name in state.freed}) else {}),
         **state.later.save(only),
         **state.calendar.save(),
         **state.mending.save(),
+        **state.notices.save(),
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -139,14 +136,12 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
-        request = _request(row, state.settings)
-        if request is not row:
-            check_known(state, request)
-        state.wait(request)
+        _wait(state, row)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
     state.mending.load(state, document.get("torn", ()))
+    state.notices.load(state, document)
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
@@ -170,6 +165,13 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_number(count, f"faults.{tier}", whole=True)
         faults[tier] = count
     return int(document["decisions"])
+
+
+def _wait(state: ClusterState, row: Any) -> None:
+    request = _request(row, state.settings)
+    if request is not row:
+        check_known(state, request)
+    state.wait(request)
 
 
 def _rules(state: ClusterState) -> dict[str, Any]:

@@ -348,7 +348,7 @@ class Starts:
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
         state = self._state
-        if not strict and not state.settings.reserve:
+        if request.name in state.notices.claims or not (strict or state.settings.reserve):
             return True
         gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
         others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]

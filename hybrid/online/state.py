@@ -31,6 +31,7 @@ from .durations.predictor import Durations
 from .kinds import as_placed, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
+from .notices import Notices
 from .queue import Queue, Shape
 from .request import Request
 from .running import Nodes, RunningJob, RunningJobs
@@ -77,6 +78,8 @@ class ClusterState:
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
         bounded: whether time may not go on by many years at once.
+        notices: who was told to stop, and who claims the room.
+        halted: the jobs that stopped in this decision, as they ran.
         changes: how many events there were.
         undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
@@ -105,6 +108,7 @@ class ClusterState:
         self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
+        self.notices, self.halted = Notices(), dict[str, RunningJob]()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None
@@ -270,6 +274,10 @@ class ClusterState:
         whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
         return min(since + self.settings.due_after(longest(whole or request.seconds, request.types)), float_info.max)
 
+    def grace(self, request: Request) -> float:
+        """Return the seconds that a job has when it is told to stop."""
+        return self.settings.grace if request.terms.grace is None else request.terms.grace
+
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
@@ -391,6 +399,7 @@ class ClusterState:
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)
+        self.notices.claims.pop(name, None)
         request = self.waiting.pop(name)
         self.light -= not request.job.worker.gpu
         return request
@@ -419,6 +428,7 @@ class ClusterState:
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
+        self.notices.stopping.pop(name, None)
         self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
@@ -444,7 +454,7 @@ class ClusterState:
 
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
-        job = self.free(name)
+        self.halted[name] = job = self.free(name)
         self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:

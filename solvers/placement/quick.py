@@ -82,7 +82,8 @@ class _Nodes:
     def _beside(self, j: int, node: int) -> IntArray:
         """Return how many workers of job j go beside the shares on each GPU of a node."""
         free = 1 + TOLERANCE - self.used.get(node, np.full(1, np.inf))
-        return np.maximum(np.floor(free / self.share[j]), 0.0).astype(np.int64)
+        fit: IntArray = np.maximum(np.floor(free / self.share[j]), 0.0).astype(np.int64)
+        return fit
 
     def _deal(self, j: int, node: int, w: int) -> None:
         """Put w workers on idle GPUs, then beside others, if `dense` on no more idle ones than needed; or all off."""

@@ -148,7 +148,7 @@ def recorded(method: F) -> F:
 def _decided(decision: Any) -> dict[str, Any]:
     """Return what a decision says, but for its time and what is as usual."""
     row = {"number": decision.number, "tier": decision.tier, "seconds": round(decision.seconds, 6)}
-    for name in ("stops", "starts"):
+    for name in ("stops", "starts", "stopping"):
         if some := getattr(decision, name):
             row[name] = [{f: getattr(x, f) for f in _fields(x.__class__)} for x in some]
     if decision.notes:

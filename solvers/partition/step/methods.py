@@ -134,4 +134,4 @@ METHODS: dict[str, Method] = {
     "bounds": Method(_bounds),
     **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp, exact=False),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, _repair)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, repair=_repair)

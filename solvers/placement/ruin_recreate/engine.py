@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -153,7 +153,7 @@ def empty(given: Given, here: int) -> Placement:
 def most_here(batch: Batch) -> int:
     """Return how many jobs a node holds at most: those that ask for least of what it has least of."""
     fleet, servers = batch.problem.fleet, np.array([job.servers > 0 for job in batch.jobs])
-    needs = [
+    needs: list[tuple[Any, Any]] = [
         (fleet.gpus, np.where(servers, 0.0, batch.each * batch.share)),
         (fleet.cpu, np.where(servers, np.minimum(batch.worker_cpu, batch.server_cpu), batch.worker_cpu)),
         (fleet.memory, np.where(servers, np.minimum(batch.worker_memory, batch.server_memory), batch.worker_memory)),
