@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from gangplan.instances.depth_first import walk
 from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.verify import TOLERANCE
 
@@ -76,9 +78,9 @@ class _Packing:
         self.best: list[dict[int, int]] | None = None
         self.least = float("inf")
         self.steps = 0
-        self._next(0, 0.0, frozenset())
+        walk(self._next(0, 0.0, frozenset()))
 
-    def _next(self, i: int, cost: float, pairs: frozenset[tuple[int, int]]) -> None:
+    def _next(self, i: int, cost: float, pairs: frozenset[tuple[int, int]]) -> Iterator[Any]:
         self.steps += 1
         if cost >= self.least or (self.steps > _STEPS and self.best is not None) or self.steps > 10 * _STEPS:
             return
@@ -98,7 +100,7 @@ class _Packing:
         for extra, _, g, new in sorted(options, key=lambda x: x[:3]):
             self.used[g] += share
             self.held[g][job] = self.held[g].get(job, 0) + 1
-            self._next(i + 1, cost + extra, pairs | new)
+            yield self._next(i + 1, cost + extra, pairs | new)
             self.used[g] -= share
             self.held[g][job] -= 1
             if not self.held[g][job]:

@@ -16,6 +16,7 @@ import pulp
 from gangplan.instances import verify
 from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
+from gangplan.solvers import highs as _silent  # noqa: F401
 from gangplan.solvers.method import suite
 
 _GAP = 1e-7
@@ -70,7 +71,7 @@ def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
 def _conclude(run: Run, lp: Any, unit: float, plan: Callable[[], Any], bound: float, by: str) -> None:
     if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
         if run.plan is None:
-            run.prove_infeasible()
+            run.prove_infeasible(by)
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         answer = plan()

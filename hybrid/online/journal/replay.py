@@ -60,6 +60,7 @@ def replay(
     """
     scheduler = scheduler_of(log, policy) if scheduler is None else scheduler
     for number, row in log.rows:
+        scheduler._state.bounded = False  # what was done is done
         with at_line(number, log.path):
             if row.get("fitted") and scheduler._state.learned is not None:
                 scheduler._state.learned.model.refresh()
@@ -70,6 +71,7 @@ def replay(
             else:
                 carry_out(scheduler, row)
             after(scheduler, row)
+    scheduler._state.bounded = True
     return scheduler
 
 
@@ -80,7 +82,7 @@ def call(scheduler: Scheduler, row: Mapping[str, Any], now: float | None = None)
     if not hasattr(method, "recorded"):
         raise InstanceError("event", f"{name!r} is nothing that this version of Scheduler is told")
     if name == RESTORE:
-        return scheduler.restore(row["snapshot"])
+        return scheduler._restore(row["snapshot"], decode(row.get("nodes")))
     rest = {key: decode(value) for key, value in row.items() if key not in ("event", "now", "fitted")}
     if _has_time(method):
         rest["now"] = row["now"] if now is None else now

@@ -67,7 +67,7 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
     """
     if impossible(q) is not None:
         if others == np.inf:
-            run.prove_infeasible()
+            run.prove_infeasible("pipeline")
         return
     if run.plan is None:
         pipedream(run, q)
@@ -191,7 +191,7 @@ def _exact(run: Run, q: Quotient, family: Family, others: float) -> None:
         if family.generous and run.objective is not None:
             run.raise_bound(min(others, run.objective), "pipeline")
         elif family.generous and others == np.inf:
-            run.prove_infeasible()
+            run.prove_infeasible("pipeline")
         return
 
 

@@ -327,3 +327,27 @@ def test_what_is_no_proposal_is_named(proposal: Any) -> None:
     """A policy that proposes something else is told what it proposed, and the rule decides."""
     decision = crowd(Proposing(lambda view: [proposal])).decide(PLENTY)
     assert decision.tier == "heuristic" and any(repr(proposal) in note for note in decision.notes), decision.notes
+
+
+def test_a_policy_cannot_write_what_it_sees() -> None:
+    """Neither the arrays of the fleet, by any of their bases, nor where jobs run."""
+
+    def act(view: View) -> Any:
+        arrays: list[Any] = [view.fleet.gpus, view.fleet.usable, view.fleet.topology.group]
+        while arrays:
+            if isinstance(array := arrays.pop(), np.ndarray):
+                with pytest.raises(ValueError, match="WRITEABLE"):
+                    array.flags.writeable = True
+                arrays.append(array.base)
+        for job in view.running.values():
+            with pytest.raises(TypeError):
+                job.nodes[0] = (5,)  # type: ignore[index]
+        asked.append(len(view.running))
+        return [0.0] * len(view.options)
+
+    asked: list[int] = []
+    s = Scheduler(Fleet.regular(1, 2, 2), Ranking(act))
+    for name in "ab":
+        s.submit(GangJob(name, "any", (2,)), 9.0)
+        assert not s.decide(60.0).notes
+    assert asked == [0, 1]
