@@ -75,7 +75,7 @@ def test_explain_names_until_when_others_pass() -> None:
     told = scheduler.explain("large")
     assert isinstance(told, WaitingJob) and asked.due == 144000.0 and told.due == 144100.0 and told.probably is None
     words = " ".join(str(told).split())
-    assert "due at 144100 s, in 40 h: until then" in words and "probably not known: too few" in words
+    assert "due at 144100 s, in 40 h; until then" in words and "probably not known: too few" in words
 
 
 @pytest.mark.parametrize("price", [None, 60.0])
