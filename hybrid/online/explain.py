@@ -315,6 +315,7 @@ def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, t
 
     At `most` so many decisions: somebody may be stopped, is due or older as often as one ends.
     """
+    twin._state.bounded = False
     ends = starts = 0
     for _ in range(most):
         decision = twin.decide(60.0)
