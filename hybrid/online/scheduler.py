@@ -639,7 +639,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         Raises:
             InstanceError: as `submit` does.
         """
-        twin = self._twin(self._own, self.snapshot())
+        twin = self._few({*self.waiting})
+        twin._intervals.load(self._intervals.save(), twin._state)
         twin.submit(job, seconds, together=together, price=price, **terms)
         told = twin.explain(job.name)
         assert isinstance(told, WaitingJob)

@@ -190,3 +190,24 @@ def test_snapshot_before_terms() -> None:
     assert scheduler.decide(1.0, now=9.0).starts == ()
     scheduler.finish("runs", now=21.0)
     assert [start.job for start in scheduler.decide(1.0).starts] == ["waits"]
+
+
+def test_snapshot_and_log_before_max_wait(tmp_path: Path) -> None:
+    """A snapshot without it goes on under this scheduler's, jobs due as they were; a log without it has none."""
+    options: dict[str, Any] = {"patience": 50.0, "max_wait": None, "price": 60.0}
+    before = Scheduler(Fleet.regular(1, 1, 8), log=tmp_path / "log.jsonl", **options)
+    before.submit(GangJob("runs", "any", (8,)), 14400.0, now=0.0)
+    before.decide(60.0)
+    before.submit(GangJob("waits", "any", (8,)), 14400.0)
+    saved = json.loads(json.dumps(before.snapshot()))
+    del saved["settings"]["max_wait"]
+    now = Scheduler(Fleet.regular(1, 1, 8), price=60.0)
+    now.restore(saved)
+    now.submit(GangJob("comes", "any", (8,)), 14400.0)
+    assert [request.due for request in now._state.waiting.values()] == [720000.0, 144000.0]
+    text = (tmp_path / "log.jsonl").read_text()
+    (tmp_path / "old.jsonl").write_text(text.replace(',"max_wait":null', "", 1))
+    assert "max_wait" in text and "max_wait" not in (tmp_path / "old.jsonl").read_text()
+    opened = Scheduler.open(tmp_path / "old.jsonl")
+    opened.submit(GangJob("comes", "any", (8,)), 14400.0)
+    assert [request.due for request in opened._state.waiting.values()] == [720000.0, 720000.0]
