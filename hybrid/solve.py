@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -102,7 +102,7 @@ def solve(
         seed: of every random choice; one seed and one worker give the same trace.
         workers: threads, by default as many as this process may use cores.
         gap: stop once (objective - bound) / objective is at most this.
-        initial: a plan to start from.
+        initial: a plan to start from; times of a step's that no longer hold are mended.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
         display: log progress to stderr.
         certify: look for a certificate of the bound afterwards, for as long again at most: see `Result.standing`.
@@ -122,17 +122,24 @@ def solve(
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
     run.callbacks = (log, *callbacks) if log else callbacks
+    proved, witnesses = None, tuple[str, ...]()
     try:
         with _uncollected(time_limit):
             _work(run, method, initial)
+            if method == "auto" and run.stop_reason == "claimed":
+                proved, witnesses = _proved(run)
+            _explain(run)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
-    proved = _certified(run, time_limit) if certify else None
-    result = _result(run, method)
-    if certify:
-        result = replace(result, certified=0) if proved is None else replace(result, **proved.as_fields())
+    if certify and proved is None:
+        proved = _certified(run, time_limit)
+    result = replace(_result(run, method), witnesses=witnesses, certified=0 if certify else None)
+    if proved is not None:
+        result = replace(result, **proved.as_fields())
+    if result.stop_reason == "claimed" and "claimed" not in result.standing:
+        result = replace(result, stop_reason="proved")
     if log:
         log.end(result)
     return result
@@ -145,17 +152,45 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             verdict = verify(run.problem, initial)
         except InstanceError as error:
             raise InstanceError("initial", error.problem) from None
-        if not verdict.ok:
-            raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
-        run.offer(initial, "initial")
+        run.offer(initial if verdict.ok else _repaired(run, initial, verdict.violations[0]), "initial")
     with run.phase("import"):
         from .portfolio import run_methods  # solvers take longer to import than small problems to solve
     run_methods(run, method)
+
+
+def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
+    """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
+    from .portfolio import run_methods
+    from .witness import prove
+
+    with run.phase("prove"):
+        found = prove(run)
+    if run.stop_reason is None and run.remaining() > 0:
+        run_methods(run, "auto")
+    return found
+
+
+def _explain(run: Run) -> None:
+    """Say why there is no plan."""
     if run.infeasible:
         with run.phase("conflict"):
             from .conflict import conflict
 
             run.conflict = conflict(run)
+
+
+def _repaired(run: Run, initial: Any, why: str) -> Any:
+    """Return the initial plan at other times, which it needs where those of the problem have changed."""
+    from gangplan.solvers.method import suite
+
+    of, plan = suite(run.problem.objective), None
+    if of.repair is not None:
+        with suppress(TimeoutError):
+            plan = of.repair(of.prepare(run), initial)
+    if plan is None or not verify(run.problem, plan).ok:
+        raise InstanceError("initial", f"is not feasible: {why}")
+    run.note(f"initial was made for other times ({why}): its devices and order are kept")
+    return plan
 
 
 def _certified(run: Run, seconds: float) -> Proved | None:
@@ -171,7 +206,7 @@ def _certified(run: Run, seconds: float) -> Proved | None:
         if proved is not None and isfinite(proved.bound):
             run.raise_bound(nextafter(float(proved.bound), 0.0), proved.certificate.argument)
         elif proved is not None:
-            run.prove_infeasible()
+            run.prove_infeasible(proved.certificate.argument)
         return proved
 
 

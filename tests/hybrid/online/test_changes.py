@@ -385,7 +385,7 @@ def test_a_wrong_time_is_refused_or_set_back(tmp_path: Path) -> None:
     """Milliseconds, or a date ten years on, are refused; what happened at a wrong date happened when it is set back."""
     fair = {"queues": {"a": 0.5}, "halflife": 60.0}
     s = Scheduler(Fleet.regular(1, 1, 4), price=5.0, sharing=fair, log=(log := tmp_path / "log.jsonl"))
-    with pytest.raises(InstanceError, match="now: 1800000000000.5 is more than 1000 years after 0.0: seconds"):
+    with pytest.raises(InstanceError, match="more than 1000 years"):
         s.submit(one("a", 2), 100.0, now=1.8e12 + 0.5)
     s.submit(one("a", 2), 100.0, now=1.8e9)
     assert started(s) == ["a"]

@@ -273,6 +273,16 @@ def test_a_policy_makes_jobs_wait_until_they_are_due() -> None:
             assert (start.job, start.tier) == ("back", "due")
 
 
+def test_a_due_job_waits_for_room_not_for_the_policy() -> None:
+    """A job that is due may have every number of workers, whatever the policy says: what it lacks is GPUs."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), Ranking(lambda view: [np.inf] * len(view.options)), patience=2.0)
+    scheduler.submit(GangJob("runs", "m", (1,)), 1000.0)
+    assert scheduler.decide(PLENTY, now=2000.0).starts
+    scheduler.submit(GangJob("back", "m", (2,)), 50.0, now=2000.0)
+    held, due = (scheduler.explain(scheduler.decide(PLENTY, now=now)).waiting["back"] for now in (2099.0, 2100.0))
+    assert held == "the policy makes it wait" and due == "it does not fit"
+
+
 def test_a_policy_that_makes_jobs_wait_is_shown_all() -> None:
     """Of 200 jobs that it makes wait none starts, and of one number of workers that it refuses only the other does."""
     scheduler = Scheduler(Fleet.regular(1, 1, 4), Ranking(lambda view: [np.inf for _ in view.options]))

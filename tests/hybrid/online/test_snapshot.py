@@ -15,6 +15,7 @@ import pytest
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
+from gangplan.hybrid.online.settings import MAX_WAIT
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import TreeTopology
 from gangplan.instances.placement import Demand, Fleet, GangJob
@@ -191,7 +192,7 @@ def test_snapshot_before_terms() -> None:
     now = json.loads(json.dumps(scheduler.snapshot()))
     assert now["promises"] == saved["promises"] and [row["terms"] for row in now["waiting"]] == [{}, {}]
     same = saved.keys() - {"version", "waiting", "running", "settings", "guess"}
-    assert now["settings"] == saved["settings"] | {"durations": "told", "max_wait": None}
+    assert now["settings"] == saved["settings"] | {"durations": "told", "max_wait": MAX_WAIT}
     assert {key: now[key] for key in same} == {key: saved[key] for key in same}
     assert scheduler.decide(1.0, now=9.0).starts == ()
     scheduler.finish("runs", now=21.0)
