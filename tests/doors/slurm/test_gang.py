@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from gangplan.doors.slurm.gang import TIER, NotOursError, event_of
+from gangplan.doors.slurm.gang import TIER, NotOursError, events_of
 from gangplan.doors.slurm.view import View
 
 
 def event(name: str, queues: tuple[str, ...] = (), memory: bool = False, spread: bool = False) -> dict[str, Any]:
     """Return the event of a recorded job."""
+    return next(events(name, queues, memory, spread))
+
+
+def events(name: str, *options: Any) -> Iterator[dict[str, Any]]:
+    """Return the events of a recorded job, one for each of its partitions."""
     view = View.read()
-    return event_of(view.jobs[name], view, queues, memory, spread)
+    return events_of(view.jobs[name], view, *options or ((), False, False))
 
 
 def test_nodes_are_workers(recorded: dict[str, Any]) -> None:

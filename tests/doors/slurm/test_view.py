@@ -27,7 +27,7 @@ def test_jobs_and_tasks(recorded: dict[str, Any]) -> None:
     view = View.read()
     assert {*view.jobs} == {"1", "2", "3", "4", "5_0", "5_1", "6", "7", "8", "9", "10"}
     assert view.jobs["1"].holds and view.jobs["1"].parts() == {"n0": (3, 2), "n1": (3, 2)}
-    assert view.jobs["2"].waits and view.jobs["2"].held == (True, False)
+    assert view.jobs["2"].waits and view.jobs["2"].held and view.jobs["2"].reason == "JobHeldUser"
 
 
 def test_nodes_of_types_without_switches(recorded: dict[str, Any]) -> None:
@@ -61,10 +61,10 @@ def test_an_answer_with_errors_is_none(recorded: dict[str, Any]) -> None:
 
 def test_another_version_is_an_error(recorded: dict[str, Any]) -> None:
     """What is not understood is said, not guessed."""
-    for row in recorded["squeue --json"]["jobs"]:
-        row["priority"] = {"set": True, "infinite": False, "number": 0}
-    with pytest.raises(InstanceError, match="not what Slurm"):
-        View.read()
+    for told, problem in (("high", "priority: 'high' is no number"), (None, "a job has no priority")):
+        recorded["squeue --json"]["jobs"][0]["priority"] = told
+        with pytest.raises(InstanceError, match=problem):
+            View.read()
 
 
 @pytest.mark.parametrize(
