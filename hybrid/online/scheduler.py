@@ -13,7 +13,7 @@ from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.instances.quantities import moment
+from gangplan.instances.quantities import counted, moment
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
@@ -113,6 +113,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        max_wait: seconds after which it is due at the latest; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
@@ -136,6 +137,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        max_wait: float | None = None,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
         log: str | PathLike[str] | None = None,
@@ -156,7 +158,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if speeds is not None and not isinstance(speeds, SpeedModel | Proximity):
             raise InstanceError("speeds", f"{speeds!r} is neither a SpeedModel nor a Proximity")
         require_share(forget := plain(forget), "forget", positive=True)
-        order, price, patience = plain(order), plain(price), plain(patience)
+        order, price, patience, max_wait = plain(order), plain(price), plain(patience), plain(max_wait)
         together = rule is None or not isinstance(speeds, Proximity) if together is None else together
         reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
@@ -164,10 +166,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
+        self._arguments |= {"order": order, "price": price, "forget": forget}
+        self._arguments |= {"patience": patience, "max_wait": max_wait}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
         self._arguments["durations"] = durations
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations)
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations, max_wait)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -203,7 +206,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
         s = self._state
-        size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
+        size = f"{counted(s.fleet.n_nodes, 'node')}, {s.idle} of {s.gpus} GPUs idle"
         return f"<Scheduler at {moment(s.now)}: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
@@ -256,7 +259,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
-        job, seconds, types = by_type(job, seconds, state.fleet)
+        job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
         at, known = state.at(now), given_seconds(job, seconds)
         given = None if isinstance(price, EllipsisType) else plain(price)
         require_number(given, "price", optional=True)
@@ -409,13 +412,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.now = state.at(now)
         lost = tuple(sorted({*state.holders[at].values()}))
         for name in lost:
-            ended = state.free(name)
-            again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
-            state.wait(dataclasses.replace(ended.request, again=again, due=due))
+            ended = state.lose(name)
             if replace:
                 state.mending.note(ended, at)
         state.turn(at, False)
-        state.note_freed(lost)
         return lost
 
     @recorded
@@ -582,7 +582,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        self.__dict__.update(self._twin(self._policy, snapshot).__dict__ | {"_journal": self._journal})
+        self._restore(snapshot)
+
+    def _restore(self, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> None:
+        """Take over a state, of other nodes if they are given."""
+        self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
 
     def checkpoint(self) -> None:
         """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""

@@ -16,7 +16,7 @@ from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .checks import check_new
+from .checks import check_known
 from .intervals import StartIntervals
 from .request import Request
 from .running import RunningJob
@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told"}
+_USUAL = {"durations": "told", "max_wait": None}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -127,7 +127,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         _run(state, row)
     for row in document["waiting"]:
         request = _request(row, state.settings)
-        check_new(state, request)
+        check_known(state, request)
         state.wait(request)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
@@ -203,7 +203,7 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
 def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a job run where it ran, once the verifier agrees."""
     request = _request(row["request"], state.settings)
-    check_new(state, request)
+    check_known(state, request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
     if row["degree"] not in request.job.workers:
@@ -241,7 +241,7 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
             raise InstanceError(field, f"{row[field]!r} is not true or false")
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
-    due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
+    due = min(row["submit"] + settings.due_after(max(seconds)), float_info.max)
     require_number(row.get("due", due), "due")
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
     rest["terms"] = Terms.of(row.get("terms", {}))
