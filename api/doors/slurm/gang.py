@@ -63,8 +63,8 @@ def events_of(
     gang["most_per_node"] = 1 if counted else None
     limit = 60.0 * row["time_limit"] if row["time_limit"] else None
     event = {"event": "submit", "seconds": limit, "limit": limit, "user": job.user}
-    if limit and len(degrees) > 1:  # who has more nodes is done no later: of equals, the more the better
-        event["seconds"] = [limit * (1.0 - 1e-6 * i) for i in range(len(degrees))]
+    if limit and len(degrees) > 1:  # more nodes, which Slurm would give it too, are done sooner
+        event["seconds"] = [limit * degrees[0] / degree for degree in degrees]
     event |= {"title": plain(row["name"]), "within": "rack"}
     fits = degrees[-1] <= view.rack[0] if counted else 0 < workers * gpus <= view.rack[1]
     event["topology"] = "required" if fits and not spread else "preferred"

@@ -92,19 +92,11 @@ class Rounds:
             self._order(job, ("update", f"JobId={job.id}", f"Comment={new}"))
 
     def _resize(self, fleet: Fleet) -> None:
-        """Exchange the nodes if they are others than before; jobs that do not fit any more are told of anew."""
+        """Exchange the nodes if they are others than before; who ran on those that are gone is told of anew."""
         data = encoded(fleet)
-        if data == (self._fleet or encoded(self.core.scheduler._state.fleet)):
-            return
-        for jobs in ((), self.core.scheduler.waiting, self.core.scheduler.running):
-            try:
-                for name in jobs:
-                    self._tell("withdraw", job=name)
-                self._tell("resize", fleet=data)
-                self._fleet = data
-                return
-            except InstanceError as error:
-                self._note("cluster", plain(error))
+        if data != (self._fleet or encoded(self.core.scheduler._state.fleet)):
+            self._tell("resize", fleet=data)
+            self._fleet = data
 
     def _nodes(self, view: View) -> None:
         """Tell which nodes are up, closed or down."""

@@ -63,8 +63,8 @@ def v24_11(told: dict[str, Any]) -> None:
     """Have no details of what jobs hold, as who is not to see them is told; no limit where there is none."""
     v24_05(told)
     for row in told["squeue --json"]["jobs"]:
-        row |= {"tres_alloc_str": "cpu=4,gres/gpu=6,gres/gpu:a100=6"} if row["gres_detail"] else {}
-        row |= {"gres_detail": [], "job_resources": {}}
+        held = "cpu=4,gres/gpu=6,gres/gpu:a100=6" if row["gres_detail"] else ""
+        row.update(tres_alloc_str=held, gres_detail=[], job_resources={})
         if not row["time_limit"]["set"]:
             row["time_limit"] = {"set": True, "infinite": True, "number": 0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -37,7 +38,7 @@ def test_tries_are_more_and_more_seldom_and_end(played: Played) -> None:
     played.reasons["1"] = "PartitionNodeLimit"
     for _ in range(300):
         tries += [played.now] * bool(played.round(10.0))
-    waits = [round(late - soon) for soon, late in zip(tries, tries[1:], strict=False)]
+    waits = [round(late - soon) for soon, late in pairwise(tries)]
     assert len(tries) == TRIES
     assert all(wait == pytest.approx(min(LONGEST, REFUSED * 2**i), abs=21) for i, wait in enumerate(waits))
     assert row["comment"].endswith("[gangplan: Slurm says PartitionNodeLimit, tried 6 times; held]")
@@ -120,6 +121,55 @@ def test_who_is_late_is_placed_anew_at_once_first(played: Played) -> None:
     assert "Priority, tried 1 time" in row["comment"] and played.round()
     played.round(61.0)
     assert not played.round()
+
+
+def test_a_dependent_job_starts_with_its_parents_end(played: Played) -> None:
+    """In the round in which the parent has ended, though Slurm has not noted it yet."""
+    parent = played.submit(1)
+    child = played.submit(2, dependency="afterok:1(unfulfilled)")
+    played.round()
+    assert parent["job_state"] == "RUNNING" and played.round() == []
+    played.set(parent, "COMPLETED")
+    assert played.round() == ["2 on n0"] and child["job_state"] == "RUNNING"
+
+
+def test_another_partition_is_taken_as_soon_as_it_has_room(played: Played) -> None:
+    """Of `-p left,right` the one with room is taken at first, and later too; all nodes are of one of them."""
+    for i, node in enumerate(played.told["sinfo --json"]["nodes"]):
+        node["partitions"] = ["right" if i > 3 else "left"]
+    played.restart()
+    full = [played.submit(1 + i, nodes=4, partition=name) for i, name in enumerate(("left", "right"))]
+    played.round()
+    wide, narrow = (played.submit(3 + i, nodes=3, partition="left,right") for i in range(2))
+    assert played.round() == []
+    played.set(full[1], "COMPLETED")
+    assert played.round() == ["3 on n4,n5,n6"]
+    played.set(full[0], "COMPLETED")
+    assert played.round() == ["4 on n0,n1,n2"]
+    assert wide["job_state"] == narrow["job_state"] == "RUNNING"
+
+
+def test_a_range_gets_what_was_decided_and_is_a_range_again(played: Played) -> None:
+    """Slurm is told the number of nodes; if it does not start the job, the range is as its user asked."""
+    row = played.submit(1, nodes=1, max_nodes=4)
+    played.reasons["1"] = "Licenses"
+    assert played.round() == ["1 on n0,n1,n2,n3"]
+    assert (row["node_count"], row["max_nodes"]) == (4, 4)
+    played.round()
+    assert (row["node_count"], row["max_nodes"]) == (1, 4)
+
+
+def test_what_is_not_placed_says_why(played: Played) -> None:
+    """A partition that is down, more GPUs than any node has, and what only Slurm understands stand in the comment."""
+    key = "scontrol show partition --oneliner"
+    played.told[key] += "PartitionName=off Nodes=n[0-7] State=DOWN PriorityTier=1\n"
+    off, large = played.submit(1, partition="off"), played.submit(2, tres_per_node="gres:gpu:9")
+    named = played.submit(3, required_nodes="n[2-3]", tres_per_node="gres:gpu:1")
+    played.round()
+    assert off["comment"] == "gangplan [gangplan: partition off is not up]" and off["priority"] == 0
+    assert large["comment"].startswith("gangplan [gangplan: ") and large["priority"] == 0
+    assert named["comment"] == "gangplan [gangplan: is left to Slurm, for its required_nodes n(2-3)]"
+    assert named["job_state"] == "RUNNING"
 
 
 def test_a_comment_is_read_and_written() -> None:
