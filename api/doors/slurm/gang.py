@@ -71,7 +71,8 @@ def events_of(
     event["queue"] = row["account"] if not queues or row["account"] in queues else ""
     event["begin"] = max(0, row["eligible_time"] or 0)
     event["together"] = False if counted and gpus else None
-    names = [name for name in row["partition"].split(",") if view.partitions.get(name, {}).get("State", "UP") == "UP"]
+    names = row["partition"].split(",")
+    names = [name for name in names if view.partitions.get(name, {}).get("State", "UP") in ("UP", "DRAIN")]
     tiers = {name: int(view.partitions.get(name, {}).get("PriorityTier", 1)) for name in names}
     for name in sorted(names, key=lambda name: -tiers[name]):
         whole = "none" in row["shared"] or "true" in row["exclusive"]

@@ -176,6 +176,7 @@ class Rounds:
         for memory in (self._refused, self._told, self._asked):
             for name in memory.keys() - view.jobs.keys():
                 del memory[name]
+        self._released &= view.jobs.keys()
         for name in self._holders.keys() - held.keys():
             self._refused.pop(name, None)
             self._released.discard(name)
@@ -297,7 +298,7 @@ class Rounds:
             where = [f"ReqNodeList={','.join(nodes)}"]
             if most := job.row["max_nodes"]:
                 where.append(f"NumNodes={len(nodes)}-{len(nodes)}")
-                self._asked.setdefault(job.id, f"NumNodes={job.row['node_count'] or 1}-{most}")
+                self._asked[job.id] = f"NumNodes={job.row['node_count'] or 1}-{most}"
             if why := self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
                 self._refuse(name, job, why)
             else:
