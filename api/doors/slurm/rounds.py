@@ -199,6 +199,8 @@ class Rounds:
             events = self._events(job, view)
         except NotOursError:
             return False
+        now = self.now
+        told, *events = ({**event, "begin": max(now, event.get("begin", now))} for event in (told, *events))
         return told in events and (len(events) == 1 or self._fits(told) or not any(map(self._fits, events)))
 
     def _fits(self, event: dict[str, Any]) -> bool:

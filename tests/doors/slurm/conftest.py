@@ -139,7 +139,7 @@ class Played:
         if words[1] == "uhold":
             row |= {"priority": 0, "state_reason": "JobHeldUser"}
         elif words[1] == "release":
-            row |= {"priority": 9, "state_reason": self.reasons.get(number, "None")}
+            row |= {"priority": 9, "state_reason": self.reasons.get(number, "None"), "eligible_time": int(self.now)}
         for name, value in (word.split("=", 1) for word in words[3:]):
             if name == "NumNodes":
                 row["node_count"], row["max_nodes"] = map(int, value.split("-"))
