@@ -94,8 +94,9 @@ def _split(row: Mapping[str, Any], nodes: int) -> tuple[bool, list[int], int, st
     per = [row[f"tres_per_{name}"] for name in ("node", "job", "task")]
     if strange := [x for text in per for x in text.split(",") if x and not _COUNTED.match(x)]:
         raise NotOursError(plain(strange[0]))
-    (each, total, task), kinds = (list(x) for x in zip(*map(gpus_in, per), strict=True))
-    if len(kinds := {kind for kind in kinds if kind}) > 1 or "+" in (kind := next(iter(kinds), "")):
+    each, total, task = (gpus_in(text)[0] for text in per)
+    kinds = {kind for text in per if (kind := gpus_in(text)[1])}
+    if len(kinds) > 1 or "+" in (kind := next(iter(kinds), "")):
         raise NotOursError(f"types of GPU {', '.join(sorted(kinds))}")
     least, most, tasks = row["node_count"] or 1, row["max_nodes"] or 0, row["tasks"] or 1
     if task and total not in (0, task * tasks):

@@ -62,7 +62,7 @@ class SlurmJob:
     @property
     def held(self) -> bool:
         """Return whether Slurm is not to start it."""
-        return self.row["priority"] == 0
+        return bool(self.row["priority"] == 0)
 
     @property
     def reason(self) -> str:
@@ -223,8 +223,8 @@ def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTo
     """Return racks, which are the lowest switches, those above, and the cluster."""
     above: dict[str, list[str]] = {node: [] for node in nodes}
     inside = [(names_in(row.get("Nodes", "")), row) for row in switches]
-    for names, row in sorted(inside, key=lambda x: (int(x[1].get("Level", 0)), len(x[0]))):  # blocks have no level
-        for node in names:
+    for members, row in sorted(inside, key=lambda x: (int(x[1].get("Level", 0)), len(x[0]))):  # blocks have no level
+        for node in members:
             above.setdefault(node, []).append(next(iter(row.values())))
     depth = max([1, *(len(above[node]) for node in nodes)])
     lone = "all" if not switches else "node {}"  # a node under no switch is a rack of its own

@@ -142,7 +142,8 @@ class Played:
             row |= {"priority": 9, "state_reason": self.reasons.get(number, "None"), "eligible_time": int(self.now)}
         for name, value in (word.split("=", 1) for word in words[3:]):
             if name == "NumNodes":
-                row["node_count"], row["max_nodes"] = map(int, value.split("-"))
+                least, _, most = value.partition("-")
+                row |= {"node_count": int(least), "max_nodes": int(most or row["max_nodes"])}
             else:
                 row[{"Comment": "comment", "ReqNodeList": "required_nodes"}[name]] = value
         return ""
