@@ -165,7 +165,8 @@ class Rounds:
         if found is None or found.at >= self._began or (job.held and self._same(job, view)):
             return found
         del self._refused[job.id]
-        return self._comment(job, "")
+        self._comment(job, "")
+        return None
 
     def _changed(self, view: View) -> None:
         """Forget what was noted of jobs that start; when one ends, try another that waits for a limit of its user's.
