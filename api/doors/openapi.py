@@ -18,7 +18,8 @@ from gangplan.hybrid.online.runs import RunsNow
 from gangplan.hybrid.online.sharing import Sharing
 from gangplan.hybrid.online.starts import Start
 from gangplan.hybrid.online.stops import Stop
-from gangplan.instances.documents import DOCUMENTS, form, json_schema
+from gangplan.instances.documents import form, json_schema
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 
 from .pictures import ClusterState, Frame, Pictures

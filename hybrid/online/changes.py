@@ -15,9 +15,9 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .checks import check_changed
 from .journal.write import recorded
-from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
+from .kinds import TypedSeconds, below_zero, by_type, verify_terms
 from .later import HeldJob, JobArray
-from .moved import moved, unseated
+from .moved import moved, turned_back, unseated
 from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
@@ -114,8 +114,6 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
-            if not request.job.worker.gpu:
-                without_gpus(request.job, None, given)
             request = replace(request, price=None if given is None else float(given))
         before = request.terms
         new = Terms.of(terms)
@@ -204,6 +202,18 @@ class ChangeCalls:
         scheduler._restore(moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
         return lost
 
+    @recorded
+    def set_clock(self, now: float) -> None:
+        """Set the time back where an event had a wrong one: what has happened since then happened now.
+
+        Windows that were over by then are gone.
+        """
+        scheduler = cast("Scheduler", self)
+        require_number(now := plain(now), "now")
+        if now > scheduler.now:
+            raise InstanceError("now", f"{now!r} is after {scheduler.now!r}: time goes on by events")
+        scheduler._restore(turned_back(scheduler.snapshot(), float(now)))
+
 
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
     """Put a job that waits, or may not wait yet, where it belongs now."""
@@ -252,7 +262,8 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds | Ty
     )  # fmt: skip
     if seconds is not None:
         request = replace(request, work=(), index=None)
-    state.alter(RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least))
+    after = RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least)
+    state.alter(after.told(job.stops))
     if state.learned is not None:
         state.learned.forget(job.name)
         state.learned.note(state.running[job.name])

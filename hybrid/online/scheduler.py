@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from os import PathLike
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -22,6 +22,7 @@ from .checks import check_new
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .grace import GraceCalls, announce, end_grace, kept, start_claims
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
 from .kinds import TypedSeconds, by_type, without_gpus
@@ -29,7 +30,7 @@ from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
-from .settings import PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
 from .snapshot import load, save
 from .stages import Stages
@@ -87,7 +88,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls):
+class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -115,11 +116,13 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
-        max_wait: seconds after which it is due at the latest; `None` for no such limit.
+        max_wait: seconds after which it is due at the latest, or after ten times its longest expected seconds if that
+            is later; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
             says how much jobs like it used.
+        grace: seconds that a job holds its GPUs when it is told to stop, unless `submit` says otherwise of it.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
         checkpoint_every: lines of it, or as many as there are jobs, after which it has the whole state, so that `open`
@@ -141,9 +144,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
-        max_wait: float | None = None,
+        max_wait: float | None = MAX_WAIT,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
+        grace: float = 0.0,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
         checkpoint_every: int = CHECKPOINT_EVERY,
@@ -175,8 +179,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._arguments |= {"order": order, "price": price, "forget": forget}
         self._arguments |= {"patience": patience, "max_wait": max_wait}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
-        self._arguments["durations"] = durations
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations, max_wait)
+        self._arguments |= {"durations": durations, "grace": (grace := plain(grace))}
+        rest = patience, durations, max_wait, grace
+        settings = SchedulerSettings(together, reserve, usual, look, price, *rest)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -280,7 +285,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
         if not job.worker.gpu:
-            together, mine = without_gpus(job, together, given), None
+            together = without_gpus(job, together)
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
@@ -463,7 +468,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state, ahead = self._state, self._ahead
         self._pass(state.at(now))
         self._count += 1
-        drained = stop_drained(state) if state.calendar.windows else []
+        killed, drained = end_grace(state), stop_drained(state)
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         gains: list[Stops] = []
@@ -473,6 +478,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
+        start_claims(state, starts)
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
@@ -494,6 +500,8 @@ class Scheduler(WindowCalls, ChangeCalls):
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
                 starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
+        found = [*drained, *preemption.stops, *(x for each in gains for x in each.stops)]
+        stopped, stopping = announce(state, starts, found, killed)
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
@@ -511,10 +519,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
-        stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
         state.note_freed((stop.job for stop in stopped), names)
-        made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
-        return Decision(self._count, state.now, *made)
+        made = tuple(starts.starts), tier, notes, took, starts.more, stopped
+        return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
 
     def _pass(self, now: float) -> None:
         """Note the time, and what it changes alone."""
@@ -548,7 +555,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         require_number(seconds := plain(seconds), "seconds", positive=True)
         from .defragment import defragment
 
-        return defragment(self._state, domain, gang, worth, seconds)
+        with kept(self._state):
+            return defragment(self._state, domain, gang, worth, seconds)
 
     @recorded
     def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
@@ -560,11 +568,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         from .moves import TIER, carry_out
 
         began, state = time.perf_counter(), self._state
-        starts, stops = carry_out(state, self._watchdog, moves, state.at(now))
+        starts, stops, stopping = carry_out(state, self._watchdog, moves, state.at(now))
         self._count += 1
         self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
         took = time.perf_counter() - began
-        return Decision(self._count, state.now, starts, TIER, (), took, False, stops)
+        return Decision(self._count, state.now, starts, TIER, (), took, False, stops, (), stopping)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
@@ -624,6 +632,10 @@ class Scheduler(WindowCalls, ChangeCalls):
             fresh._expect(request)
         return fresh
 
+    def _few(self, only: Set[str]) -> Scheduler:
+        """Return a scheduler in the same state by its own rules, with some of the jobs that wait."""
+        return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
+
     @property
     def _own(self) -> Patient | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
@@ -646,7 +658,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: as `submit` does.
         """
-        twin = self._twin(self._own, self.snapshot())
+        twin = self._few({*self.waiting})
+        twin._intervals.load(self._intervals.save(), twin._state)
         twin.submit(job, seconds, together=together, price=price, **terms)
         told = twin.explain(job.name)
         assert isinstance(told, WaitingJob)
@@ -672,8 +685,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             if what in self._state.running:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
-            last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
+            return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

@@ -31,6 +31,7 @@ from .durations.predictor import Durations
 from .kinds import as_placed, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
+from .notices import Notices
 from .queue import Queue, Shape
 from .request import Request
 from .running import Nodes, RunningJob, RunningJobs
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
     from .places import Places
 
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
@@ -74,6 +77,9 @@ class ClusterState:
         closed: the least number of workers of each kind that did not fit since something last became free.
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
+        notices: who was told to stop, and who claims the room.
+        halted: the jobs that stopped in this decision, as they ran.
         changes: how many events there were.
         undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
@@ -90,6 +96,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.bounded = True
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -101,6 +108,7 @@ class ClusterState:
         self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
+        self.notices, self.halted = Notices(), dict[str, RunningJob]()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None
@@ -123,7 +131,7 @@ class ClusterState:
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
-        self.accounts.capacity(self.placer.whole[:3].sum(axis=1).tolist())
+        self._count()
 
     @property
     def now(self) -> float:
@@ -146,6 +154,10 @@ class ClusterState:
         require_number(now := plain(now), "now")
         if now < self.now:
             words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
             raise InstanceError("now", words)
         return float(now)
 
@@ -262,6 +274,10 @@ class ClusterState:
         whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
         return min(since + self.settings.due_after(longest(whole or request.seconds, request.types)), float_info.max)
 
+    def grace(self, request: Request) -> float:
+        """Return the seconds that a job has when it is told to stop."""
+        return self.settings.grace if request.terms.grace is None else request.terms.grace
+
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
@@ -276,6 +292,11 @@ class ClusterState:
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+
+    def _count(self) -> None:
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
 
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
@@ -378,6 +399,7 @@ class ClusterState:
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)
+        self.notices.claims.pop(name, None)
         request = self.waiting.pop(name)
         self.light -= not request.job.worker.gpu
         return request
@@ -388,8 +410,9 @@ class ClusterState:
         return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
-        """Have a waiting job, whose seats are taken, run."""
-        self.leave(job.name)
+        """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
+        if job.name in self.waiting:
+            self.leave(job.name)
         used = self.placer.uses(job.name)[1]
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)
@@ -405,6 +428,7 @@ class ClusterState:
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
+        self.notices.stopping.pop(name, None)
         self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
@@ -430,7 +454,7 @@ class ClusterState:
 
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
-        job = self.free(name)
+        self.halted[name] = job = self.free(name)
         self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
@@ -451,6 +475,7 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()

@@ -44,6 +44,7 @@ class TermFields(TypedDict, total=False):
     group: int
     mixed: bool
     await_nodes: bool
+    grace: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Terms:
         group: each so many workers are on one node (tensor-parallel groups).
         mixed: whether its workers may be on several types of GPU; then the slowest counts.
         await_nodes: whether it waits where the cluster as it is never has it, for nodes to come (`Scheduler.resize`).
+        grace: seconds that it has when it is told to stop, in which it holds its GPUs; `None` for the scheduler's.
     """
 
     queue: str = ""
@@ -80,6 +82,7 @@ class Terms:
     group: int = field(default=1, metadata={"positive": True})
     mixed: bool = False
     await_nodes: bool = False
+    grace: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
@@ -96,6 +99,7 @@ class Terms:
         require_number(self.group, "group", whole=True, positive=True)
         require_flag(self.mixed, "mixed")
         require_flag(self.await_nodes, "await_nodes")
+        require_number(self.grace, "grace", optional=True)
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

@@ -87,7 +87,7 @@ class Journal:
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a line; one that has the whole state says which it is, so that none before it need be read."""
         if whole := row.get("event") == RESTORE:
-            row = {"event": RESTORE, "line": self.lines + 1} | row
+            row = {"event": RESTORE, "line": self.lines + 1, **row}
         try:
             left = f"{_line(row)}\n".encode()
             while left:
@@ -174,7 +174,7 @@ def recorded(method: F) -> F:
 def _decided(decision: Any) -> dict[str, Any]:
     """Return what a decision says, but for its time and what is as usual."""
     row = {"number": decision.number, "tier": decision.tier, "seconds": round(decision.seconds, 6)}
-    for name in ("stops", "starts"):
+    for name in ("stops", "starts", "stopping"):
         if some := getattr(decision, name):
             row[name] = [{f: getattr(x, f) for f in _fields(x.__class__)} for x in some]
     if decision.notes:
