@@ -43,6 +43,7 @@ class TermFields(TypedDict, total=False):
     topology: str
     group: int
     mixed: bool
+    preempts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Terms:
         topology: whether that is ``required``, or ``preferred``: then one group has them if it has the room.
         group: each so many workers are on one node (tensor-parallel groups).
         mixed: whether its workers may be on several types of GPU; then the slowest counts.
+        preempts: whether others may be stopped for it.
     """
 
     queue: str = ""
@@ -77,6 +79,7 @@ class Terms:
     topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
     group: int = field(default=1, metadata={"positive": True})
     mixed: bool = False
+    preempts: bool = True
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
@@ -92,6 +95,7 @@ class Terms:
         require_choice(self.topology, "topology", TOPOLOGIES)
         require_number(self.group, "group", whole=True, positive=True)
         require_flag(self.mixed, "mixed")
+        require_flag(self.preempts, "preempts")
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

@@ -21,7 +21,8 @@ from kubernetes import client
 from gangplan import Scheduler
 from gangplan.doors.kubernetes.extender import Offers, serve
 from gangplan.doors.kubernetes.following import Loop, Server
-from gangplan.doors.kubernetes.objects import NODE, Rules, admits, node_of, pod_of, quantity
+from gangplan.doors.kubernetes.objects import NODE, Rules, node_of, pod_of
+from gangplan.doors.kubernetes.requests import quantity
 from gangplan.doors.kubernetes.reconciler import Reconciler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
@@ -355,4 +356,4 @@ def test_reading() -> None:
         term = {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         thing["spec"]["affinity"] = {"nodeAffinity": required}
-        assert admits(at, pod_of(thing, Rules()).where) is right
+        assert (not at.refuses(pod_of(thing, Rules()).where)) is right

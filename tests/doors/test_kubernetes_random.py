@@ -111,7 +111,7 @@ class World:
         for each, at in step.binds:
             there = sum(x.gang == each.gang and x.live and bool(x.node) for x in pods.values())
             done = sum(x.gang == each.gang and not x.live for x in pods.values())
-            assert nodes[at].open and told[each.gang] + there + done >= each.size, each
+            assert nodes[at].open and told[each.gang] + there + done >= (each.group.size or 1), each
             selector = self.pods[each.uid]["spec"].get("nodeSelector")
             assert selector in (None, {"kubernetes.io/hostname": at})
             if self.rng.random() < 0.9:

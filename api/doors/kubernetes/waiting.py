@@ -1,0 +1,157 @@
+"""What waits: pods that are to start together, and on which nodes they may."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray
+from gangplan.instances.intake import parse_json
+
+from .gangs import PODGROUPS, incomplete
+from .objects import Needs, Node, Pod
+from .requests import ROUNDING, Amounts, left_of, most, short
+
+Sizes = Mapping[str, Mapping[str, int]]
+"""How many pods start together, by kind and name of the object that states it."""
+_REST = 2 * 10**9
+"""Priority of pods others of whose gang hold GPUs already."""
+_REASONS = 4
+"""Reasons against nodes that are given, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that are to start together; two are equal if they ask for the same.
+
+    Attributes:
+        pods: which they are, as they are seated.
+        needs: of the pod that needs most.
+        mark: on which nodes they may be, as text: what `place_of` reads.
+        others: as of `Terms`.
+    """
+
+    gang: str
+    pods: tuple[Pod, ...] = field(compare=False)
+    count: int
+    needs: Needs
+    mark: str
+    priority: int
+    preempts: bool
+    queue: str
+    seconds: float | None
+    limit: float | None
+    within: str
+    topology: str
+
+    @classmethod
+    def of(cls, pods: Sequence[Pod], rest: bool) -> Unit:
+        """Return pods as a unit; `rest` tells whether others of their gang hold GPUs already."""
+        first, extras = pods[0], reduce(most, (x.extras for x in pods))
+        within = next((x for x in pods if x.within), first)
+        return cls(
+            first.gang, tuple(pods), len(pods), tuple(map(max, zip(*(x.needs for x in pods), strict=True))),  # type: ignore[arg-type]
+            json.dumps([sorted({x.where for x in pods}), extras, len(pods)], sort_keys=True),
+            _REST if rest else max(x.priority for x in pods), all(x.preempts for x in pods), first.queue,
+            max((x.seconds for x in pods if x.seconds), default=None), first.limit, within.within, within.topology,
+        )  # fmt: skip
+
+    @property
+    def created(self) -> float:
+        """When the last of its pods was made."""
+        return max(pod.created for pod in self.pods)
+
+
+def unplaced(pods: Mapping[str, Pod], placed: Container[str]) -> dict[str, list[Pod]]:
+    """Return the pods of each gang that are to be placed and are not, by name."""
+    found = defaultdict[str, list[Pod]](list)
+    for pod in sorted(pods.values(), key=lambda x: (len(x.key), x.key)):
+        if pod.ours and pod.live and not pod.leaving and pod.uid not in placed:
+            found[pod.gang].append(pod)
+    return found
+
+
+def units(
+    pods: Mapping[str, Pod], free: Mapping[str, Sequence[Pod]], sizes: Sizes, waits: dict[str, str]
+) -> Iterator[tuple[str, Unit]]:
+    """Yield the units that may start, by name, and note why other pods do not.
+
+    Args:
+        pods: by uid.
+        free: what `unplaced` returned of them.
+        sizes: of gangs whose pods do not state them.
+        waits: reasons by the key of a pod; those that are found are entered.
+    """
+    gangs = defaultdict[str, list[Pod]](list)
+    for pod in pods.values():
+        if pod.ours and pod.live and not pod.leaving:
+            gangs[pod.gang].append(pod)
+    for gang, some in free.items():
+        pending = [pod for pod in some if not pod.node]
+        if not pending:
+            continue
+        seated, group = len(gangs[gang]) - len(pending), pending[0].group
+        stated = sizes_of(gangs[gang], sizes)
+        wrong = [pod for pod in pending if pod.wrong]
+        why = incomplete(gang, stated, group.kind, len(gangs[gang]))
+        if wrong or why:
+            waits |= {pod.key: pod.wrong or why or f"of its gang, {wrong[0].key} waits" for pod in pending}
+            continue
+        size = next(iter(stated))
+        if group.kind == PODGROUPS and seated >= size:
+            yield from ((f"{gang}#{pod.key}", Unit.of([pod], False)) for pod in pending)
+            continue
+        if seated < size:
+            yield gang, Unit.of(pending[: size - seated], seated > 0)
+        waits |= {pod.key: f"the {size} pods of gang {gang} come first" for pod in pending[max(0, size - seated) :]}
+
+
+def sizes_of(gang: Sequence[Pod], sizes: Sizes) -> set[int]:
+    """Return the sizes that are stated of a gang: by its pods, or else by an object."""
+    known = sizes.get(gang[0].group.kind, {}).get(gang[0].gang)
+    return {pod.group.size for pod in gang if pod.group.size} or ({known} if known else set())
+
+
+class Place(NamedTuple):
+    """Where a unit may be.
+
+    Attributes:
+        row: which nodes, bool.
+        most: of its pods on each.
+        fits: whether all its pods find a place on them, GPUs, cores and memory apart.
+        why: reasons against other nodes.
+    """
+
+    row: BoolArray
+    most: int
+    fits: bool
+    why: str
+
+
+def place_of(mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts]) -> Place:
+    """Return where a unit may be by constraints, and by what is left of resources that the scheduler does not count.
+
+    As many of its pods may be on a node as let all find a place; nodes that take fewer are left out.
+    """
+    wheres, extras, count = parse_json(mark)
+    room, reasons = list[int](), Counter[str]()
+    for node in nodes:
+        has = left[node.name]
+        why = "" if node.open else "not ready"
+        why = why or next((x for where in wheres if (x := node.refuses(where))), "")
+        if why or (lack := short(has, extras)):
+            reasons[why or f"too little {lack}"] += 1
+            room.append(0)
+        else:
+            room.append(min([count, *(int((left_of(has, name) + ROUNDING) / x) for name, x in extras.items())]))
+    steps = sorted({*room} - {0}, reverse=True) or [1]
+    together = next((n for n in steps if n * sum(x >= n for x in room) >= count), steps[-1])
+    words = (f"{n} of {len(nodes)} nodes: {why}" for why, n in reasons.most_common(_REASONS))
+    row = np.array(room) >= together
+    return Place(row, together, bool(together * row.sum() >= count), "; ".join(words))
