@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from math import isfinite, nextafter
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
@@ -23,6 +23,18 @@ from gangplan.solvers.processes import cores
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
 if TYPE_CHECKING:
+    from gangplan.instances import (
+        LatencyPlan,
+        LatencyProblem,
+        PartitionPlan,
+        PartitionProblem,
+        StagesPlan,
+        StagesProblem,
+        StepPlan,
+        StepProblem,
+    )
+    from gangplan.instances.placement import PlacementPlan, PlacementProblem
+    from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
     from gangplan.solvers.certificates.make import Proved
 
@@ -34,6 +46,35 @@ _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
 
+class SolveOptions(TypedDict, total=False):
+    """Keywords of `solve` that do not change what is solved."""
+
+    method: str
+    seed: int
+    workers: int | None
+    gap: float
+    initial: Answer | None
+    callbacks: Sequence[Callback]
+    display: bool
+    certify: bool
+
+
+@overload
+def solve(instance: PartitionProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PartitionPlan]: ...
+@overload
+def solve(instance: LatencyProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[LatencyPlan]: ...
+@overload
+def solve(instance: StepProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[StepPlan]: ...
+@overload
+def solve(instance: StagesProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[StagesPlan]: ...
+@overload
+def solve(instance: PlacementProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PlacementPlan]: ...
+@overload
+def solve(instance: ScheduleProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[SchedulePlan]: ...
+@overload
+def solve(
+    instance: Any, time_limit: float, *, objective: str | None = None, **options: Unpack[SolveOptions]
+) -> Result[Any]: ...
 def solve(
     instance: Any,
     time_limit: float,

@@ -83,14 +83,13 @@ def refine(
 
 
 def solve_cpsat(
-    run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0, *, probes: bool = True
+    run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0
 ) -> None:
     """Minimise by CP-SAT.
 
     Args:
         model: its objective is scale x (seconds - constant).
         plan: makes a plan of what gives the value of a variable.
-        probes: whether presolve probes. In OR-Tools 9.15 that loses solutions where large factors meet conditions.
     """
     from .cpsat_solver import cpsat_solver, minimise
 
@@ -102,10 +101,7 @@ def solve_cpsat(
         return None
 
     if not run.stopped:
-        solver = cpsat_solver(run)
-        if not probes:
-            solver.parameters.cp_model_probing_level = 0
-        minimise(run, solver, model, scale, checked, constant, by="plain_cpsat")
+        minimise(run, cpsat_solver(run), model, scale, checked, constant, by="plain_cpsat")
 
 
 def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
@@ -194,7 +190,7 @@ class _CpSat:
 
     def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.model.minimize(objective)
-        self._search(self.run, self.model, TICKS / self.unit, plan, probes=False)
+        self._search(self.run, self.model, TICKS / self.unit, plan)
 
 
 class _Milp:

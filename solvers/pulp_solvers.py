@@ -9,6 +9,7 @@ import pulp
 
 from gangplan.instances import verify
 
+from . import highs as _highs  # noqa: F401  # silent from the start
 from .processes import can_fork, forked, interruptible
 from .run import Run
 
@@ -22,11 +23,9 @@ _ROWS = 32
 """Rows between two looks at the clock."""
 _ROUNDING = 1e-6
 """What solvers may be wrong by in a unit that is too large."""
-_BETTER = 1e-6
-"""A solution that is better than a claimed optimum is so by this much, in units: ten times what rows may be off by."""
 
 
-def highs(run: Run, presolve: bool) -> Any:
+def highs(run: Run) -> Any:
     """Return PuLP's HiGHS for what is left of `run`: its time, threads and seed."""
 
     class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
@@ -35,7 +34,6 @@ def highs(run: Run, presolve: bool) -> Any:
             solver.setOptionValue("time_limit", run.remaining())
             for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
                 solver.setOptionValue(tolerance, TOLERANCE)
-            solver.setOptionValue("presolve", "on" if presolve else "off")
             solver.HandleUserInterrupt = True
             interruptible(solver.run, solver.cancelSolve, lambda: run.stopped)
 
@@ -44,33 +42,19 @@ def highs(run: Run, presolve: bool) -> Any:
 
 
 def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str = "milp") -> None:
-    """Solve `lp` with HiGHS, offer the plan and record the bound; no word of HiGHS or PuLP alone is trusted.
-
-    HiGHS 1.14 now and then cuts off the optimum or calls infeasible what is not, with presolve or without, hardly the
-    same problems: what one way proves the other confirms, by finding nothing better.
+    """Solve `lp` with HiGHS, offer the plan and record the bound.
 
     Args:
         lp: its objective is in `unit` seconds, at most 1 or so.
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
     """
-    bound = _solve(run, lp, presolve=False)
-    if lp.status == pulp.LpStatusInfeasible:
-        bound = _solve(run, lp, presolve=True)
+    bound = _solve(run, lp)
     if lp.status == pulp.LpStatusInfeasible:
         if lp.sol_status == pulp.LpSolutionInfeasible and run.plan is None:  # PuLP has it so only if both say so
             run.prove_infeasible()
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         _offer(run, plan, by)
-    if lp.sol_status == pulp.LpSolutionOptimal:
-        lp += lp.objective <= pulp.value(lp.objective) - _BETTER
-        other = _solve(run, lp, presolve=True)
-        if lp.status != pulp.LpStatusInfeasible:
-            bound = min(bound, other)
-            if lp.status == pulp.LpStatusNotSolved:
-                run.note(f"{by}: no time to confirm a proof, so that its bound does not count")
-        if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-            _offer(run, plan, by)
     apt = run.objective is not None and run.objective >= unit * APT
     run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
 
@@ -83,11 +67,11 @@ def _offer(run: Run, plan: Callable[[], Any], by: str) -> None:
         run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
 
 
-def _solve(run: Run, lp: Any, *, presolve: bool) -> float:
+def _solve(run: Run, lp: Any) -> float:
     """Solve `lp` and return the bound, minus infinity if there is none; what is stopped has no status."""
 
     def work() -> tuple[float, int, int, dict[str, float | None]]:
-        lp.solve(highs(run, presolve))
+        lp.solve(highs(run))
         bound = float(lp.solverModel.getInfo().mip_dual_bound)
         return bound, lp.status, lp.sol_status, {x.name: x.varValue for x in lp.variables()}
 

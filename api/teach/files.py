@@ -119,7 +119,7 @@ def _lp_name(name: str) -> str:
 
 
 def _mps(programme: Programme, path: Path) -> None:
-    import highspy
+    from gangplan.solvers.highs import highspy
 
     from gangplan.solvers.certificates.branch import loaded
 

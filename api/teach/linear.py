@@ -64,7 +64,7 @@ def relaxation(problem: Any, below: float | None = None, rows: Sequence[Row] = (
 
 
 def _relaxed(programme: Programme) -> Relaxation:
-    import highspy
+    from gangplan.solvers.highs import highspy
 
     from gangplan.solvers.certificates.branch import loaded
 

@@ -113,6 +113,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        max_wait: seconds after which it is due at the latest; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
@@ -136,6 +137,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        max_wait: float | None = None,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
         log: str | PathLike[str] | None = None,
@@ -156,7 +158,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if speeds is not None and not isinstance(speeds, SpeedModel | Proximity):
             raise InstanceError("speeds", f"{speeds!r} is neither a SpeedModel nor a Proximity")
         require_share(forget := plain(forget), "forget", positive=True)
-        order, price, patience = plain(order), plain(price), plain(patience)
+        order, price, patience, max_wait = plain(order), plain(price), plain(patience), plain(max_wait)
         together = rule is None or not isinstance(speeds, Proximity) if together is None else together
         reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
@@ -164,10 +166,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
+        self._arguments |= {"order": order, "price": price, "forget": forget}
+        self._arguments |= {"patience": patience, "max_wait": max_wait}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
         self._arguments["durations"] = durations
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations)
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations, max_wait)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None

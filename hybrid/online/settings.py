@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag, require_number
@@ -28,6 +29,7 @@ class SchedulerSettings:
     price: float | None
     patience: float = PATIENCE
     durations: str = "told"
+    max_wait: float | None = None
 
     def __post_init__(self) -> None:
         require_flag(self.together, "together")
@@ -37,4 +39,9 @@ class SchedulerSettings:
             raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
         require_number(self.price, "price", optional=True)
         require_number(self.patience, "patience")
+        require_number(self.max_wait, "max_wait", optional=True)
         require_choice(self.durations, "durations", DURATIONS)
+
+    def due_after(self, seconds: float) -> float:
+        """Return how long a job of so many seconds at most waits until it is due."""
+        return min(self.patience * seconds, inf if self.max_wait is None else self.max_wait)

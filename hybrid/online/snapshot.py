@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told"}
+_USUAL = {"durations": "told", "max_wait": None}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -241,7 +241,7 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
             raise InstanceError(field, f"{row[field]!r} is not true or false")
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
-    due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
+    due = min(row["submit"] + settings.due_after(max(seconds)), float_info.max)
     require_number(row.get("due", due), "due")
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
     rest["terms"] = Terms.of(row.get("terms", {}))

@@ -258,7 +258,7 @@ class ClusterState:
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
         whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
-        return min(since + self.settings.patience * longest(whole or request.seconds, request.types), float_info.max)
+        return min(since + self.settings.due_after(longest(whole or request.seconds, request.types)), float_info.max)
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""

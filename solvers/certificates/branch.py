@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from math import ceil, floor
 from typing import Any
 
-import highspy
+from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.certificates.linear import Model, Tree, dual_value

@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import highspy
+from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray

@@ -186,7 +186,7 @@ def cpsat(run: Run, batch: Batch) -> None:
         # a model with costs has a largest one: that there is no plan is for one without them to say
         plan = Assignment(batch)
         if (
-            search(run, suitable_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat")
+            search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat")
             == cp_model.INFEASIBLE
         ):
             run.prove_infeasible()
@@ -202,7 +202,7 @@ def cpsat(run: Run, batch: Batch) -> None:
     if run.stopped:
         return
     with run.phase("cpsat"):
-        minimise(run, suitable_solver(run), plan.model, cost.units, partial(_plan, run, batch, plan))
+        minimise(run, cpsat_solver(run), plan.model, cost.units, partial(_plan, run, batch, plan))
 
 
 def slack(batch: Batch) -> int:
@@ -216,7 +216,7 @@ def hint(run: Run, batch: Batch, plan: Assignment) -> None:
     fixed = plan.model.clone()
     for index, value in _fixing(plan, rows, packing):
         fixed.add(fixed.get_int_var_from_proto_index(index) == value)
-    solver = suitable_solver(run)
+    solver = cpsat_solver(run)
     solver.parameters.max_time_in_seconds = min(_COMPLETION, run.remaining())
     if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         plan.model.clear_hints()  # type: ignore[no-untyped-call]
@@ -251,12 +251,3 @@ def _plan(run: Run, batch: Batch, plan: Assignment, value: Any) -> PlacementPlan
     found = as_plan(batch, plan.rows(value), lambda n: plan.packing(value, n))
     # rows of cores and bytes are rounded: what only they allow is no plan
     return found if verify(run.problem, found).ok else None
-
-
-def suitable_solver(run: Run) -> Any:
-    """Return a solver for what is left of `run`, set up as models of placement need."""
-    solver = cpsat_solver(run)
-    if run.problem.goal == "throughput":
-        # with it, OR-Tools 9.15 now and then calls models with divisions infeasible that are not
-        solver.parameters.cp_model_probing_level = 0
-    return solver

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
-import highspy
+from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray

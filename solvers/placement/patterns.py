@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from ..processes import interruptible
 from ..run import Run
 from .columns import Columns, Pattern
-from .cpsat import suitable_solver
+from ..cpsat_solver import cpsat_solver
 from .gpu_assignment import as_plan, rows_of
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch, Rows
@@ -209,7 +209,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
             value = min(value, columns.objective)
         columns.raise_bound(value - 1e-9, "patterns")
 
-    solver = suitable_solver(run)
+    solver = cpsat_solver(run)
     solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
     solver.parameters.linearization_level = 2
     if run.workers < _PORTFOLIO:

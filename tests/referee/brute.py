@@ -45,15 +45,18 @@ def answer(run: Run) -> Answer:
     return Answer(run.plan, run.objective, run.bound, run.notes, status)
 
 
-def brute(objective: str, seed: int, tally: Brute, seconds: float = OTHER_SECONDS) -> None:
-    """Run all methods of an objective on a problem of `nasty`, and compare what each says with the referee."""
+def brute(objective: str, seed: int, tally: Brute, seconds: float = OTHER_SECONDS, *, proofs: bool = False) -> None:
+    """Run all methods of an objective on a problem of `nasty`, and compare what each says with the referee.
+
+    With `proofs` those are left out that only search.
+    """
     rules, tools, problem = PROBLEMS[objective], suite(objective), nasty.draw(seed, objective)
     best = rules.optimum(problem)
     tally.counts["instances"] += 1
     tally.counts["infeasible"] += best is None
     methods = {"draft": Method(tools.draft), **tools.methods}
     for name, method in methods.items():
-        if problem.variant not in tools.variants_of(method):
+        if problem.variant not in tools.variants_of(method) or (proofs and method.draws):
             continue
         if method.library:
             import_module(method.library)  # within so short a limit no method would

@@ -16,6 +16,7 @@ import pulp
 from gangplan.instances import verify
 from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
+from gangplan.solvers import highs as _silent  # noqa: F401
 from gangplan.solvers.method import suite
 
 _GAP = 1e-7

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import highspy
+from gangplan.solvers.highs import highspy
 import numpy as np
 from numpy.typing import NDArray
 

@@ -171,7 +171,7 @@ def test_snapshot_before_terms() -> None:
     now = json.loads(json.dumps(scheduler.snapshot()))
     assert now["promises"] == saved["promises"] and [row["terms"] for row in now["waiting"]] == [{}, {}]
     same = saved.keys() - {"version", "waiting", "running", "settings", "guess"}
-    assert now["settings"] == saved["settings"] | {"durations": "told"}
+    assert now["settings"] == saved["settings"] | {"durations": "told", "max_wait": None}
     assert {key: now[key] for key in same} == {key: saved[key] for key in same}
     assert scheduler.decide(1.0, now=9.0).starts == ()
     scheduler.finish("runs", now=21.0)
