@@ -157,11 +157,14 @@ class Loop:
     """
 
     def __init__(self, server: Server, reconciler: Reconciler, rules: Rules, offers: Offers | None = None) -> None:
-        self._server, self._reconciler, self._rules, self._offers = server, reconciler, rules, offers
+        self._server, self._reconciler, self._offers = server, reconciler, offers
         self._news: News = queue.SimpleQueue()
         self._ended = threading.Event()
         self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, Node](), set[str]()
         self._sizes: dict[str, dict[str, int]] = {kind: {} for kind in OBJECTS}
+        self._known: dict[str, dict[str, Any]] = {"pods": self._pods, "nodes": self._nodes, **self._sizes}
+        self._readers: dict[str, Callable[[Any], Any]] = {kind: partial(size_of, kind) for kind in OBJECTS}
+        self._readers |= {"pods": partial(pod_of, rules=rules), "nodes": partial(node_of, rules=rules)}
         self._said: dict[str, str] = {}
 
     def end(self, *_: object) -> None:
@@ -200,7 +203,7 @@ class Loop:
         return changed
 
     def _note(self, what: str, kind: str, item: Any) -> bool:
-        known: dict[str, Any] = {"pods": self._pods, "nodes": self._nodes, **self._sizes}[kind]
+        known = self._known[kind]
         before = dict(known) if what == "LIST" else {}
         if what == "LIST":
             known.clear()
@@ -213,17 +216,12 @@ class Loop:
                 before[name] = known.pop(name)
             try:
                 if what != "DELETED":
-                    known[name] = self._read(kind, each)
+                    known[name] = self._readers[kind](each)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 LOG.warning("%s %s is left out: %s: %s", kind, each["metadata"]["name"], type(error).__name__, error)
             if what != "LIST":
                 return before.get(name) != known.get(name)
         return True
-
-    def _read(self, kind: str, item: Any) -> Any:
-        if kind in OBJECTS:
-            return size_of(kind, item)
-        return (pod_of if kind == "pods" else node_of)(item, self._rules)
 
     def _step(self, threads: ThreadPoolExecutor) -> bool:
         """Make a step, and return whether all of it could be done."""
@@ -251,9 +249,9 @@ class Loop:
         self._said = step.waits
         if self._offers is not None:
             return  # kube-scheduler says it
-        for key, done in zip(news, threads.map(lambda x: self._try(self._server.explain, *x), news.items()), strict=True):
-            if not done:
-                del self._said[key]  # and say it at the next step
+        done = threads.map(lambda row: self._try(self._server.explain, *row), news.items())
+        for key in [key for key, said in zip(news, done, strict=True) if not said]:
+            del self._said[key]  # and say it at the next step
 
     def _try(self, act: Callable[..., None], *given: Any) -> bool:
         try:

@@ -53,11 +53,6 @@ Needs = tuple[int, float, float]
 """GPUs, cores, bytes of memory: what the scheduler counts."""
 
 
-def needs_of(asks: Amounts, gpu: str) -> Needs:
-    """Return what the scheduler counts of an amount."""
-    return math.ceil(asks.get(gpu, 0.0)), asks.get(CPU, 0.0), asks.get(MEMORY, 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod.
@@ -69,13 +64,12 @@ class Pod:
         leaving: whether it is being deleted.
         ours: whether this scheduler is to place it; not while it has gates.
         group: what it says of its gang.
-        asks: what it holds of its node, or will.
+        asks: what it holds of its node, or will; nothing if that cannot be read.
         needs, extras: what of it the scheduler counts, and the rest.
         where: on which nodes it may be, as text.
-        within, topology, queue, preempts: as of `Terms`.
+        terms: fields of `Terms`.
         created, since: seconds since 1970 when it was made, and when it started if its node says so.
         wrong: what of it cannot be read or heeded, "" if nothing.
-        unknown: whether what it holds cannot be read, so that nobody may join it.
     """
 
     key: str
@@ -89,17 +83,11 @@ class Pod:
     needs: Needs
     extras: Amounts
     where: str
-    priority: int
-    preempts: bool
-    queue: str
     seconds: float | None
-    limit: float | None
-    within: str
-    topology: str
+    terms: Mapping[str, Any]
     created: float
     since: float | None
-    wrong: str = ""
-    unknown: bool = False
+    wrong: str
 
     @property
     def live(self) -> bool:
@@ -113,7 +101,7 @@ class Pod:
 
 
 def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
-    """Read a pod; what cannot be read is in `wrong`.
+    """Read a pod.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: if it is no object of the API.
@@ -121,30 +109,40 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
     meta, spec, status = data["metadata"], data["spec"], data.get("status") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     key, wrong = f"{meta['namespace']}/{meta['name']}", list[str]()
-
     asks = _read(wrong, "its requests", requests_of, spec, status) or {}
-    where = _read(wrong, "where it may be", where_of, spec) or ANYWHERE
-    domain, limit = notes.get(REQUIRED) or notes.get(PREFERRED) or "", spec.get("activeDeadlineSeconds")
-    within = "node" if domain == HOST else "rack" if domain in rules.rack else ""
-    if (notes.get(REQUIRED) and not within) or notes.get(SLICES):
-        wrong.append(f"required topology {notes.get(SLICES) or domain}: only whole gangs in one host or rack are known")
+    group = gang_of(key, labels, notes, wrong)
     if others := "" if rules.beside else ", ".join(unheeded(spec)):
         wrong.append(f"{others}: gangplan does not heed it, kube-scheduler beside its extender does")
-    created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+    limit, started = spec.get("activeDeadlineSeconds"), status.get("startTime")
+    terms = {
+        "user": meta["namespace"], "title": group.name, "limit": float(limit) if limit else None,
+        "priority": spec.get("priority") or 0, "preempts": spec.get("preemptionPolicy") != "Never",
+        "queue": next((labels[name] for name in QUEUES if labels.get(name)), ""),
+    }  # fmt: skip
     return Pod(
         key=key, uid=meta["uid"], node=spec.get("nodeName") or "", phase=status.get("phase") or "Pending",
         leaving=bool(meta.get("deletionTimestamp")),
         ours=spec.get("schedulerName") == rules.name and not spec.get("schedulingGates"),
-        group=gang_of(key, labels, notes, wrong), asks=asks, needs=needs_of(asks, rules.gpu),
-        extras={name: x for name, x in asks.items() if name not in (rules.gpu, CPU, MEMORY)}, where=where, priority=spec.get("priority") or 0,
-        preempts=spec.get("preemptionPolicy") != "Never",
-        queue=next((labels[name] for name in QUEUES if labels.get(name)), ""),
+        group=group, asks=asks, needs=(math.ceil(asks.get(rules.gpu, 0)), asks.get(CPU, 0.0), asks.get(MEMORY, 0.0)),
+        extras={name: x for name, x in asks.items() if name not in (rules.gpu, CPU, MEMORY)},
+        where=_read(wrong, "where it may be", where_of, spec) or ANYWHERE,
         seconds=_read(wrong, SECONDS, _seconds, labels.get(SECONDS) or notes.get(SECONDS)),
-        limit=float(limit) if limit else None, within=within,
-        topology="required" if notes.get(REQUIRED) else "preferred", created=created,
-        since=datetime.fromisoformat(started).timestamp() if (started := status.get("startTime")) else None,
-        wrong="; ".join(wrong), unknown=not asks,
+        terms=terms | _topology(notes, rules, wrong), created=_time(meta["creationTimestamp"]),
+        since=_time(started) if started else None, wrong="; ".join(wrong),
     )  # fmt: skip
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _topology(notes: Mapping[str, str], rules: Rules, wrong: list[str]) -> dict[str, str]:
+    """Return what the pods of a gang are to share by Kueue's annotations; append what is not known of these."""
+    domain = notes.get(REQUIRED) or notes.get(PREFERRED) or ""
+    within = "node" if domain == HOST else "rack" if domain in rules.rack else ""
+    if (notes.get(REQUIRED) and not within) or notes.get(SLICES):
+        wrong.append(f"required topology {notes.get(SLICES) or domain}: only whole gangs in one host or rack are known")
+    return {"within": within, "topology": "required" if notes.get(REQUIRED) else "preferred"} if within else {}
 
 
 def _read(wrong: list[str], what: str, parse: Callable[..., Any], *given: Any) -> Any:

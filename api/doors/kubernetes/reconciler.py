@@ -18,7 +18,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .objects import Needs, Node, Pod, fleet_of
 from .requests import CPU, MEMORY, PODS, less, short, total
-from .waiting import Place, Sizes, Unit, place_of, sizes_of, units, unplaced
+from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
 
 LOG = logging.getLogger("gangplan.kubernetes")
 _DEADLINE = 1.0
@@ -77,9 +77,7 @@ class Reconciler:
 
     _scheduler: Scheduler | None
 
-    def step(
-        self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now: float, sizes: Sizes | None = None
-    ) -> Step:
+    def step(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now: float, sizes: Sizes | None = None) -> Step:
         """Take in what there is, decide, and return what is to be done.
 
         Args:
@@ -236,14 +234,13 @@ class Reconciler:
             place, (gpu, cpu, memory) = places[unit.mark], unit.needs
             why = place.why if not place.fits else ""
             if not why:
-                name, most = f"{unit.gang}.{s._state.serial}", place.most if place.most < unit.count else None
+                gang = unit.pods[0].gang
+                name, most = f"{gang}.{s._state.serial}", place.most if place.most < unit.count else None
                 demand = Demand(gpu, cpu, memory) if any(unit.needs) else Demand(0, 0.001)
                 job = GangJob(name, "any", (unit.count,), demand, requires=(unit.mark,), most_per_node=most)
-                terms = {**_terms(unit), "preempts": unit.preempts}
-                terms |= {"within": unit.within, "topology": unit.topology} if unit.within and gpu else {}
                 try:
-                    s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **terms)
-                    self._jobs[name] = Job(unit.gang, [x.uid for x in unit.pods], key, unit, place.most)
+                    s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
+                    self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, place.most)
                 except InstanceError as error:
                     why = f"{error}{'; ' * bool(place.why)}{place.why}"
             step.waits |= {pod.key: why for pod in unit.pods if why}
@@ -265,30 +262,31 @@ class Reconciler:
                 for name in parts:  # its rest has joined it
                     self._drop(name)
                 parts, jobs = set(), {uid: name for uid, name in jobs.items() if name not in parts}
-            if not (whole and some and not parts and self._take(s, some, now, _terms(gang[0]))):
+            if not (whole and some and not parts and self._take(s, some, now, gang[0].terms)):
                 for pod in some:
                     if pod.node and pod.uid not in jobs:
-                        self._take(s, [pod], now, None)
+                        self._take(s, [pod], now, {})
 
-    def _take(self, s: Scheduler, some: Sequence[Pod], now: float, terms: dict[str, Any] | None) -> bool:
+    def _take(self, s: Scheduler, some: Sequence[Pod], now: float, terms: Mapping[str, Any]) -> bool:
         """Have pods run as a job, that is never stopped if it has no terms; return whether there is room for it."""
         there, per = Counter(pod.node for pod in some), max(pod.needs[0] for pod in some)
         number = {name: i for i, name in enumerate(s._state.fleet.names)}
         if any(x not in number or s._state.placer.free[number[x]] < n * per for x, n in there.items()):
             return False  # it does not fit beside what was decided; nobody is bound where there is no room
         gang = some[0].gang
-        name, price = f"{gang}.{s._state.serial}", {} if terms else {"price": None}
-        job = GangJob(name, "any", (len(some),), Demand(per))
-        terms = terms or {"user": gang.partition("/")[0]}
+        name = f"{gang}.{s._state.serial}"
+        given: dict[str, Any] = {key: x for key, x in terms.items() if key not in SHARED}
+        given = given or {"price": None, "user": some[0].terms["user"]}
         try:
-            s.submit(job, some[0].seconds, now=max(now, s.now), together=False, **price, **terms)
+            job = GangJob(name, "any", (len(some),), Demand(per))
+            s.submit(job, some[0].seconds, now=max(now, s.now), together=False, **given)
             s.adopt(name, there, since=min((x.since for x in some if x.since), default=None))
         except InstanceError as error:
             LOG.warning("%s is not taken over as it is: %s", gang, error)
             self._drop(name)
-            return price == {} and self._take(s, some, now, None)
+            return bool(terms) and self._take(s, some, now, {})
         seats = {x.uid: x.node for x in some}
-        self._jobs[name] = Job(gang if not price else f"{gang}#", [*seats], seats=seats, own=False)
+        self._jobs[name] = Job(gang if terms else f"{gang}#", [*seats], seats=seats, own=False)
         return True
 
     def _decide(
@@ -337,12 +335,6 @@ class Reconciler:
                 step.all = False
 
 
-def _terms(what: Unit | Pod) -> dict[str, Any]:
-    """Return the terms of pods that wait or run."""
-    terms = {"user": what.gang.partition("/")[0], "title": what.gang, "limit": what.limit}
-    return {**terms, "priority": what.priority, "queue": what.queue}
-
-
 def _shut(node: Node | None, pod: Pod) -> bool:
     """Return whether a pod that is not bound yet may not be on a node any more."""
     return node is None or not node.open or bool(node.refuses(pod.where))
@@ -359,7 +351,7 @@ def _left(pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> dict[str, dict[
     for pod in pods.values():
         if pod.node in left and pod.live:
             left[pod.node] = less(left[pod.node], pod.asks)
-    return left | {pod.node: {PODS: 0.0} for pod in pods.values() if pod.node in left and pod.live and pod.unknown}
+    return left | {pod.node: {PODS: 0.0} for pod in pods.values() if pod.node in left and pod.live and not pod.asks}
 
 
 def _seated(some: Seats, left: dict[str, dict[str, float]]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from .gangs import PODGROUPS, incomplete
 from .objects import Needs, Node, Pod
 from .requests import ROUNDING, Amounts, left_of, most, short
 
+SHARED = ("within", "topology")
+"""Terms that say what the pods of a unit share."""
 Sizes = Mapping[str, Mapping[str, int]]
 """How many pods start together, by kind and name of the object that states it."""
 _REST = 2 * 10**9
@@ -34,33 +36,27 @@ class Unit:
         pods: which they are, as they are seated.
         needs: of the pod that needs most.
         mark: on which nodes they may be, as text: what `place_of` reads.
-        others: as of `Terms`.
+        seconds, terms: as of `Scheduler.submit`.
     """
 
-    gang: str
-    pods: tuple[Pod, ...] = field(compare=False)
+    pods: Sequence[Pod] = field(compare=False)
     count: int
     needs: Needs
     mark: str
-    priority: int
-    preempts: bool
-    queue: str
     seconds: float | None
-    limit: float | None
-    within: str
-    topology: str
+    terms: Mapping[str, Any]
 
     @classmethod
     def of(cls, pods: Sequence[Pod], rest: bool) -> Unit:
         """Return pods as a unit; `rest` tells whether others of their gang hold GPUs already."""
-        first, extras = pods[0], reduce(most, (x.extras for x in pods))
-        within = next((x for x in pods if x.within), first)
-        return cls(
-            first.gang, tuple(pods), len(pods), tuple(map(max, zip(*(x.needs for x in pods), strict=True))),  # type: ignore[arg-type]
-            json.dumps([sorted({x.where for x in pods}), extras, len(pods)], sort_keys=True),
-            _REST if rest else max(x.priority for x in pods), all(x.preempts for x in pods), first.queue,
-            max((x.seconds for x in pods if x.seconds), default=None), first.limit, within.within, within.topology,
-        )  # fmt: skip
+        gpus, cores, memory = (max(x) for x in zip(*(x.needs for x in pods), strict=True))
+        extras = reduce(most, (x.extras for x in pods))
+        mark = json.dumps([sorted({x.where for x in pods}), extras, len(pods)], sort_keys=True)
+        terms = {name: x for pod in reversed(pods) for name, x in pod.terms.items() if gpus or name not in SHARED}
+        terms["priority"] = _REST if rest else max(x.terms["priority"] for x in pods)
+        terms["preempts"] = all(x.terms["preempts"] for x in pods)
+        seconds = max((x.seconds for x in pods if x.seconds), default=None)
+        return cls(pods, len(pods), (int(gpus), cores, memory), mark, seconds, terms)
 
     @property
     def created(self) -> float:
