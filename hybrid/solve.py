@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -102,7 +102,7 @@ def solve(
         seed: of every random choice; one seed and one worker give the same trace.
         workers: threads, by default as many as this process may use cores.
         gap: stop once (objective - bound) / objective is at most this.
-        initial: a plan to start from.
+        initial: a plan to start from; times of a step's that no longer hold are mended.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
         display: log progress to stderr.
         certify: look for a certificate of the bound afterwards, for as long again at most: see `Result.standing`.
@@ -145,9 +145,7 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             verdict = verify(run.problem, initial)
         except InstanceError as error:
             raise InstanceError("initial", error.problem) from None
-        if not verdict.ok:
-            raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
-        run.offer(initial, "initial")
+        run.offer(initial if verdict.ok else _repaired(run, initial, verdict.violations[0]), "initial")
     with run.phase("import"):
         from .portfolio import run_methods  # solvers take longer to import than small problems to solve
     run_methods(run, method)
@@ -156,6 +154,20 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             from .conflict import conflict
 
             run.conflict = conflict(run)
+
+
+def _repaired(run: Run, initial: Any, why: str) -> Any:
+    """Return the initial plan at other times, which it needs where those of the problem have changed."""
+    from gangplan.solvers.method import suite
+
+    of, plan = suite(run.problem.objective), None
+    if of.repair is not None:
+        with suppress(TimeoutError):
+            plan = of.repair(of.prepare(run), initial)
+    if plan is None or not verify(run.problem, plan).ok:
+        raise InstanceError("initial", f"is not feasible: {why}")
+    run.note(f"initial was made for other times ({why}): its devices and order are kept")
+    return plan
 
 
 def _certified(run: Run, seconds: float) -> Proved | None:

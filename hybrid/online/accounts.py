@@ -135,7 +135,7 @@ class Accounts:
         return Group(leaf, int(self.queues[leaf]), terms.user if self.sharing.limits else "", level)
 
     def capacity(self, total: Sequence[int]) -> None:
-        """Note what the nodes that are up have."""
+        """Note what the whole cluster has, whether or not its nodes are up."""
         self._total = [max(1, int(x)) for x in total]
         for account in self.all:
             account.changes += 1
@@ -341,10 +341,11 @@ class Accounts:
         has = {x: min(want[x], self.all[x].quota.share) for x in siblings}
         left, open_ = whole - sum(has.values()), [x for x in siblings if has[x] < want[x]]
         while open_ and left > ROUNDING**2:
-            weights = sum(self.all[x].quota.weight for x in open_)
-            rise = min(left / weights, *((want[x] - has[x]) / self.all[x].quota.weight for x in open_))
+            most = max(self.all[x].quota.weight for x in open_)
+            weights = {x: self.all[x].quota.weight / most for x in open_}
+            rise = min(left / sum(weights.values()), *((want[x] - has[x]) / w for x, w in weights.items() if w))
             for x in open_:
-                has[x] += rise * self.all[x].quota.weight
-            left -= rise * weights
+                has[x] += rise * weights[x]
+            left -= rise * sum(weights.values())
             open_ = [x for x in open_ if has[x] < want[x] - ROUNDING**2]
         return has

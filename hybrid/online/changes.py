@@ -17,7 +17,7 @@ from .checks import check_changed
 from .journal.write import recorded
 from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
 from .later import HeldJob, JobArray
-from .moved import moved
+from .moved import moved, unseated
 from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
@@ -130,13 +130,12 @@ class ChangeCalls:
                     name, f"{getattr(request.terms, name)!r} comes too late: {job!r} {'runs' if runs else 'waits'}"
                 )
         if not runs:
-            gang, told, types = by_type(request.job, seconds, state.fleet)
+            gang, told, types = by_type(request.job, seconds, (*state.fleet.gpu_types, *request.job.gpu_types))
             request = replace(request, job=gang, types=types or request.types)
-        check_changed(state, request)
+        check_changed(state, request, replace(request, terms=before))
         if runs:
             at_place = state.running[job]
-            carry = state.fleet.admits(request.job.requires, request.job.tolerates)
-            if requires and not carry[list(at_place.nodes)].all():
+            if requires and not state.fleet.admits(requires, request.job.tolerates)[list(at_place.nodes)].all():
                 raise InstanceError("requires", f"{requires!r} comes too late: {job!r} runs where nodes lack it")
             if wrong := verify_terms(request, at_place.degree, state.fleet, at_place.nodes):
                 raise InstanceError(next(iter(terms), "job"), f"comes too late: {wrong[0]}")
@@ -193,25 +192,22 @@ class ChangeCalls:
         """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
 
         Nodes keep what is on them by their names, and are down if they were; a new one is up if it is usable. Windows
-        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. Each
-        job must fit the new nodes, and a node that stays must have what its jobs hold.
+        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. A job
+        for which the nodes are too few waits for others; the nodes may be none.
 
         Returns:
-            The jobs that ran on nodes that are gone, which wait again as after a failure.
+            The jobs that ran on nodes that are gone, or have no more what the job holds: they wait again as after a
+            failure.
         """
         scheduler = cast("Scheduler", self)
         if not isinstance(fleet, Fleet):
             raise InstanceError("fleet", f"{fleet!r} is no Fleet")
         at = self._state.at(now)
         trial = scheduler._twin(scheduler._policy, scheduler.snapshot())
-        gone = [name for name in self._state.fleet.names if name not in {*fleet.names}]
-        lost = tuple(sorted({job for node in gone for job in trial._state.holders[trial._state.node(node)].values()}))
-        for node in gone:
-            if trial._state.up[trial._state.node(node)]:
-                trial.fail_node(node, now=at)
-        trial._state.now = at
-        fresh = scheduler._twin(scheduler._policy, moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
-        self.__dict__.update(fresh.__dict__ | {"_journal": scheduler._journal})
+        trial._state.now, lost = at, unseated(trial._state, fleet)
+        for name in lost:
+            trial._state.lose(name)
+        scheduler._restore(moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
         return lost
 
 

@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.quantities import moment
 
-from .checks import check_new
+from .checks import check_known
 from .request import Request
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Later:
                 require_number(count, f"later.arrays.{name}", whole=True)
             self.arrays[name] = JobArray(most, active, deque(rest))
         for request, row in zip(jobs, saved["held"], strict=True):
-            check_new(state, request)
+            check_known(state, request)
             for gone in row["before"].values():
                 require_flag(gone, "later.before")
             require_number(row["ready"], "later.ready")

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances.placement import Fleet
+
+from .state import ClusterState
+
+
+def unseated(state: ClusterState, fleet: Fleet) -> tuple[str, ...]:
+    """Return the running jobs that these nodes do not have where they run."""
+    number, lost = {name: node for node, name in enumerate(fleet.names)}, []
+    there = ClusterState(replace(fleet, usable=None), state.speeds, state.settings)
+    for job in state.running.values():
+        nodes = {number.get(state.fleet.names[node], -1): gpus for node, gpus in job.nodes.items()}
+        there.wait(job.request)
+        if -1 in nodes or there.wrong(job.request, job.degree, nodes) or not there.put(replace(job, nodes=nodes)):
+            lost.append(job.name)
+    return tuple(sorted(lost))
 
 
 def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.instances.quantities import moment
+from gangplan.instances.quantities import counted, moment
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
@@ -206,7 +206,7 @@ class Scheduler(WindowCalls, ChangeCalls):
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
         s = self._state
-        size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
+        size = f"{counted(s.fleet.n_nodes, 'node')}, {s.idle} of {s.gpus} GPUs idle"
         return f"<Scheduler at {moment(s.now)}: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
@@ -261,7 +261,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
-        job, seconds, types = by_type(job, seconds, state.fleet)
+        job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
         at, known = state.at(now), given_seconds(job, seconds)
         given = None if isinstance(price, EllipsisType) else plain(price)
         require_number(given, "price", optional=True)
@@ -415,13 +415,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.now = state.at(now)
         lost = tuple(sorted({*state.holders[at].values()}))
         for name in lost:
-            ended = state.free(name)
-            again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
-            state.wait(dataclasses.replace(ended.request, again=again, due=due))
+            ended = state.lose(name)
             if replace:
                 state.mending.note(ended, at)
         state.turn(at, False)
-        state.note_freed(lost)
         return lost
 
     @recorded
@@ -588,7 +585,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        self.__dict__.update(self._twin(self._policy, snapshot).__dict__ | {"_journal": self._journal})
+        self._restore(snapshot)
+
+    def _restore(self, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> None:
+        """Take over a state, of other nodes if they are given."""
+        self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
 
     def checkpoint(self) -> None:
         """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""

@@ -16,7 +16,7 @@ from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .checks import check_new
+from .checks import check_known
 from .intervals import StartIntervals
 from .request import Request
 from .running import RunningJob
@@ -127,7 +127,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         _run(state, row)
     for row in document["waiting"]:
         request = _request(row, state.settings)
-        check_new(state, request)
+        check_known(state, request)
         state.wait(request)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
@@ -203,7 +203,7 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
 def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a job run where it ran, once the verifier agrees."""
     request = _request(row["request"], state.settings)
-    check_new(state, request)
+    check_known(state, request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
     if row["degree"] not in request.job.workers:

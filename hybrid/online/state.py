@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
@@ -118,11 +119,11 @@ class ClusterState:
         self.learned: LearnedSpeeds | None = None
         self.promises: dict[str, float] = {}
         self.closed: dict[Kind, int] = {}
-        self.size = int(fleet.gpus.max())
+        self.size = int(fleet.gpus.max(initial=0))
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
-        self._count()
+        self.accounts.capacity(self.placer.whole[:3].sum(axis=1).tolist())
 
     @property
     def now(self) -> float:
@@ -192,9 +193,10 @@ class ClusterState:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
         return self._told(request.seated)
 
-    def bundle(self, request: Request, degree: int) -> int:
-        """Return how many workers stick together if they are to, 0 if so many never fit."""
-        return self.bundles.size(as_placed(request, self._told(request.seated), degree), degree, request.terms.group)
+    def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
+        """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
+        gang = as_placed(request, self.loose(request), degree)
+        return self.bundles.size(gang, degree, request.terms.group, up=up)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
@@ -274,11 +276,6 @@ class ClusterState:
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
-
-    def _count(self) -> None:
-        """Tell the accounts what there is of the nodes that are up."""
-        if self.accounts.kept:
-            self.accounts.capacity(self.placer.whole[:3, np.array(self.up)].sum(axis=1).tolist())
 
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
@@ -424,6 +421,14 @@ class ClusterState:
         self.changes += 1
         return job
 
+    def lose(self, name: str) -> RunningJob:
+        """Have a running job that lost a node wait with the work that was left when it started, and return it."""
+        ended = self.free(name)
+        again, due = ended.request.price is not None, ended.request.due + self.now - ended.since
+        self.wait(replace(ended.request, again=again, due=due))
+        self.note_freed([name])
+        return ended
+
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
         job = self.free(name)
@@ -447,7 +452,6 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
-        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()
@@ -498,9 +502,7 @@ class ClusterState:
 
 def renamed(job: GangJob, name: str) -> GangJob:
     """Return a gang with another name, not checked again."""
-    other = object.__new__(GangJob)
-    for field in GangJob.__slots__:
-        object.__setattr__(other, field, getattr(job, field))
+    other = copy(job)
     object.__setattr__(other, "name", name)
     return other
 

@@ -44,6 +44,7 @@ class TermFields(TypedDict, total=False):
     group: int
     mixed: bool
     preempts: bool
+    await_nodes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Terms:
         group: each so many workers are on one node (tensor-parallel groups).
         mixed: whether its workers may be on several types of GPU; then the slowest counts.
         preempts: whether others may be stopped for it.
+        await_nodes: whether it waits where the cluster as it is never has it, for nodes to come (`Scheduler.resize`).
     """
 
     queue: str = ""
@@ -80,6 +82,7 @@ class Terms:
     group: int = field(default=1, metadata={"positive": True})
     mixed: bool = False
     preempts: bool = True
+    await_nodes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
@@ -96,6 +99,7 @@ class Terms:
         require_number(self.group, "group", whole=True, positive=True)
         require_flag(self.mixed, "mixed")
         require_flag(self.preempts, "preempts")
+        require_flag(self.await_nodes, "await_nodes")
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

@@ -13,10 +13,11 @@ from heapq import heappop, heappush
 from math import ceil, floor
 from typing import Any
 
-from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.certificates.linear import Model, Tree, dual_value
+
+from ..highs import highspy
 
 _BITS = 36
 """Of multipliers, which are about 1 and less: 1e-11 each is lost."""

@@ -12,11 +12,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from ..highs import highspy
 from ..run import Run
 from .options import Kinship, Options, Pricing, families, options_of
 from .prepare import Batch, Indices, Rows

@@ -29,11 +29,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
-from ..highs import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
+from ..highs import highspy
 from ..run import Run
 from .best_case import BestCase
 from .build import start

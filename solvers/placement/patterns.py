@@ -10,10 +10,10 @@ from ortools.sat.python import cp_model
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from ..cpsat_solver import cpsat_solver
 from ..processes import interruptible
 from ..run import Run
 from .columns import Columns, Pattern
-from ..cpsat_solver import cpsat_solver
 from .gpu_assignment import as_plan, rows_of
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch, Rows

@@ -17,7 +17,7 @@ from gangplan.instances.placement import Fleet
 from .values import decode
 from .write import FORMAT, RESTORE, content_hash
 
-_STATE = f'\n{{"event":"{RESTORE}",'.encode()
+_STATE, _RESIZE = (f'\n{{"event":"{event}",'.encode() for event in (RESTORE, "resize"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Log:
 
     Attributes:
         version: of gangplan that began it.
+        fleet: the nodes that there were before the first of `rows`.
         policy: of a policy of the user's own, the name of its class in a dict.
         arguments: other arguments of `Scheduler`.
         rows: lines after the first, with their numbers.
@@ -68,10 +69,21 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
             cluster, policy = arguments.pop("cluster"), arguments.pop("policy", "hybrid")
             if head["hash"] != content_hash(json.dumps(cluster, separators=(",", ":"))):
                 raise InstanceError("hash", "is not that of the cluster: the line was altered")
-            fleet, own = decode(cluster), isinstance(policy, dict) and policy.get("type") == "object"
+            own = isinstance(policy, dict) and policy.get("type") == "object"
             given = {key: decode(value) for key, value in arguments.items()}
+            fleet = decode(_resized(content, begin, size) or cluster)
         rows = tuple(_rows(content[begin:size].split(b"\n")[:-1], number, notes))
     return Log(name, version, fleet, policy if own else decode(policy), given, rows, size, tuple(notes))
+
+
+def _resized(content: bytes, begin: int, size: int) -> Any:
+    """Return the nodes of the whole state at which a log begins, `None` if they are still those of its first line."""
+    if begin == content.index(b"\n") + 1:
+        return None
+    if nodes := _parsed(content[begin : content.index(b"\n", begin, size)]).get("nodes"):
+        return nodes
+    last = content.rfind(_RESIZE, 0, begin) + 1
+    return _parsed(content[last : content.index(b"\n", last)])["fleet"] if last else None
 
 
 @contextmanager

@@ -92,7 +92,8 @@ class Journal:
         with suppress(OSError):
             os.write(self._file, b"\n")
             self.gap = False
-            self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
+            row = {"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()}
+            self.write(row | {"nodes": scheduler._state.fleet})
 
     def __del__(self) -> None:
         if self._file >= 0:
@@ -129,6 +130,8 @@ def recorded(method: F) -> F:
         for key, value in (*zip(names, args, strict=False), *options.items()):
             if key != "now" and value is not ... and (value is not None or usual.get(key, ...) is not None):
                 row[key] = pairs(value)
+        if name == RESTORE:
+            row["nodes"] = self._state.fleet
         if name == DECIDE:
             row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))
         if journal.gap:

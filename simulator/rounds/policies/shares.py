@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gangplan.solvers.highs import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.highs import highspy
 
 from ..jobs import Index, RoundJobs, RoundsCluster
 

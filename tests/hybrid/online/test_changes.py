@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gangplan.hybrid.online import RunsNow, Scheduler
+from gangplan.hybrid.online import RunsNow, Scheduler, WaitingJob
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances import InstanceError
+from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Fleet, GangJob
 
 
@@ -257,23 +262,71 @@ def test_nodes_come_and_go() -> None:
     assert {x.job: [*x.nodes] for x in s.decide(60.0).starts} == {"wide": ["node0"]}
 
 
-def test_nodes_that_cannot_go() -> None:
-    """A job would never fit, a node has fewer GPUs than are held, a snapshot is of other nodes: nothing has changed."""
-    s = Scheduler(fleet("node0", "node1"), "heuristic")
+def test_a_gang_waits_while_its_nodes_are_gone(tmp_path: Path) -> None:
+    """Any nodes are taken: what no longer fits waits, says by how much, and starts once there are enough again."""
+    s = Scheduler(fleet("node0", "node1"), "heuristic", log=(log := tmp_path / "log.jsonl"))
     s.submit(one("whole", 2), 100.0, now=0.0)
     s.submit(one("all", 4), 100.0)
     s.decide(60.0)
-    before = s.snapshot()
-    for nodes, words in (
-        (fleet("node0"), "'all' with 4 workers never fits"),
-        (fleet("node0", "node1", gpus=1), "snapshot"),
-        ("node0", "fleet: 'node0' is no Fleet"),
-    ):
-        with pytest.raises(InstanceError, match=words):
-            s.resize(nodes)  # type: ignore[arg-type]
-        assert s.snapshot() == before
+    assert s.resize(fleet("node0", "node1", gpus=1), now=1.0) == ("whole",)  # node0 has less than it holds
+    assert s.resize(fleet("node1")) == ()
+    assert s.resize(fleet()) == () and str(s).count("0 nodes, 0 of 0 GPUs idle")
+    assert not s.decide(60.0).starts and "room for 0 of its 4 workers" in s.explain("all").why  # type: ignore[union-attr]
+    s.change("all", now=2.0, priority=1)
+    s.checkpoint()
+    s.resize(fleet("node5"))
+    assert [start.job for start in s.decide(60.0).starts] == ["whole"]
+    told = s.explain("all")
+    assert isinstance(told, WaitingJob)
+    assert told.why == "the nodes that there are are too few for it: they have room for 2 of its 4 workers"
+    s.checkpoint()
+    state = s.snapshot()
+    del s  # which writes to it
+    s = Scheduler.open(log)
+    assert s.snapshot() == state == replay(read_log(log)).snapshot()
+    s.resize(fleet("node5", "node3", "node4"))
+    assert [start.job for start in s.decide(60.0).starts] == ["all"]
+    with pytest.raises(InstanceError, match="fleet: 'node0' is no Fleet"):
+        s.resize("node0")  # type: ignore[arg-type]
     with pytest.raises(InstanceError, match="fleet: it is of other nodes"):
-        Scheduler(fleet("node0", "node2"), "heuristic").restore(before)
+        Scheduler(fleet("node0", "node2"), "heuristic").restore(
+            Scheduler(fleet("node0", "node1"), "heuristic").snapshot()
+        )
+
+
+def test_labels_types_and_racks_may_go() -> None:
+    """A job whose label, GPU type or level no node has any more waits, runs nowhere, and starts when it comes back."""
+    rich = Fleet.regular(1, 2, 2, gpu_type=("A", "B"), labels={"ssd": [0]})
+    flat = replace(fleet("node3"), topology=TreeTopology((Level("row", 1e9),), np.zeros((1, 1), np.int32)))
+    s = Scheduler(rich, "heuristic")
+    s.submit(GangJob("label", "any", (1,), requires=("ssd",)), 9.0, now=0.0)
+    s.submit(one("type"), {"B": 9.0})
+    s.submit(one("rack"), 9.0, within="rack")
+    assert len(s.decide(60.0).starts) == 3 and s.resize(flat, now=1.0) == ("label", "rack", "type")
+    assert not s.decide(60.0).starts
+    for name in s.waiting:
+        assert "room for 0 of its 1 worker" in s.explain(name).why  # type: ignore[union-attr]
+        s.change(name, now=2.0, priority=2)
+    s.resize(rich)
+    assert len(s.decide(60.0).starts) == 3
+
+
+def test_an_empty_cluster_grows() -> None:
+    """A job that awaits nodes is taken where there are none of its size, label or type; any other is refused."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=0), "hybrid", price=5.0)
+    asks = GangJob("big", "any", (16,), requires=("ssd",))
+    with pytest.raises(InstanceError, match="'ssd' is no label"):
+        s.submit(asks, 60.0, now=0.0)
+    with pytest.raises(InstanceError, match="16 GPUs, more than the 0 that there are; await_nodes=True"):
+        s.submit(one("big", 16), 60.0, now=0.0)
+    s.submit(asks, 60.0, now=0.0, await_nodes=True)
+    s.submit(one("typed", 2), {"H100": 60.0}, await_nodes=True)
+    assert s.whatif(one("more", 3), 5.0, await_nodes=True).earliest is None and not s.decide(60.0).starts
+    assert s.defragment(gang="big") is None
+    s.resize(Fleet.regular(1, 2, 8, gpu_type=("A", "H100"), labels={"ssd": [0, 1]}), now=5.0)
+    assert {start.job for start in s.decide(60.0).starts} == {"typed"}
+    s.finish("typed", now=60.0)
+    assert {start.job for start in s.decide(60.0).starts} == {"big"}
 
 
 def test_nodes_that_go_and_come_back_change_nothing() -> None:
