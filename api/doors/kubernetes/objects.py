@@ -123,13 +123,17 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
         key=key, uid=meta["uid"], node=spec.get("nodeName") or "", phase=status.get("phase") or "Pending",
         leaving=bool(meta.get("deletionTimestamp")),
         ours=spec.get("schedulerName") == rules.name and not spec.get("schedulingGates"),
-        group=group, asks=asks, needs=(math.ceil(asks.get(rules.gpu, 0)), asks.get(CPU, 0.0), asks.get(MEMORY, 0.0)),
+        group=group, asks=asks, needs=_needs(asks, rules),
         extras={name: x for name, x in asks.items() if name not in (rules.gpu, CPU, MEMORY)},
         where=_read(wrong, "where it may be", where_of, spec) or ANYWHERE,
         seconds=_read(wrong, SECONDS, _seconds, labels.get(SECONDS) or notes.get(SECONDS)),
         terms=terms | _topology(notes, rules, wrong), created=_time(meta["creationTimestamp"]),
         since=_time(started) if started else None, wrong="; ".join(wrong),
     )  # fmt: skip
+
+
+def _needs(asks: Amounts, rules: Rules) -> Needs:
+    return int(asks.get(rules.gpu, 0)), asks.get(CPU, 0.0), asks.get(MEMORY, 0.0)
 
 
 def _time(text: str) -> float:
@@ -163,11 +167,11 @@ def _seconds(text: str | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: what pods may use of it, where it is, whether pods may start there."""
+    """A node: what pods may use of it, as `Pod.needs` too, where it is, whether pods may start there."""
 
     name: str
     has: Amounts
-    gpus: int
+    needs: Needs
     rack: str
     product: str
     open: bool
@@ -186,7 +190,7 @@ def node_of(data: Mapping[str, Any], rules: Rules) -> Node:
     ready = any(x["type"] == "Ready" and x["status"] == "True" for x in status.get("conditions") or ())
     has = KUBELET | amounts(status.get("allocatable") or status.get("capacity"))
     return Node(
-        meta["name"], has, int(has.get(rules.gpu, 0)),
+        meta["name"], has, _needs(has, rules),
         next((labels[name] for name in rules.rack if name in labels), ""), labels.get(PRODUCT, "gpu"),
         ready, dict(sorted(labels.items())), taints_of(spec),
     )  # fmt: skip

@@ -6,18 +6,19 @@ Everything is found anew from pods and nodes at each step, so that it does not m
 from __future__ import annotations
 
 import logging
-import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .objects import Needs, Node, Pod, fleet_of
-from .requests import CPU, MEMORY, PODS, less, short, total
+from .requests import PODS, less, short, total
 from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
 
 LOG = logging.getLogger("gangplan.kubernetes")
@@ -25,7 +26,8 @@ _DEADLINE = 1.0
 """Seconds of a decision."""
 _KEPT = 64
 """Marks of units that are kept though nobody has them any more, so that nodes need not be exchanged often."""
-_GIB = 2.0**30
+_WHOLE = np.array([1, 1, 2.0**30])
+"""A GPU, a core, a GiB."""
 
 Seats = list[tuple[Pod, str]]
 """Pods, and the nodes where they are to be."""
@@ -94,11 +96,10 @@ class Reconciler:
         self._end(pods, nodes)
         rows, left = [nodes[name] for name in sorted(nodes)], _left(pods, nodes)
         ahead = dict(left)
-        for pod, at in (seat for job in self._jobs.values() for seat in _unbound(job, pods)):
+        for pod, at in self._unbound(pods):
             ahead[at] = less(ahead[at], pod.asks)
         some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
         places = {mark: place_of(mark, rows, ahead) for mark in {unit.mark for unit in some.values()}}
-        self._keep(some, places)
         s = self._resized(pods, rows, places)
         self._enter(s, some, places, now, step)
         self._adopt(s, pods, sizes, now)
@@ -116,6 +117,10 @@ class Reconciler:
     def _placed(self) -> set[str]:
         """The pods that have a seat, or were told to go."""
         return {uid for job in self._jobs.values() for uid in job.seats} | self._gone
+
+    def _unbound(self, pods: Mapping[str, Pod]) -> Seats:
+        """Return the pods that are to be bound, and where."""
+        return [seat for job in self._jobs.values() for seat in _unbound(job, pods)]
 
     def _drop(self, name: str, finished: bool = False) -> None:
         assert self._scheduler is not None
@@ -147,20 +152,11 @@ class Reconciler:
             if elsewhere or shut or torn:
                 self._drop(name)
 
-    def _keep(self, some: dict[str, Unit], places: Mapping[str, Place]) -> None:
-        """Keep the jobs that wait for what their pods ask for still, and take these from the units."""
-        for name, job in [(name, job) for name, job in self._jobs.items() if not job.seats]:
-            unit = some.get(job.key)
-            if unit is not None and unit == job.unit and places[unit.mark][1:3] == (job.most, True):
-                job.pods = [pod.uid for pod in some.pop(job.key).pods]
-            else:
-                self._drop(name)
-
     def _resized(self, pods: Mapping[str, Pod], rows: Sequence[Node], places: Mapping[str, Place]) -> Scheduler:
         """Return the scheduler, of the nodes as they are."""
         room = self._room(pods, rows)
         seen = [(x.name, x.rack, x.product, room[x.name]) for x in rows]
-        marks = {mark: place.row for mark, place in places.items() if place.fits}
+        marks = {mark: place.row for mark, place in places.items()}
         if self._seen == seen and len({**self._rows, **marks}) <= _KEPT:
             marks = {**self._rows, **marks}
         if self._seen != seen or marks.keys() != self._rows.keys() or any(
@@ -170,15 +166,7 @@ class Reconciler:
             if self._scheduler is None:
                 self._scheduler = self._make(fleet)
                 self._resume(self._scheduler, pods)
-            try:
-                lost = self._scheduler.resize(fleet)
-            except InstanceError as error:  # jobs that run or wait do not fit it any more
-                LOG.info("jobs are entered anew: %s", error)
-                lost = (*self._scheduler.running, *self._scheduler.waiting)
-                for name in lost:
-                    self._drop(name)
-                self._scheduler.resize(fleet)
-            for name in lost:
+            for name in self._scheduler.resize(fleet):
                 self._drop(name)
             self._seen, self._rows = seen, marks
         assert self._scheduler is not None
@@ -191,21 +179,14 @@ class Reconciler:
         job of the scheduler's own, in whole cores and GiB.
         """
         own = {uid for job in self._jobs.values() if job.own for uid in job.seats}
-        gpus = Counter[str]()
-        loads: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-        for pod in pods.values():
-            if pod.node and pod.live:
-                load = loads[pod.uid not in own]
-                cpu, memory = load.get(pod.node, (0.0, 0.0))
-                load[pod.node] = cpu + pod.needs[1], memory + pod.needs[2]
-                gpus[pod.node] += pod.needs[0]
-        for pod, at in (seat for job in self._jobs.values() for seat in _unbound(job, pods)):
-            gpus[at] += pod.needs[0]
+        mine, theirs = (defaultdict[str, Any](lambda: np.zeros(3)) for _ in range(2))
+        for pod, at in (*self._unbound(pods), *((x, x.node) for x in pods.values() if x.node and x.live)):
+            (mine if pod.uid in own else theirs)[at] += pod.needs
         room = {}
         for node in rows:
-            (cpu, memory), held = loads[1].get(node.name, (0.0, 0.0)), loads[0].get(node.name, (0.0, 0.0))
-            left = node.has.get(CPU, 0.0) - math.ceil(cpu), node.has.get(MEMORY, 0.0) - math.ceil(memory / _GIB) * _GIB
-            room[node.name] = max(node.gpus, gpus[node.name]), max(held[0], left[0], 0.0), max(held[1], left[1], 0.0)
+            held, others = mine[node.name], theirs[node.name]
+            _, cpu, memory = np.maximum(held, node.needs - np.ceil(others / _WHOLE) * _WHOLE).tolist()
+            room[node.name] = int(max(node.needs[0], held[0] + others[0])), max(cpu, 0.0), max(memory, 0.0)
         return room
 
     def _resume(self, s: Scheduler, pods: Mapping[str, Pod]) -> None:
@@ -229,21 +210,24 @@ class Reconciler:
     def _enter(
         self, s: Scheduler, some: Mapping[str, Unit], places: Mapping[str, Place], now: float, step: Step
     ) -> None:
-        """Let units wait that do not yet, the oldest first."""
-        for key, unit in sorted(some.items(), key=lambda row: row[1].created):
-            place, (gpu, cpu, memory) = places[unit.mark], unit.needs
-            why = place.why if not place.fits else ""
-            if not why:
-                gang = unit.pods[0].gang
-                name, most = f"{gang}.{s._state.serial}", place.most if place.most < unit.count else None
-                demand = Demand(gpu, cpu, memory) if any(unit.needs) else Demand(0, 0.001)
-                job = GangJob(name, "any", (unit.count,), demand, requires=(unit.mark,), most_per_node=most)
-                try:
-                    s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
-                    self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, place.most)
-                except InstanceError as error:
-                    why = f"{error}{'; ' * bool(place.why)}{place.why}"
-            step.waits |= {pod.key: why for pod in unit.pods if why}
+        """Have the units wait, and nothing else: those that do keep their place, new ones come the oldest first."""
+        new = dict(sorted(some.items(), key=lambda row: row[1].created))
+        for name, job in [(name, job) for name, job in self._jobs.items() if not job.seats]:
+            unit = some.get(job.key)
+            if unit is not None and unit == job.unit and places[unit.mark].most == job.most:
+                job.pods = [pod.uid for pod in new.pop(job.key).pods]
+            else:
+                self._drop(name)
+        for key, unit in new.items():
+            gang, most = unit.pods[0].gang, places[unit.mark].most
+            name, worker = f"{gang}.{s._state.serial}", Demand(*unit.needs) if any(unit.needs) else Demand(0, 0.001)
+            share = most if most < unit.count else None
+            try:
+                job = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
+                s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
+                self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, most)
+            except InstanceError as error:
+                step.waits |= {pod.key: str(error) for pod in unit.pods}
 
     def _adopt(self, s: Scheduler, pods: Mapping[str, Pod], sizes: Sizes, now: float) -> None:
         """Have bound pods with GPUs that no job has run as jobs: those of other schedulers, or of a process before.
@@ -305,7 +289,7 @@ class Reconciler:
                     job.seats = dict(zip(job.pods, seats, strict=False))  # of whole nodes some may be spare
                     s.change(start.job, requires=())  # it stays whatever its nodes become
             for name in stopped:
-                self._gone |= {*self._jobs[name].seats} & pods.keys()
+                self._gone |= {x for x in self._jobs[name].seats if x in pods and pods[x].node and pods[x].live}
                 self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
         for name in s.waiting:
@@ -342,7 +326,8 @@ def _shut(node: Node | None, pod: Pod) -> bool:
 
 def _unbound(job: Job, pods: Mapping[str, Pod]) -> Seats:
     """Return the pods of a job that are to be bound, and where."""
-    return [(pods[uid], at) for uid, at in job.seats.items() if uid in pods and not pods[uid].node]
+    some = ((pods[uid], at) for uid, at in job.seats.items() if uid in pods)
+    return [(pod, at) for pod, at in some if pod.live and not pod.node and not pod.leaving]
 
 
 def _left(pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> dict[str, dict[str, float]]:

@@ -54,7 +54,7 @@ class Unit:
         mark = json.dumps([sorted({x.where for x in pods}), extras, len(pods)], sort_keys=True)
         terms = {name: x for pod in reversed(pods) for name, x in pod.terms.items() if gpus or name not in SHARED}
         terms["priority"] = _REST if rest else max(x.terms["priority"] for x in pods)
-        terms["preempts"] = all(x.terms["preempts"] for x in pods)
+        terms |= {"preempts": all(x.terms["preempts"] for x in pods), "await_nodes": True}
         seconds = max((x.seconds for x in pods if x.seconds), default=None)
         return cls(pods, len(pods), (int(gpus), cores, memory), mark, seconds, terms)
 
@@ -120,13 +120,11 @@ class Place(NamedTuple):
     Attributes:
         row: which nodes, bool.
         most: of its pods on each.
-        fits: whether all its pods find a place on them, GPUs, cores and memory apart.
         why: reasons against other nodes.
     """
 
     row: BoolArray
     most: int
-    fits: bool
     why: str
 
 
@@ -149,5 +147,4 @@ def place_of(mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts]) -> P
     steps = sorted({*room} - {0}, reverse=True) or [1]
     together = next((n for n in steps if n * sum(x >= n for x in room) >= count), steps[-1])
     words = (f"{n} of {len(nodes)} nodes: {why}" for why, n in reasons.most_common(_REASONS))
-    row = np.array(room) >= together
-    return Place(row, together, bool(together * row.sum() >= count), "; ".join(words))
+    return Place(np.array(room) >= together, together, "; ".join(words))
