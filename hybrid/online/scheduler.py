@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from os import PathLike
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -29,7 +29,7 @@ from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
-from .settings import PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
 from .snapshot import load, save
 from .stages import Stages
@@ -113,7 +113,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
-        max_wait: seconds after which it is due at the latest; `None` for no such limit.
+        max_wait: seconds after which it is due at the latest, or after ten times its longest expected seconds if that
+            is later; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
@@ -137,7 +138,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
-        max_wait: float | None = None,
+        max_wait: float | None = MAX_WAIT,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
         log: str | PathLike[str] | None = None,
@@ -269,7 +270,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         require_flag(together, "together", optional=True)
         require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
-            together, mine = without_gpus(job, together, given), None
+            together = without_gpus(job, together)
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
@@ -608,6 +609,10 @@ class Scheduler(WindowCalls, ChangeCalls):
             fresh._expect(request)
         return fresh
 
+    def _few(self, only: Set[str]) -> Scheduler:
+        """Return a scheduler in the same state by its own rules, with some of the jobs that wait."""
+        return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
+
     @property
     def _own(self) -> Patient | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
@@ -656,8 +661,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             if what in self._state.running:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
-            last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
+            return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
     from .places import Places
 
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
@@ -74,6 +76,7 @@ class ClusterState:
         closed: the least number of workers of each kind that did not fit since something last became free.
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
         changes: how many events there were.
         undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
@@ -90,6 +93,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.bounded = True
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -123,7 +127,7 @@ class ClusterState:
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
-        self.accounts.capacity(self.placer.whole[:3].sum(axis=1).tolist())
+        self._count()
 
     @property
     def now(self) -> float:
@@ -146,6 +150,10 @@ class ClusterState:
         require_number(now := plain(now), "now")
         if now < self.now:
             words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
             raise InstanceError("now", words)
         return float(now)
 
@@ -277,6 +285,11 @@ class ClusterState:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
 
+    def _count(self) -> None:
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
+
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
         aging = self.sharing.aging
@@ -389,8 +402,9 @@ class ClusterState:
         return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
-        """Have a waiting job, whose seats are taken, run."""
-        self.leave(job.name)
+        """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
+        if job.name in self.waiting:
+            self.leave(job.name)
         used = self.placer.uses(job.name)[1]
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)
@@ -452,6 +466,7 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()

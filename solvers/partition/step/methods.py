@@ -31,7 +31,7 @@ def _prepare(run: Run) -> Prepared:
     reason = impossible(p)
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     else:
         head, tail = heads_and_tails(p)
         run.raise_bound(float((head + p.fastest).max()), "critical path")
