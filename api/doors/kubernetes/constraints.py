@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,22 +40,17 @@ def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
     return tuple(dict.fromkeys(x for x in rows if x[2] != "PreferNoSchedule"))
 
 
-def unheeded(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a pod asks for that only kube-scheduler can give."""
-    affinity = spec.get("affinity") or {}
-    for name, words in (("podAffinity", "affinity to pods"), ("podAntiAffinity", "anti-affinity to pods")):
-        if (affinity.get(name) or {}).get(_WHEN):
-            yield f"required {words}"
-    if any(x.get("whenUnsatisfiable", "DoNotSchedule") != "ScheduleAnyway" for x in _spread(spec)):
-        yield "required spreading"
-    if spec.get("resourceClaims"):
-        yield "resource claims"
-    if spec.get("workloadRef") or spec.get("schedulingGroup"):
-        yield "a group of the Workload API"
-
-
-def _spread(spec: Mapping[str, Any]) -> Any:
-    return spec.get("topologySpreadConstraints") or ()
+def unheeded(spec: Mapping[str, Any]) -> list[str]:
+    """Return what a pod asks for that only kube-scheduler can give."""
+    affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
+    asked = {
+        "required affinity to pods": (affinity.get("podAffinity") or {}).get(_WHEN),
+        "required anti-affinity to pods": (affinity.get("podAntiAffinity") or {}).get(_WHEN),
+        "required spreading": any(x.get("whenUnsatisfiable") != "ScheduleAnyway" for x in spread),
+        "resource claims": spec.get("resourceClaims"),
+        "a group of the Workload API": spec.get("workloadRef") or spec.get("schedulingGroup"),
+    }
+    return [words for words, given in asked.items() if given]
 
 
 @lru_cache(maxsize=1024)

@@ -136,10 +136,11 @@ def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> No
         except ApiException as error:
             if error.status == 410:
                 version = ""
-            if kind in OBJECTS and error.status in (403, 404):  # the cluster has none, or none to show
+            if absent := kind in OBJECTS and error.status in (403, 404):  # the cluster has none, or none to show
                 news.put(("LIST", kind, []))
                 pause = _PAUSE[1]
-            LOG.warning("%s: watched anew: %s %s", kind, error.status, error.reason)
+            level = logging.DEBUG if absent else logging.WARNING
+            LOG.log(level, "%s: watched anew: %s %s", kind, error.status, error.reason)
         except (HTTPError, OSError, ValueError, KeyError) as error:
             LOG.warning("%s: watched anew: %s", kind, error)
         ended.wait(pause)

@@ -23,13 +23,7 @@ _SOURCES = (
 
 
 class Gang(NamedTuple):
-    """What a pod says of its gang.
-
-    Attributes:
-        name: ``namespace/name``, or the pod's own if it is alone.
-        size: pods that start together, `None` if the pod does not say.
-        kind: of the object that says it otherwise, "" if none does.
-    """
+    """Say what a pod says of its gang: ``namespace/name``, pods that start together, the object that says so or ""."""
 
     name: str
     size: int | None
@@ -63,14 +57,7 @@ def size_of(kind: str, data: Mapping[str, Any]) -> int:
 
 
 def incomplete(gang: str, stated: set[int], kind: str, there: int) -> str:
-    """Return why a gang of so many pods does not start as a whole, "" if it may.
-
-    Args:
-        gang: its name.
-        stated: the sizes that its pods state.
-        kind: of the object that states it otherwise.
-        there: pods that are there.
-    """
+    """Return why a gang of the sizes that are stated, with so many pods, does not start, "" if it may."""
     if not stated:
         beside = f", and no object of {kind} is known that does" if kind else ""
         return f"no pod of gang {gang} states its size by the label {SIZE}{beside}"

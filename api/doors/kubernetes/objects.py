@@ -180,7 +180,7 @@ class Node:
 
     def refuses(self, where: str) -> str:
         """Return why it is not for a pod, "" if it is."""
-        return refusal(self.name, self.labels, self.taints, where)
+        return "not ready" if not self.open else refusal(self.name, self.labels, self.taints, where)
 
 
 def node_of(data: Mapping[str, Any], rules: Rules) -> Node:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +96,7 @@ class Reconciler:
         self._end(pods, nodes)
         rows, left = [nodes[name] for name in sorted(nodes)], _left(pods, nodes)
         ahead = dict(left)
-        for pod, at in self._unbound(pods):
+        for pod, at in _unbound(self._jobs.values(), pods):
             ahead[at] = less(ahead[at], pod.asks)
         some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
         places = {mark: place_of(mark, rows, ahead) for mark in {unit.mark for unit in some.values()}}
@@ -117,10 +117,6 @@ class Reconciler:
     def _placed(self) -> set[str]:
         """The pods that have a seat, or were told to go."""
         return {uid for job in self._jobs.values() for uid in job.seats} | self._gone
-
-    def _unbound(self, pods: Mapping[str, Pod]) -> Seats:
-        """Return the pods that are to be bound, and where."""
-        return [seat for job in self._jobs.values() for seat in _unbound(job, pods)]
 
     def _drop(self, name: str, finished: bool = False) -> None:
         assert self._scheduler is not None
@@ -147,7 +143,8 @@ class Reconciler:
                 live.append(pod)
             elsewhere = any(pod.node and pod.node != job.seats[pod.uid] for pod in live)
             unbound = [pod for pod in live if not pod.node]
-            shut = any(_shut(nodes.get(job.seats[x.uid]), x) for x in unbound)
+            seats = [(x, nodes.get(job.seats[x.uid])) for x in unbound]
+            shut = any(at is None or at.refuses(pod.where) for pod, at in seats)
             torn = len(lost) > len(spare) and len(unbound) == len(live)
             if elsewhere or shut or torn:
                 self._drop(name)
@@ -180,7 +177,10 @@ class Reconciler:
         """
         own = {uid for job in self._jobs.values() if job.own for uid in job.seats}
         mine, theirs = (defaultdict[str, Any](lambda: np.zeros(3)) for _ in range(2))
-        for pod, at in (*self._unbound(pods), *((x, x.node) for x in pods.values() if x.node and x.live)):
+        for pod, at in (
+            *_unbound(self._jobs.values(), pods),
+            *((x, x.node) for x in pods.values() if x.node and x.live),
+        ):
             (mine if pod.uid in own else theirs)[at] += pod.needs
         room = {}
         for node in rows:
@@ -292,10 +292,12 @@ class Reconciler:
                 self._gone |= {x for x in self._jobs[name].seats if x in pods and pods[x].node and pods[x].live}
                 self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
-        for name in s.waiting:
-            job = self._jobs[name]
-            why = [s._waits.get(name) or "it waits", places[job.unit.mark].why if job.unit else ""]
-            step.waits |= {pods[uid].key: "; ".join(filter(None, why)) for uid in job.pods}
+        for name, request in s._state.waiting.items():
+            job, degree = self._jobs[name], request.job.gang
+            few = s._state.ground(request, degree).total < s._state.placed(request, degree).workers[0]
+            why = "the nodes are too few for it" if few else s._waits.get(name) or "it waits"
+            others = places[job.unit.mark].why if job.unit else ""
+            step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 
     def _bind(self, pods: Mapping[str, Pod], left: dict[str, dict[str, float]], step: Step) -> None:
         """Bind gangs all of whose pods have room by what the server shows: who was told to go may be there still.
@@ -307,7 +309,7 @@ class Reconciler:
             if pod.node in left and pod.live and (pod.leaving or pod.uid in self._gone):
                 soon[pod.node] = total(soon[pod.node], pod.asks)
         for name, job in list(self._jobs.items()):
-            some = _unbound(job, pods)
+            some = _unbound([job], pods)
             lack = _seated(some, left)
             if not lack:
                 step.binds += some
@@ -319,14 +321,9 @@ class Reconciler:
                 step.all = False
 
 
-def _shut(node: Node | None, pod: Pod) -> bool:
-    """Return whether a pod that is not bound yet may not be on a node any more."""
-    return node is None or not node.open or bool(node.refuses(pod.where))
-
-
-def _unbound(job: Job, pods: Mapping[str, Pod]) -> Seats:
-    """Return the pods of a job that are to be bound, and where."""
-    some = ((pods[uid], at) for uid, at in job.seats.items() if uid in pods)
+def _unbound(jobs: Iterable[Job], pods: Mapping[str, Pod]) -> Seats:
+    """Return the pods of jobs that are to be bound, and where."""
+    some = ((pods[uid], at) for job in jobs for uid, at in job.seats.items() if uid in pods)
     return [(pod, at) for pod, at in some if pod.live and not pod.node and not pod.leaving]
 
 

@@ -115,13 +115,7 @@ def sizes_of(gang: Sequence[Pod], sizes: Sizes) -> set[int]:
 
 
 class Place(NamedTuple):
-    """Where a unit may be.
-
-    Attributes:
-        row: which nodes, bool.
-        most: of its pods on each.
-        why: reasons against other nodes.
-    """
+    """Say where a unit may be: on which nodes, how many of its pods on each, and the reasons against others."""
 
     row: BoolArray
     most: int
@@ -137,8 +131,7 @@ def place_of(mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts]) -> P
     room, reasons = list[int](), Counter[str]()
     for node in nodes:
         has = left[node.name]
-        why = "" if node.open else "not ready"
-        why = why or next((x for where in wheres if (x := node.refuses(where))), "")
+        why = next((x for where in wheres if (x := node.refuses(where))), "")
         if why or (lack := short(has, extras)):
             reasons[why or f"too little {lack}"] += 1
             room.append(0)

@@ -193,6 +193,14 @@ def test_gangs_say_what_they_lack() -> None:
         assert words in cluster.waits[name]
 
 
+def test_a_gang_waits_for_nodes() -> None:
+    """A gang that is larger than the cluster says so, and starts once a node is added."""
+    cluster = Cluster(node("n0"), *gang("a", 2, 8))
+    assert cluster.step() == {} and "too few" in cluster.waits["a-0"]
+    cluster.put(node("n1"))
+    assert len(cluster.step()) == 2
+
+
 def test_gangs_of_others_are_gangs() -> None:
     """Pod groups of Kueue and of coscheduling, sets of JobSet and of LeaderWorkerSet start whole."""
     kueue = {
