@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet
 
 from .constraints import ANYWHERE, Taint, refusal, taints_of, unheeded, where_of
 from .gangs import Gang, gang_of
-from .requests import CPU, KUBELET, MEMORY, Amounts, amounts, requests_of
+from .requests import COUNTED, GPU, KUBELET, Amounts, amounts, requests_of
 
 SECONDS, QUEUES = "gangplan/seconds", ("gangplan/queue", "kueue.x-k8s.io/queue-name")
 """Labels of a pod: how long it is expected to run, and its queue."""
@@ -53,6 +53,12 @@ Needs = tuple[int, float, float]
 """GPUs, cores, bytes of memory: what the scheduler counts."""
 
 
+def needs_of(given: Amounts) -> Needs:
+    """Return what the scheduler counts of an amount."""
+    gpus, cores, memory = (given.get(name, 0.0) for name in COUNTED)
+    return int(gpus), cores, memory
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod.
@@ -65,7 +71,6 @@ class Pod:
         ours: whether this scheduler is to place it; not while it has gates.
         group: what it says of its gang.
         asks: what it holds of its node, or will; nothing if that cannot be read.
-        needs, extras: what of it the scheduler counts, and the rest.
         where: on which nodes it may be, as text.
         terms: fields of `Terms`.
         created, since: seconds since 1970 when it was made, and when it started if its node says so.
@@ -80,14 +85,17 @@ class Pod:
     ours: bool
     group: Gang
     asks: Amounts
-    needs: Needs
-    extras: Amounts
     where: str
     seconds: float | None
     terms: Mapping[str, Any]
     created: float
     since: float | None
     wrong: str
+
+    @property
+    def needs(self) -> Needs:
+        """What the scheduler counts of it."""
+        return needs_of(self.asks)
 
     @property
     def live(self) -> bool:
@@ -123,8 +131,7 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
         key=key, uid=meta["uid"], node=spec.get("nodeName") or "", phase=status.get("phase") or "Pending",
         leaving=bool(meta.get("deletionTimestamp")),
         ours=spec.get("schedulerName") == rules.name and not spec.get("schedulingGates"),
-        group=group, asks=asks, needs=_needs(asks, rules),
-        extras={name: x for name, x in asks.items() if name not in (rules.gpu, CPU, MEMORY)},
+        group=group, asks=_counted(asks, rules),
         where=_read(wrong, "where it may be", where_of, spec) or ANYWHERE,
         seconds=_read(wrong, SECONDS, _seconds, labels.get(SECONDS) or notes.get(SECONDS)),
         terms=terms | _topology(notes, rules, wrong), created=_time(meta["creationTimestamp"]),
@@ -132,8 +139,9 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
     )  # fmt: skip
 
 
-def _needs(asks: Amounts, rules: Rules) -> Needs:
-    return int(asks.get(rules.gpu, 0)), asks.get(CPU, 0.0), asks.get(MEMORY, 0.0)
+def _counted(given: Amounts, rules: Rules) -> Amounts:
+    """Return amounts in which GPUs are called so."""
+    return {GPU if name == rules.gpu else name: x for name, x in given.items()}
 
 
 def _time(text: str) -> float:
@@ -167,11 +175,10 @@ def _seconds(text: str | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: what pods may use of it, as `Pod.needs` too, where it is, whether pods may start there."""
+    """A node: what pods may use of it, where it is, whether pods may start there."""
 
     name: str
     has: Amounts
-    needs: Needs
     rack: str
     product: str
     open: bool
@@ -190,7 +197,7 @@ def node_of(data: Mapping[str, Any], rules: Rules) -> Node:
     ready = any(x["type"] == "Ready" and x["status"] == "True" for x in status.get("conditions") or ())
     has = KUBELET | amounts(status.get("allocatable") or status.get("capacity"))
     return Node(
-        meta["name"], has, _needs(has, rules),
+        meta["name"], _counted(has, rules),
         next((labels[name] for name in rules.rack if name in labels), ""), labels.get(PRODUCT, "gpu"),
         ready, dict(sorted(labels.items())), taints_of(spec),
     )  # fmt: skip

@@ -17,8 +17,8 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .objects import Needs, Node, Pod, fleet_of
-from .requests import PODS, less, short, total
+from .objects import Needs, Node, Pod, fleet_of, needs_of
+from .requests import PODS, Amounts, less, short, total
 from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
 
 LOG = logging.getLogger("gangplan.kubernetes")
@@ -99,7 +99,8 @@ class Reconciler:
         for pod, at in _unbound(self._jobs.values(), pods):
             ahead[at] = less(ahead[at], pod.asks)
         some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
-        places = {mark: place_of(mark, rows, ahead) for mark in {unit.mark for unit in some.values()}}
+        held = self._stoppable(pods)
+        places = {mark: place_of(mark, rows, ahead, held) for mark in {unit.mark for unit in some.values()}}
         s = self._resized(pods, rows, places)
         self._enter(s, some, places, now, step)
         self._adopt(s, pods, sizes, now)
@@ -117,6 +118,16 @@ class Reconciler:
     def _placed(self) -> set[str]:
         """The pods that have a seat, or were told to go."""
         return {uid for job in self._jobs.values() for uid in job.seats} | self._gone
+
+    def _stoppable(self, pods: Mapping[str, Pod]) -> dict[str, list[Amounts]]:
+        """Return what each pod of jobs that may be stopped holds, by node."""
+        held = defaultdict[str, list[Amounts]](list)
+        running = self._scheduler._state.running if self._scheduler else {}
+        for name, job in self._jobs.items():
+            if name in running and running[name].request.price is not None:
+                for uid in job.seats.keys() & pods.keys():
+                    held[job.seats[uid]].append(pods[uid].asks)
+        return held
 
     def _drop(self, name: str, finished: bool = False) -> None:
         assert self._scheduler is not None
@@ -184,9 +195,9 @@ class Reconciler:
             (mine if pod.uid in own else theirs)[at] += pod.needs
         room = {}
         for node in rows:
-            held, others = mine[node.name], theirs[node.name]
-            _, cpu, memory = np.maximum(held, node.needs - np.ceil(others / _WHOLE) * _WHOLE).tolist()
-            room[node.name] = int(max(node.needs[0], held[0] + others[0])), max(cpu, 0.0), max(memory, 0.0)
+            has, held, others = needs_of(node.has), mine[node.name], theirs[node.name]
+            _, cpu, memory = np.maximum(held, has - np.ceil(others / _WHOLE) * _WHOLE).tolist()
+            room[node.name] = int(max(has[0], held[0] + others[0])), max(cpu, 0.0), max(memory, 0.0)
         return room
 
     def _resume(self, s: Scheduler, pods: Mapping[str, Pod]) -> None:
@@ -315,7 +326,7 @@ class Reconciler:
                 step.binds += some
                 _seated(some, soon)
                 continue
-            step.waits |= {pod.key: f"{lack} is not free yet" for pod, _ in some}
+            step.waits |= {pod.key: f"{lack} not free yet" for pod, _ in some}
             if _seated(some, soon):
                 self._drop(name)
                 step.all = False

@@ -8,8 +8,10 @@ from typing import Any
 
 Amounts = Mapping[str, float]
 """Amounts by name of the resource; what is not named is 0."""
-CPU, MEMORY, PODS, PORT = "cpu", "memory", "pods", "host port "
+GPU, CPU, MEMORY, PODS, PORT = "GPUs", "cpu", "memory", "pods", "host port "
 """Names of resources: every pod asks for one of ``pods``, and for all of each port of its node that it takes."""
+COUNTED = GPU, CPU, MEMORY
+"""Those that the scheduler counts; it knows of the others on which nodes there is enough."""
 KUBELET = {PODS: 110.0}
 """What a node has that states nothing else."""
 ROUNDING = 5e-4

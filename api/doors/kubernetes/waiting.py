@@ -15,8 +15,8 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.intake import parse_json
 
 from .gangs import PODGROUPS, incomplete
-from .objects import Needs, Node, Pod
-from .requests import ROUNDING, Amounts, left_of, most, short
+from .objects import Needs, Node, Pod, needs_of
+from .requests import CPU, GPU, MEMORY, ROUNDING, Amounts, left_of, most
 
 SHARED = ("within", "topology")
 """Terms that say what the pods of a unit share."""
@@ -49,14 +49,14 @@ class Unit:
     @classmethod
     def of(cls, pods: Sequence[Pod], rest: bool) -> Unit:
         """Return pods as a unit; `rest` tells whether others of their gang hold GPUs already."""
-        gpus, cores, memory = (max(x) for x in zip(*(x.needs for x in pods), strict=True))
-        extras = reduce(most, (x.extras for x in pods))
-        mark = json.dumps([sorted({x.where for x in pods}), extras, len(pods)], sort_keys=True)
-        terms = {name: x for pod in reversed(pods) for name, x in pod.terms.items() if gpus or name not in SHARED}
+        asks = reduce(most, (x.asks for x in pods))
+        placed = {name: x for name, x in asks.items() if name not in (CPU, MEMORY)}
+        mark = json.dumps([sorted({x.where for x in pods}), placed, len(pods)], sort_keys=True)
+        terms = {n: x for pod in reversed(pods) for n, x in pod.terms.items() if GPU in asks or n not in SHARED}
         terms["priority"] = _REST if rest else max(x.terms["priority"] for x in pods)
         terms |= {"preempts": all(x.terms["preempts"] for x in pods), "await_nodes": True}
         seconds = max((x.seconds for x in pods if x.seconds), default=None)
-        return cls(pods, len(pods), (int(gpus), cores, memory), mark, seconds, terms)
+        return cls(pods, len(pods), needs_of(asks), mark, seconds, terms)
 
     @property
     def created(self) -> float:
@@ -122,22 +122,38 @@ class Place(NamedTuple):
     why: str
 
 
-def place_of(mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts]) -> Place:
+def place_of(
+    mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts], stoppable: Mapping[str, Sequence[Amounts]]
+) -> Place:
     """Return where a unit may be by constraints, and by what is left of resources that the scheduler does not count.
 
     As many of its pods may be on a node as let all find a place; nodes that take fewer are left out.
     """
-    wheres, extras, count = parse_json(mark)
+    wheres, asks, count = parse_json(mark)
     room, reasons = list[int](), Counter[str]()
     for node in nodes:
-        has = left[node.name]
         why = next((x for where in wheres if (x := node.refuses(where))), "")
-        if why or (lack := short(has, extras)):
+        most, lack = (0, "") if why else _room(asks, count, left[node.name], stoppable.get(node.name, ()))
+        if not most:
             reasons[why or f"too little {lack}"] += 1
-            room.append(0)
-        else:
-            room.append(min([count, *(int((left_of(has, name) + ROUNDING) / x) for name, x in extras.items())]))
+        room.append(most)
     steps = sorted({*room} - {0}, reverse=True) or [1]
     together = next((n for n in steps if n * sum(x >= n for x in room) >= count), steps[-1])
     words = (f"{n} of {len(nodes)} nodes: {why}" for why, n in reasons.most_common(_REASONS))
     return Place(np.array(room) >= together, together, "; ".join(words))
+
+
+def _room(asks: Amounts, count: int, left: Amounts, stoppable: Sequence[Amounts]) -> tuple[int, str]:
+    """Return how many pods of a unit fit on a node, GPUs, cores and memory apart, and what is too little for more.
+
+    What pods hold that may be stopped counts if each GPU, held by them or free, comes with as much as the unit asks
+    for with one: the scheduler frees GPUs, and knows of nothing else.
+    """
+    lack, need = "", asks.get(GPU, 0.0)
+    for name, x in asks.items():
+        has, held = left_of(left, name), [(pod.get(GPU, 0.0), pod.get(name, 0.0)) for pod in stoppable]
+        if need and all(mine * need >= gpus * x for gpus, mine in ((left.get(GPU, 0.0), has), *held)):
+            has += sum(mine for _, mine in held)
+        if name != GPU and (most := int((has + ROUNDING) / x)) < count:
+            count, lack = max(most, 0), name
+    return count, lack

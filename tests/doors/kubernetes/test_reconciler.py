@@ -254,6 +254,18 @@ def test_who_never_preempts() -> None:
     assert cluster.step() == {"high": "n0"}
 
 
+@pytest.mark.parametrize(("rdma", "stops"), [("8", True), ("1", False)])
+def test_stops_free_what_is_counted_by_node(rdma: str, stops: bool) -> None:
+    """A higher gang has others stop that hold what it asks for beside GPUs, but nobody whose end would not help it."""
+    cluster = Cluster(having(node("n0"), rdma__hca="8"), pod("x", **RUNS), price=1.0)
+    cluster.pods["x"] = asking(cluster.pods["x"], rdma__hca=str(8 - int(rdma)))
+    cluster.put(asking(pod("low", 8), rdma__hca=rdma))
+    cluster.step()
+    cluster.put(asking(pod("high", 4, priority=9), rdma__hca="4"))
+    cluster.step(1000.0)
+    assert (cluster.evicted == ["low"]) is stops and ("hca" in cluster.waits["high"]) is not stops
+
+
 @pytest.mark.parametrize("what", ["plain", "scale-in", "restart", "taint"])
 def test_priorities_survive(what: str) -> None:
     """Running gangs give way to higher ones after a node is gone or tainted while a wide gang waits, and a restart."""
