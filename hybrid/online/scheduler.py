@@ -257,6 +257,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         now: float | None = None,
         together: bool | None = None,
         price: Price = ...,
+        since: float | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
@@ -268,6 +269,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             now: seconds, no less than before; by default as before.
             together: instead of the scheduler's.
             price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
+            since: when it began to wait elsewhere, from which it is due; by default now.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
                 ``queue`` is guaranteed nothing where there are queues.
 
@@ -284,6 +286,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         require_number(given, "price", optional=True)
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
+        require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
             together = without_gpus(job, together)
             if self._network is not None:
@@ -306,7 +309,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             work=work,
             guess=guess,
         )
-        request = dataclasses.replace(request, due=state.due_from(at, request))
+        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
