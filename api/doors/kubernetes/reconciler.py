@@ -42,6 +42,7 @@ class Job:
         key, unit, most: what it was submitted as, and how many of its pods may share a node.
         seats: the node of each pod, once it runs.
         own: whether it was decided here, and not found bound.
+        told: whether its pods were told to go: it holds their GPUs until they are gone.
     """
 
     gang: str
@@ -51,6 +52,7 @@ class Job:
     most: int = 0
     seats: dict[str, str] = field(default_factory=dict)
     own: bool = True
+    told: bool = False
 
 
 @dataclass(slots=True)
@@ -98,7 +100,8 @@ class Reconciler:
         ahead = dict(left)
         for pod, at in _unbound(self._jobs.values(), pods):
             ahead[at] = less(ahead[at], pod.asks)
-        some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
+        stay = {uid: pod for uid, pod in pods.items() if uid not in self._gone}
+        some = dict(units(stay, unplaced(stay, self._placed), sizes, step.waits))
         held = self._stoppable(pods)
         places = {mark: place_of(mark, rows, ahead, held) for mark in {unit.mark for unit in some.values()}}
         s = self._resized(pods, rows, places)
@@ -145,6 +148,7 @@ class Reconciler:
             live = [pod for pod in there if pod.live]
             if not live:
                 self._drop(name, job.own and any(pod.phase == "Succeeded" for pod in there))
+            if not live or job.told:
                 continue
             lost = [uid for uid in job.seats if uid not in pods or pods[uid].phase == "Failed"]
             spare = [pod for pod in free.get(job.gang, ()) if not pod.node and not pod.wrong][: len(lost)]
@@ -299,9 +303,12 @@ class Reconciler:
                     seats = [node for node, ids in start.nodes.items() for _ in range(len(ids) // per)]
                     job.seats = dict(zip(job.pods, seats, strict=False))  # of whole nodes some may be spare
                     s.change(start.job, requires=())  # it stays whatever its nodes become
-            for name in stopped:
-                self._gone |= {x for x in self._jobs[name].seats if x in pods and pods[x].node and pods[x].live}
-                self._drop(name)
+            for name in (*stopped, *(x.job for x in decision.stopping)):
+                job = self._jobs[name]
+                self._gone |= {uid for uid in job.seats if uid in pods and pods[uid].node and pods[uid].live}
+                job.told = True
+                if name in stopped or not self._gone & job.seats.keys():
+                    self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
         for name, request in s._state.waiting.items():
             job, degree = self._jobs[name], request.job.gang
