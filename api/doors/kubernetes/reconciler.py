@@ -238,8 +238,8 @@ class Reconciler:
             name, worker = f"{gang}.{s._state.serial}", Demand(*unit.needs) if any(unit.needs) else Demand(0, 0.001)
             share = most if most < unit.count else None
             try:
-                job = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
-                s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
+                asks = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
+                s.submit(asks, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
                 self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, most)
             except InstanceError as error:
                 step.waits |= {pod.key: str(error) for pod in unit.pods}
