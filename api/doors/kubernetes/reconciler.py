@@ -313,7 +313,8 @@ class Reconciler:
         for name, request in s._state.waiting.items():
             job, degree = self._jobs[name], request.job.gang
             few = s._state.ground(request, degree).total < s._state.placed(request, degree).workers[0]
-            why = "the nodes are too few for it" if few else s._waits.get(name) or "it waits"
+            why = "the nodes are too few for it" if few else s._waits.get(name) or "no room is free"
+            why = s._state.notices.why(name, s.now) if name in s._state.notices.claims else why
             others = places[job.unit.mark].why if job.unit else ""
             step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 

@@ -297,6 +297,7 @@ def test_pods_have_their_grace() -> None:
     scheduler = cluster.reconciler._scheduler
     assert scheduler is not None and [x.seconds for x in scheduler.stopping] == [600.0]
     assert {*cluster.evicted} == {"low-0", "low-1"} and "high" not in cluster.step()
+    assert "stops for it" in cluster.waits["high"]
     for name in ("low-0", "low-1"):
         cluster.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-27T10:00:00Z"
     again = gang("low", 4, 4, size=2)[2:]
