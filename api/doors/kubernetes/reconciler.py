@@ -29,6 +29,9 @@ _KEPT = 64
 _WHOLE = np.array([1, 1, 2.0**30])
 """A GPU, a core, a GiB."""
 
+_SHOWN = 4
+"""Gangs that a reason names."""
+
 Seats = list[tuple[Pod, str]]
 """Pods, and the nodes where they are to be."""
 
@@ -305,16 +308,17 @@ class Reconciler:
                     s.change(start.job, requires=())  # it stays whatever its nodes become
             for name in (*stopped, *(x.job for x in decision.stopping)):
                 job = self._jobs[name]
-                self._gone |= {uid for uid in job.seats if uid in pods and pods[uid].node and pods[uid].live}
-                job.told = True
-                if name in stopped or not self._gone & job.seats.keys():
+                job.told, job.seats = True, {x: at for x, at in job.seats.items() if x in pods and pods[x].node}
+                self._gone |= {uid for uid in job.seats if pods[uid].live}
+                if name in stopped or not job.seats:
                     self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
         for name, request in s._state.waiting.items():
             job, degree = self._jobs[name], request.job.gang
             few = s._state.ground(request, degree).total < s._state.placed(request, degree).workers[0]
             why = "the nodes are too few for it" if few else s._waits.get(name) or "no room is free"
-            why = s._state.notices.why(name, s.now) if name in s._state.notices.claims else why
+            if claim := s._state.notices.claims.get(name):  # without seconds, so that it is said once
+                why = f"it starts after {', '.join(x.rpartition('.')[0] for x in claim.after[:_SHOWN])}"
             others = places[job.unit.mark].why if job.unit else ""
             step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 
