@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import unwrap
 from math import isfinite
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
@@ -23,7 +25,7 @@ from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 
 from .pictures import ClusterState, Frame, Pictures
-from .schema import KNOWN, QUESTIONS, event_schema
+from .schema import EVENTS, KNOWN, event_schema
 
 _OWN = ("cluster", "policy", "sharing", "speeds", "return")
 """Arguments of `Scheduler` with schemas of their own, or that no request has."""
@@ -98,12 +100,11 @@ _GIVEN: dict[str, Any] = {
     "what": str | int,
     "gang": str | None,
     "domain": str | int | list[str | int] | None,
-    **dict.fromkeys(("users", "queues", "jobs"), list[str]),
+    **dict.fromkeys(("users", "queues", "jobs", "requires"), list[str]),
 }
 """Types of fields that many events have, or that say more in Python."""
 _OF_QUESTION = {"explain": "Explained", "whatif": "WaitingJob", "defragment": "Proposal", "state": "State"}
 _OF_QUESTION |= {"snapshot": "Snapshot", "decisions": "LoggedDecisions"}
-_OF_RESULT = {"Decision": "Decision", "Window": "Window", "tuple[str, ...]": "Names", "None": "Nothing"}
 
 
 def _ref(name: str) -> Row:
@@ -144,10 +145,16 @@ def _finite(schema: Any) -> Any:
 
 def _answer(event: str) -> Row:
     """Return the schema of what an event is answered by."""
-    made = str(getattr(Scheduler, event).__annotations__.get("return", "None")) if event not in QUESTIONS else ""
-    kind = _OF_QUESTION.get(event) or _OF_RESULT[made]
+    kind = _OF_QUESTION.get(event) or f"{event}_result"
     beside = {"id": _ref("Id"), "text": _TEXT, "seconds": _NUMBER}
     return _some(beside, event={"const": event}, now=_NUMBER, answer=_ref(kind)) | {"title": f"{event} is answered"}
+
+
+def _result(event: str) -> Any:
+    """Return the type of what a method of `Scheduler` returns."""
+    method = unwrap(getattr(Scheduler, event))
+    only = SimpleNamespace(__annotations__={"return": method.__annotations__["return"]})
+    return get_type_hints(only, method.__globals__)["return"]
 
 
 @cache
@@ -156,9 +163,9 @@ def components() -> dict[str, Row]:
     hints = get_type_hints(Terms) | _GIVEN
     made = {x: y for x, y in get_type_hints(Scheduler.__init__).items() if x not in (*OF_LOG, *_OWN)}
     mine = {f"field.{x}": y for x, y in hints.items()} | {f"made.{x}": y for x, y in made.items()}
-    named, more = _typed(_TYPES | mine)
-    terms = {name: named.pop(f"field.{name}") for name in hints}
-    arguments = {name: named.pop(f"made.{name}") for name in made}
+    named, more = _typed(_TYPES | mine | {f"{event}_result": _result(event) for event in EVENTS})
+    arguments = {name: named.pop(f"made.{name}") for name in made} | {"sharing": _ref("Sharing")}
+    terms = arguments | {name: named.pop(f"field.{name}") for name in hints}
     terms |= {"job": _any(_TEXT, _ref("Job")), "fleet": _ref("Cluster"), "snapshot": _ref("Snapshot"), "id": _ref("Id")}
     events = {x: event_schema(x) for x in KNOWN}
     for x in events.values():  # what has no plain type has one of these
@@ -182,12 +189,11 @@ def components() -> dict[str, Row]:
         "Event": {"oneOf": [_ref(f"{x}_event") for x in KNOWN]},
         "Answer": {"oneOf": [*(_ref(f"{x}_answer") for x in KNOWN), _ref("Error")]},
         "Error": _some(error=_ref("Problem")),
-        "Nothing": _NULL,
         "Id": _any(_TEXT, _NUMBER, _NULL),
         "Job": form(GangJob).schema | {"required": ["name", "workers"]},
         "Fleet": form(Fleet).schema,
         "Cluster": _any(_TEXT | {"examples": ["20x8"]}, _ref("Fleet"), _some(regular, racks=_WHOLE, nodes=_WHOLE)),
-        "Session": _some({"policy": _TEXT, **arguments, "sharing": _ref("Sharing")}, cluster=_ref("Cluster")),
+        "Session": _some({"policy": _TEXT, **arguments}, cluster=_ref("Cluster")),
         "Snapshot": _some(gangplan={"const": "scheduler"}, version=_WHOLE, now=_NUMBER, decisions=_WHOLE),
         "Solved": _some(**figures, plan=_any(_ref("Plan"), _NULL), status=_TEXT),
         "Solving": _some(more_of_solve, id=_TEXT, state={"enum": ["queued", "running", "done", "failed", "cancelled"]}),
