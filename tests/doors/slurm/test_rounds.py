@@ -337,6 +337,32 @@ def test_a_users_hold_after_the_release_is_kept(door: Door) -> None:
     door.until("COMPLETED", name)
 
 
+@pytest.mark.parametrize("grace", [0.0, 3.0])
+def test_a_stop_requeues(slurm: Daemons, tmp_path: Path, grace: float) -> None:
+    """A job gives way to one of a higher tier, after its grace if it does not end on SIGTERM, and runs again."""
+    door = Door(slurm, tmp_path / "log.jsonl", price=0.0, grace=grace)
+    low = slurm.submit(tmp_path / "end", *OURS, "--nodes=8", "--gres=gpu:4", "--requeue")
+    door.until("RUNNING", low)
+    high = slurm.submit(1, *OURS, "--partition=urgent", "--nodes=8", "--gres=gpu:4")
+    rows = door.until("COMPLETED", high)
+    (tmp_path / "end").touch()
+    again = door.until("COMPLETED", low)[low]
+    assert again["restart_cnt"] == 1 and again["start_time"] >= rows[high]["start_time"]
+    assert any("is to end within 3 s" in line for line in door.said) == bool(grace)
+
+
+def test_a_job_that_ends_on_the_signal_makes_room_at_once(slurm: Daemons, tmp_path: Path) -> None:
+    """SIGTERM reaches the job's script, and its grace is not waited for."""
+    door = Door(slurm, tmp_path / "log.jsonl", price=0.0, grace=500.0)
+    wrap = f"--wrap=trap 'touch {tmp_path}/saved; exit 0' TERM; while sleep 0.1; do :; done"
+    words = ("sbatch", "--parsable", "--output=/dev/null", *OURS, "--nodes=8", "--gres=gpu:4", "--requeue", wrap)
+    low = slurm.ask(*words).strip()
+    door.until("RUNNING", low)
+    high = slurm.submit(1, *OURS, "--partition=urgent", "--nodes=8", "--gres=gpu:4")
+    door.until("COMPLETED", high)
+    assert (tmp_path / "saved").exists() and slurm.jobs()[low]["job_state"] == "COMPLETED"
+
+
 def test_nodes_that_change(recorded: dict[str, Any]) -> None:
     """A node that goes, and GPUs that are fewer than a job there holds: the scheduler has what Slurm has."""
     said = list[str]()
