@@ -20,7 +20,7 @@ from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
-from .conftest import OURS, Door, nodes_of
+from .conftest import OURS, Door, Played, nodes_of
 
 
 @contextmanager
@@ -361,6 +361,35 @@ def test_a_job_that_ends_on_the_signal_makes_room_at_once(slurm: Daemons, tmp_pa
     high = slurm.submit(1, *OURS, "--partition=urgent", "--nodes=8", "--gres=gpu:4")
     door.until("COMPLETED", high)
     assert (tmp_path / "saved").exists() and slurm.jobs()[low]["job_state"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("end", ["FAILED", "COMPLETED", "RUNNING"])
+def test_a_stop_has_a_grace(played: Played, end: str) -> None:
+    """One signal; who dies of it or is there still after its grace is requeued, who ends well is done."""
+    played.restart(price=0.0, grace=100.0)
+    low = played.submit(1, nodes=8, requeue=True, batch_flag=True)
+    played.round()
+    high = played.submit(2, nodes=8, partition="urgent")
+    assert low["job_state"] == "RUNNING" and played.round() == played.round() == []
+    assert played.signals == [("--signal=TERM", "--full", "1")] and "is to end within 100 s" in low["comment"]
+    played.set(low, end)
+    played.round(2.0 if end != "RUNNING" else 100.0)
+    played.round()
+    assert high["job_state"] == "RUNNING" and len(played.signals) == 1
+    assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "PENDING")
+    played.set(high, "COMPLETED")
+    for _ in range(3):
+        played.round()
+    assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "RUNNING")
+
+
+def test_who_cannot_be_requeued_is_not_stopped(played: Played) -> None:
+    """A job of `srun`, or without `--requeue`, keeps its nodes."""
+    played.restart(price=0.0)
+    played.submit(1, nodes=8, requeue=False, batch_flag=True)
+    played.round()
+    played.submit(2, nodes=8, partition="urgent")
+    assert played.round() == played.round() == [] and played.jobs[0]["job_state"] == "RUNNING"
 
 
 def test_nodes_that_change(recorded: dict[str, Any]) -> None:
