@@ -234,6 +234,32 @@ def test_seconds_by_type_change(tmp_path: Path) -> None:
     assert start.seconds == 600.0 and [*start.nodes] == ["node0"]
 
 
+def test_a_running_job_asks_for_no_label_any_more() -> None:
+    """A job that runs stays where its node loses a label that it needs no longer; one that needs it has to leave."""
+    nodes = Fleet.regular(1, 2, 2, labels={"fast": ["node0"]})
+    s = Scheduler(nodes, "heuristic")
+    for name in ("a", "b"):
+        s.submit(GangJob(name, "any", (1,), requires=("fast",)), 100.0, now=0.0)
+    s.decide(60.0)
+    s.change("a", requires=())
+    with pytest.raises(InstanceError, match=r"^requires"):
+        s.change("a", requires=("slow",))
+    assert s.resize(Fleet.regular(1, 2, 2, labels={"fast": ["node1"]})) == ("b",)
+    s.submit(GangJob("c", "any", (2,)), 100.0)
+    s.change("c", requires=("fast",))
+    assert started(s) == ["b"] and [*s.running] == ["a", "b"]
+
+
+def test_who_waited_elsewhere_is_due_sooner() -> None:
+    """A job that began to wait elsewhere goes before shorter ones that came later once it is due."""
+    s = Scheduler(Fleet.regular(1, 1, 2), "heuristic", patience=10.0)
+    s.submit(one("a", 2), 100.0, now=10_000.0, since=0.0)
+    s.submit(one("b", 2), 50.0)
+    assert started(s) == ["a"]
+    with pytest.raises(InstanceError, match=r"^since"):
+        s.submit(one("c", 2), 50.0, since=float("nan"))
+
+
 def fleet(*names: str, gpus: int = 2) -> Fleet:
     """Return nodes of these names."""
     whole = Fleet.regular(1, 6, gpus)
