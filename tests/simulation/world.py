@@ -106,8 +106,8 @@ class Job:
 
     def due_from(self, since: float, seconds: list[float] | None) -> float:
         """Return when it is due that may wait since then."""
-        longest = max(seconds or [inf])
-        return since + min(self.patience * longest, inf if self.max_wait is None else max(LEAST * longest, self.max_wait))
+        longest, most = max(seconds or [inf]), self.max_wait
+        return since + min(self.patience * longest, inf if most is None else max(LEAST * longest, most))
 
 
 class World:
