@@ -67,6 +67,8 @@ TIERS = (
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
 rollout says better."""
+CHECKPOINT_EVERY = 2000
+"""Lines of a log that are played again in about a second."""
 _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
@@ -123,6 +125,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         grace: seconds that a job holds its GPUs when it is told to stop, unless `submit` says otherwise of it.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
+        checkpoint_every: lines of it, or as many as there are jobs, after which it has the whole state, so that `open`
+            reads only those behind; 0 for never.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -146,8 +150,10 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         grace: float = 0.0,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
     ) -> None:
         given = dict(locals())
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
@@ -190,23 +196,31 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
         self._intervals = StartIntervals()
-        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet}, sync)
+        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet})
 
     @classmethod
-    def open(cls, log: str | PathLike[str], policy: Any = None, *, sync: bool = False) -> Scheduler:
+    def open(
+        cls,
+        log: str | PathLike[str],
+        policy: Any = None,
+        *,
+        sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
+    ) -> Scheduler:
         """Return the scheduler that wrote a log, as it was when the last line was written; it goes on with the log.
 
         Args:
             log: the file.
             policy: of the user's own, if it had one.
-            sync: see `Scheduler`.
+            sync, checkpoint_every: see `Scheduler`.
 
         Raises:
             InstanceError: naming the line that is wrong.
         """
         from .journal.replay import resume
 
-        return resume(log, policy, sync)
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
+        return resume(log, policy, sync, checkpoint_every)
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -243,6 +257,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         now: float | None = None,
         together: bool | None = None,
         price: Price = ...,
+        since: float | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
@@ -254,6 +269,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             now: seconds, no less than before; by default as before.
             together: instead of the scheduler's.
             price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
+            since: when it began to wait elsewhere, from which it is due; by default now.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
                 ``queue`` is guaranteed nothing where there are queues.
 
@@ -270,6 +286,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         require_number(given, "price", optional=True)
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
+        require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
             together = without_gpus(job, together)
             if self._network is not None:
@@ -292,7 +309,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             work=work,
             guess=guess,
         )
-        request = dataclasses.replace(request, due=state.due_from(at, request))
+        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -597,8 +614,13 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
 
     def checkpoint(self) -> None:
-        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
+        """Append the state to the log, so that `open` begins there, and go on with what `open` would make of it."""
+        kept = {name: getattr(self, name) for name in ("_explained", "_waits", "_worth")}
+        same, network = self._changes == self._state.changes, self._network
         self.restore(self.snapshot())
+        self.__dict__.update(kept, _changes=self._state.changes if same else -1)
+        if network is not None and self._network is not None:
+            self._network.used(network.use)
 
     def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
         """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
