@@ -96,7 +96,8 @@ def reopened(log: Path, given: Mapping[str, Any], *, sync: bool = False) -> Sche
     """
     scheduler = Scheduler.open(log, sync=sync)
     if given:
-        fresh = Scheduler(scheduler._state.fleet, **given)
+        usual = {"max_wait": scheduler._arguments["max_wait"]}  # of a log from before there was one
+        fresh = Scheduler(scheduler._state.fleet, **usual | given)
         if (scheduler._arguments, scheduler._policy) != (fresh._arguments, fresh._policy):
             raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
     return scheduler

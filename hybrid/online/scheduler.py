@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from os import PathLike
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -30,7 +30,7 @@ from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
-from .settings import PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
 from .snapshot import load, save
 from .stages import Stages
@@ -114,7 +114,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
-        max_wait: seconds after which it is due at the latest; `None` for no such limit.
+        max_wait: seconds after which it is due at the latest, or after ten times its longest expected seconds if that
+            is later; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
@@ -139,7 +140,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
-        max_wait: float | None = None,
+        max_wait: float | None = MAX_WAIT,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
         grace: float = 0.0,
@@ -612,6 +613,11 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             fresh._expect(request)
         return fresh
 
+    def _few(self, only: Set[str]) -> Scheduler:
+        """Return a scheduler in the same state by its own rules, with some of the jobs that wait."""
+        only |= self._state.notices.claims.keys()
+        return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
+
     @property
     def _own(self) -> Patient | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
@@ -660,8 +666,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             if what in self._state.running:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
-            last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
+            return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

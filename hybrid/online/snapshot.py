@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from sys import float_info
@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told", "max_wait": None, "grace": 0.0}
+_USUAL = {"durations": "told", "grace": 0.0}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -34,8 +34,19 @@ _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
 """The last clusters that were saved, and what tells them from others."""
 
 
-def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: StartIntervals) -> dict[str, Any]:
-    """Return the state after `count` decisions: names, numbers, lists and dicts only."""
+def save(
+    state: ClusterState,
+    faults: Mapping[str, int],
+    count: int,
+    intervals: StartIntervals,
+    only: Container[str] | None = None,
+) -> dict[str, Any]:
+    """Return the state after `count` decisions: names, numbers, lists and dicts only.
+
+    With `only` it is for a twin in this process, of these jobs among those that wait: jobs are objects, not rows.
+    """
+    waiting = [request for name, request in state.waiting.items() if only is None or name in only]
+    names = dict.fromkeys(request.name for request in waiting)
     return {
         "gangplan": "scheduler",
         "version": VERSION,
@@ -47,7 +58,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         "serial": state.serial,
         "decisions": count,
         "down": [node for node, up in enumerate(state.up) if not up],
-        "waiting": [_saved(request) for request in state.waiting.values()],
+        "waiting": [_saved(request) for request in waiting] if only is None else waiting,
         "running": [
             {
                 "request": _saved(job.request),
@@ -57,21 +68,23 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
                 "nodes": [[node, list(gpus)] for node, gpus in job.nodes.items()],
             }
             for job in state.running.values()
-        ],
+        ]
+        if only is None
+        else list(state.running.values()),
         "finished": list(state.finished),
-        "promises": dict(state.promises),
+        "promises": {name: time for name, time in state.promises.items() if name in names},
         "durations": state.estimates.save(),
         "shares": state.accounts.save(),
         "alike": state.alike,
         "faults": dict(faults),
-        "intervals": intervals.save(),
+        "intervals": (intervals if only is None else StartIntervals()).save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
         **(
             {"freed": freed}
-            if (freed := {name: state.freed[name] for name in state.waiting if name in state.freed})
+            if (freed := {name: state.freed[name] for name in names if name in state.freed})
             else {}
         ),
-        **state.later.save(),
+        **state.later.save(only),
         **state.calendar.save(),
         **state.mending.save(),
         **state.notices.save(),
@@ -128,7 +141,8 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         _run(state, row)
     for row in document["waiting"]:
         request = _request(row, state.settings)
-        check_known(state, request)
+        if request is not row:
+            check_known(state, request)
         state.wait(request)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
@@ -179,7 +193,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
         raise InstanceError("fleet", "it is of other nodes: restore it with those, then resize")
     settings = document["settings"]
     for field, value in asdict(state.settings).items():
-        earlier = document["version"] < VERSION and field not in settings
+        earlier = field not in settings and (document["version"] < VERSION or field == "max_wait")
         if not earlier and settings.get(field, _USUAL.get(field)) != value:
             raise InstanceError(f"settings.{field}", f"{settings.get(field)!r} where this scheduler has {value!r}")
     for field, of in _rules(state).items():
@@ -202,8 +216,11 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
         state.interference.recent.extend(weights)
 
 
-def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
+def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
     """Have a job run where it ran, once the verifier agrees."""
+    if isinstance(row, RunningJob):
+        state.put(row)
+        return
     request = _request(row["request"], state.settings)
     check_known(state, request)
     for field in ("since", "end"):
@@ -222,7 +239,9 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")
 
 
-def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
+def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
+    if isinstance(row, Request):
+        return row
     job = dict(row["job"])
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])

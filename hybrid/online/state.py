@@ -397,8 +397,9 @@ class ClusterState:
         return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
-        """Have a waiting job, whose seats are taken, run."""
-        self.leave(job.name)
+        """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
+        if job.name in self.waiting:
+            self.leave(job.name)
         used = self.placer.uses(job.name)[1]
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)

@@ -70,7 +70,7 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
             if head["hash"] != content_hash(json.dumps(cluster, separators=(",", ":"))):
                 raise InstanceError("hash", "is not that of the cluster: the line was altered")
             own = isinstance(policy, dict) and policy.get("type") == "object"
-            given = {key: decode(value) for key, value in arguments.items()}
+            given = {"max_wait": None} | {key: decode(value) for key, value in arguments.items()}
             fleet = decode(_resized(content, begin, size) or cluster)
         rows = tuple(_rows(content[begin:size].split(b"\n")[:-1], number, notes))
     return Log(name, version, fleet, policy if own else decode(policy), given, rows, size, tuple(notes))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.settings import MAX_WAIT
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 
@@ -171,7 +172,8 @@ def test_snapshot_before_terms() -> None:
     now = json.loads(json.dumps(scheduler.snapshot()))
     assert now["promises"] == saved["promises"] and [row["terms"] for row in now["waiting"]] == [{}, {}]
     same = saved.keys() - {"version", "waiting", "running", "settings", "guess"}
-    assert now["settings"].items() >= (saved["settings"] | {"durations": "told"}).items()
+    usual = {"durations": "told", "max_wait": MAX_WAIT}
+    assert now["settings"].items() >= (saved["settings"] | usual).items()
     assert {key: now[key] for key in same} == {key: saved[key] for key in same}
     assert scheduler.decide(1.0, now=9.0).starts == ()
     scheduler.finish("runs", now=21.0)
