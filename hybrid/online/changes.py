@@ -116,7 +116,7 @@ class ChangeCalls:
             require_number(given := plain(price), "price", optional=True)
             if not request.job.worker.gpu:
                 without_gpus(request.job, None, given)
-            request = replace(request, price=None if given is None else float(given))
+            request = replace(request, price=None if given is None else float(given), priced=True)
         before = request.terms
         new = Terms.of(terms)
         request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))

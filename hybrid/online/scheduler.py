@@ -19,6 +19,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .changes import ChangeCalls
 from .checks import check_new
+from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
@@ -32,7 +33,7 @@ from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
-from .snapshot import load, save
+from .snapshot import for_settings, load, save
 from .stages import Stages
 from .starts import Starts
 from .state import ClusterState
@@ -86,7 +87,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
+class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -291,6 +292,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             types=types,
             work=work,
             guess=guess,
+            priced=not isinstance(price, EllipsisType),
         )
         request = dataclasses.replace(request, due=state.due_from(at, request))
         check_new(state, request)
@@ -581,28 +583,17 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         document = save(self._state, self._watchdog.faults, self._count, self._intervals)
         return document if self._network is None else document | {"network": self._network.save()}
 
-    @recorded
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
+    def _twin(
+        self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None, *, settings: str | None = None,
+        **changes: Any,
+    ) -> Scheduler:  # fmt: skip
+        """Return a scheduler with another policy and state, and other nodes and arguments if they are given.
 
-        Decisions made before cannot be explained any more.
-
-        Raises:
-            InstanceError: naming what is wrong with it; nothing has changed then.
+        With ``mine`` the state is that of other settings; otherwise they have to be the same.
         """
-        self._restore(snapshot)
-
-    def _restore(self, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> None:
-        """Take over a state, of other nodes if they are given."""
-        self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
-
-    def checkpoint(self) -> None:
-        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
-        self.restore(self.snapshot())
-
-    def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
-        """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
-        fresh = Scheduler(fleet or self._state.fleet, policy, **self._arguments)
+        fresh = Scheduler(fleet or self._state.fleet, policy, **(self._arguments | changes))
+        if settings == MINE:
+            snapshot = for_settings(snapshot, fresh._state)
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
