@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.configure import LIVE
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.intake import parse_json
@@ -90,13 +92,25 @@ class Sessions:
             await asyncio.to_thread(scheduler_of, request)  # which refuses what is wrong
         if (known := self._store.session(name)) is not None:
             if known != text:
-                raise Refusal(409, "session", f"{name!r} is there, of another cluster or other arguments")
+                await self._change(name, parse_json(known), request)
             return False
         if len(self.names()) >= self._limits.sessions:
             raise busy("session", f"{name!r} is one more than {self._limits.sessions}: close one", 60)
         self._store.enter(name, text)
         await self.find(name).reply([])
         return True
+
+    async def _change(self, name: str, known: dict[str, Any], request: dict[str, Any]) -> None:
+        """Change the settings of a session, if it is of the same cluster and arguments but for those."""
+        usual = {x.name: x.default for x in inspect.signature(Scheduler).parameters.values()}
+        changes = {x: request.get(x, usual.get(x)) for x in {**known, **request} if known.get(x) != request.get(x)}
+        if fixed := [x for x in changes if x not in LIVE]:
+            words = f"{name!r} is there, of another {fixed[0]}; of its arguments {', '.join(LIVE)} change"
+            raise Refusal(409, "session", words)
+        answer = await self.find(name).reply({"event": "configure", **changes})
+        if error := answer.get("error"):
+            raise InstanceError(error["field"], error["problem"])
+        self._store.enter(name, text_of(request))
 
     async def close(self, name: str) -> None:
         """Close a session; its log stays in the folder under another name."""

@@ -143,6 +143,7 @@ class _Play:
         """Have those start who waited for the clock, or by a policy, though nothing happens any more, if any might."""
         state, wake = self._scheduler._state, self._scheduler.wake
         due = [request.due for request in state.waiting.values() if request.due > state.now]
-        if due or wake is not None:
+        opens = state.later.wake(), state.calendar.wake(state.now), state.notices.wake(state.now)
+        if due or any(time is not None for time in opens):  # else jobs only age, for ever
             self._ask(max(due) if wake is None else wake)
         return bool(self._heap)
