@@ -59,7 +59,7 @@ class Display:
             self._line(last.seconds, result.objective, result.bound, last.by)
         elif self._moved(result.bound):
             self._line(result.wall_seconds, result.objective, result.bound, "bound")
-        _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+        _LOG.info("\n%s after %.3f s: %s\n", result.standing, result.wall_seconds, result.stop_reason)
         for line in _turns(result):
             _LOG.info(line)
 

@@ -31,12 +31,12 @@ def run_methods(run: Run, method: str) -> None:
     crew = Crew(run, method)
     try:
         with in_time(run):
-            if parts(run.problem) > _LARGE:
+            if parts(run.problem) > _LARGE and not run.bare:
                 with run.phase("draft"):
                     tools.draft(run, None)
             crew.ask()
             with run.phase("prepare"):
-                prepared = tools.prepare(run)
+                prepared = tools.prepared(run)
             if not run.infeasible:
                 crew.carry_out(prepared)
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def run_methods(run: Run, method: str) -> None:
         raise
     finally:
         crew.end()
-    if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
+    if run.plan is None and not (run.infeasible or run.bare) and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
             tools.draft(run, prepared)
 

@@ -40,7 +40,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "plan": (object, str),
     "bound": (int | float, str),
     "failed": (str, object),
-    "infeasible": (),
+    "infeasible": (str,),
     "end": (int | None, tuple, dict, dict, bool),
     "done": (),
 }
@@ -320,7 +320,7 @@ class Process:
         elif kind == "bound":
             run.raise_bound(*what)
         elif kind == "infeasible":
-            run.prove_infeasible()
+            run.prove_infeasible(*what)
 
     def _give_up(self, why: str, *, late: bool = False) -> None:
         if self._entry is not None:

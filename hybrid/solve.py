@@ -122,17 +122,24 @@ def solve(
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
     run.callbacks = (log, *callbacks) if log else callbacks
+    proved, witnesses = None, tuple[str, ...]()
     try:
         with _uncollected(time_limit):
             _work(run, method, initial)
+            if method == "auto" and run.stop_reason == "claimed":
+                proved, witnesses = _proved(run)
+            _explain(run)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
-    proved = _certified(run, time_limit) if certify else None
-    result = _result(run, method)
-    if certify:
-        result = replace(result, certified=0) if proved is None else replace(result, **proved.as_fields())
+    if certify and proved is None:
+        proved = _certified(run, time_limit)
+    result = replace(_result(run, method), witnesses=witnesses, certified=0 if certify else None)
+    if proved is not None:
+        result = replace(result, **proved.as_fields())
+    if result.stop_reason == "claimed" and "claimed" not in result.standing:
+        result = replace(result, stop_reason="proved")
     if log:
         log.end(result)
     return result
@@ -149,6 +156,22 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
     with run.phase("import"):
         from .portfolio import run_methods  # solvers take longer to import than small problems to solve
     run_methods(run, method)
+
+
+def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
+    """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
+    from .portfolio import run_methods
+    from .witness import prove
+
+    with run.phase("prove"):
+        found = prove(run)
+    if run.stop_reason is None and run.remaining() > 0:
+        run_methods(run, "auto")
+    return found
+
+
+def _explain(run: Run) -> None:
+    """Say why there is no plan."""
     if run.infeasible:
         with run.phase("conflict"):
             from .conflict import conflict
@@ -183,7 +206,7 @@ def _certified(run: Run, seconds: float) -> Proved | None:
         if proved is not None and isfinite(proved.bound):
             run.raise_bound(nextafter(float(proved.bound), 0.0), proved.certificate.argument)
         elif proved is not None:
-            run.prove_infeasible()
+            run.prove_infeasible(proved.certificate.argument)
         return proved
 
 

@@ -43,7 +43,7 @@ def job(run: Run) -> dict[str, Any]:
     All processes of a machine share `time.perf_counter`.
     """
     limit = run.deadline - run.started
-    rest = {"seed": run.seed, "workers": run.workers, "gap": run.target_gap, "started": run.started}
+    rest = {"seed": run.seed, "workers": run.workers, "gap": run.target_gap, "started": run.started, "bare": run.bare}
     return {"problem": run.problem, "time_limit": limit - min(_WORD, _WORD_SHARE * limit), **rest}
 
 
@@ -133,7 +133,7 @@ def work(connection: Connection, file: int) -> None:
 
     signal.signal(signal.SIGINT, interrupt)
     with in_time(run):
-        prepared = suite(run.problem.objective).prepare(run)
+        prepared = suite(run.problem.objective).prepared(run)
         tell.send("ready")
         orders: Orders = connection.recv()
         tell.plan, _, tell.bound, _ = orders.best
@@ -170,7 +170,7 @@ def serve(
         if os.getpid() != process:  # the method has forked, and both of it have come back
             os._exit(0)
         if run.infeasible:
-            tell.send("infeasible")
+            tell.send("infeasible", run.bound_by or entry.name)
         over = until is None or not until()
         # a solver's own clock may run out a moment before ours
         hurried = run.hurried or run.stop_reason == "time limit"
@@ -291,7 +291,7 @@ class Tell:
             self.send("plan", run.plan, run.trace[-1].by)
         if run.bound is not None and run.bound != self.bound:
             self.bound = run.bound
-            self.send("bound", run.bound, self.by)
+            self.send("bound", run.bound, run.bound_by or self.by)
 
 
 def reason(error: BaseException) -> str:

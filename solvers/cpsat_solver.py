@@ -57,7 +57,7 @@ def minimise(
     solver.best_bound_callback = lambda value: run.raise_bound(value / scale + constant, by)
     status = search(run, solver, model, plan, by)
     if status == cp_model.INFEASIBLE and run.plan is None:
-        run.prove_infeasible()
+        run.prove_infeasible(by)
     # a search that was stopped before it had a bound says 0, which a goal below 0 refutes
     bounded = status == cp_model.UNKNOWN and solver.best_objective_bound != 0
     if bounded or status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

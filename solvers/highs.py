@@ -9,7 +9,7 @@ _enable = highspy.Highs.enableCallbacks
 
 def _silently(solver: highspy.Highs) -> None:
     solver.silent()
-    _enable(solver)
+    _enable(solver)  # type: ignore[no-untyped-call]
     solver.silent(False)
 
 

@@ -29,6 +29,10 @@ def _always(prepared: Any) -> bool:
     return True
 
 
+def _itself(run: Run) -> Run:
+    return run
+
+
 def _no_draft(run: Run, prepared: Any = None) -> None:
     pass
 
@@ -119,6 +123,7 @@ class Suite:
         draft: offers a plan that costs next to nothing, without what is prepared if that is not there.
         repair: returns a plan with the choices of one whose times do not hold, which it was made for; `None` if plans
             have no times.
+        bare: returns what plain models ask of a problem that is not prepared: by default that it has a problem.
     """
 
     methods: Mapping[str, Method]
@@ -127,6 +132,11 @@ class Suite:
     referee: Callable[[], Referee]
     draft: Callable[[Run, Any], None] = _no_draft
     repair: Callable[[Any, Any], Any] | None = None
+    bare: Callable[[Run], Any] = _itself
+
+    def prepared(self, run: Run) -> Any:
+        """Return what the methods of a run share."""
+        return (self.bare if run.bare else self.prepare)(run)
 
     def variants_of(self, method: Method) -> tuple[str, ...]:
         """Return the variants that `method` solves."""

@@ -91,13 +91,14 @@ class Result(Generic[PlanT_co]):
     """The answer and how far to trust it.
 
     Attributes:
-        status: OPTIMAL (gap at most 1e-6, but for the rounding of Unix time), FEASIBLE, INFEASIBLE (proved) or UNKNOWN
-            (no plan, no proof).
-        stop_reason: ``proved``, ``gap``, ``time limit`` (methods that were left out for want of time included),
-            ``interrupted``, ``callback`` or ``methods exhausted``.
+        status: OPTIMAL (gap at most 1e-6, but for the rounding of Unix time), FEASIBLE, INFEASIBLE or UNKNOWN (no plan,
+            no claim that there is none).
+        stop_reason: ``proved``, ``claimed`` (by one solver or argument alone, see `standing`), ``gap``, ``time limit``
+            (methods that were left out for want of time included), ``interrupted``, ``callback`` or ``methods
+            exhausted``.
         plan: the best plan found, verified; `None` if none.
         objective: its value in seconds; `None` without a plan.
-        bound: no plan can be better than this, seconds; kept without a plan too; `None` if nothing is proved.
+        bound: no plan is better than this, seconds, says `bound_by`; kept without a plan too; `None` if nobody does.
         gap: (objective - bound) / (objective - zero); 0 if they are equal, `None` if either is missing.
         trace: every incumbent in the order found.
         phases: seconds spent in each phase; they add up to `wall_seconds`.
@@ -107,9 +108,12 @@ class Result(Generic[PlanT_co]):
         notes: what a reader of the result should know, e.g. why a method was left out.
         conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
         zero: what any plan costs at least because of where the clock of a schedule starts, see `clock_cost`; else 0.
-        certificate: of a bound, as JSON has it, if it was asked for and one was found; for `gangplan.verify_bound`.
-        certified: what the checker says that it proves, a rational or `inf`; 0 without one, `None` if not asked for.
-        bound_by: what proved `bound`, as it says itself; empty if nothing did, or another process.
+        certificate: of a bound, as JSON has it, if one was looked for and found; for `gangplan.verify_bound`.
+        certified: what the checker says that it proves, a rational or `inf`; 0 without one, `None` if none was asked
+            for and found.
+        bound_by: what claims `bound`, or that there is no plan; empty if nothing does.
+        witnesses: two that agree on OPTIMAL or INFEASIBLE and share no solver, no reduction and no cut; the last works
+            on the textbook model; or ``zero``, for a plan that costs nothing. Empty if there are none.
     """
 
     status: Status
@@ -132,6 +136,7 @@ class Result(Generic[PlanT_co]):
     certificate: Any = None
     certified: Any = None
     bound_by: str = ""
+    witnesses: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return status, numbers, method and plan, one a line; times in seconds."""
@@ -156,13 +161,20 @@ class Result(Generic[PlanT_co]):
 
     @property
     def standing(self) -> str:
-        """The status, and of a proof whether a certificate of it was checked or whose word it is."""
+        """The status, and if it is final whether a certificate was checked, who are its witnesses, or whose word it is.
+
+        ``OPTIMAL (certified)``, ``OPTIMAL (proved by cpsat and plain_milp)``, or, no proof,
+        ``OPTIMAL (claimed by cpsat)``.
+        """
         if self.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return str(self.status)
-        from gangplan.instances.certificates import certifies
+        if self.certified is not None:
+            from gangplan.instances.certificates import certifies
 
-        if self.certified is not None and certifies(self.certified, self.objective, self.zero):
-            return f"{self.status} (certified)"
+            if certifies(self.certified, self.objective, self.zero):
+                return f"{self.status} (certified)"
+        if self.witnesses:
+            return f"{self.status} (proved by {' and '.join(self.witnesses)})"
         return f"{self.status} (claimed by {self.bound_by or self.method})"
 
 
@@ -185,6 +197,7 @@ class Run:
         time_limit: seconds from `started`; everything counts.
         gap: relative gap at which a plan is good enough.
         started: `time.perf_counter()` at the user's call.
+        bare: whether a method is to work on the problem itself: nothing is reduced, and no bound known beforehand.
     """
 
     def __init__(
@@ -197,7 +210,9 @@ class Run:
         gap: float = 0.0,
         callbacks: Sequence[Callback] = (),
         started: float | None = None,
+        bare: bool = False,
     ) -> None:
+        self.bare = bare
         self.started = time.perf_counter() if started is None else started
         # a method knows which problem it solves and what answers it, this class need not
         self.problem: Any = problem
@@ -211,6 +226,8 @@ class Run:
         self.objective: float | None = None
         self.bound: float | None = None
         self.bound_by = ""
+        self.claimants = set[str]()
+        """Who has raised the bound: what comes later may rest on it."""
         self.rounding = 0.0
         """How far bounds are below what is proved because the verifier lets a clock be rounded: that is no gap."""
         self.infeasible = self.hurried = False
@@ -240,7 +257,7 @@ class Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether methods should return: proved, good enough, out of time or told to."""
+        """Whether methods should return: at the optimum, good enough, out of time or told to."""
         late = time.perf_counter() >= self.deadline
         if self.stop_reason is None and (late or (self._until and self._until())):
             self.stop_reason = "time limit"
@@ -255,7 +272,9 @@ class Run:
             return False
         if self.bound is not None and verdict.objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
             self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
-            self.bound, self.bound_by = None, ""
+            self._refuted(f"the bound {self.bound:.9g}", by)
+        if self.infeasible:
+            self._refuted("that there is no plan", by)
         self.plan, self.objective = plan, verdict.objective
         if self.objective <= self.zero:
             # no load is negative; on a clock the verifier lets starts be some places early
@@ -277,6 +296,7 @@ class Run:
             self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
         elif self.bound is None or value > self.bound:
             self.bound, self.bound_by = value, by
+            self.claimants.add(by)
             self._changed()
 
     def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
@@ -289,13 +309,22 @@ class Run:
             self.stop_reason = None
         self._changed()
 
-    def prove_infeasible(self) -> None:
-        """Record that there is no plan at all; refuse it beside a verified plan."""
+    def prove_infeasible(self, by: str = "") -> None:
+        """Record that `by` claims that there is no plan at all; refuse it beside a verified plan."""
         if self.plan is not None:
             self.note("a claim that there is no plan, beside a verified one: refused")
             return
-        self.infeasible = True
-        self.stop_reason = "proved"
+        self.infeasible, self.bound_by = True, by
+        self.claimants.add(by)
+        self.stop_reason = "claimed"
+
+    def _refuted(self, claim: str, by: str) -> None:
+        """Withdraw what a plan of `by` shows to be wrong, and say whose word it was."""
+        if self.bound_by:
+            self.leave_out(self.bound_by, f"it claimed {claim}, and {by} has a better plan")
+        self.infeasible, self.bound, self.bound_by = False, None, ""
+        if self.stop_reason == "claimed":
+            self.stop_reason = None
 
     def note(self, text: str) -> None:
         """Leave a remark for the reader of the result."""
@@ -366,7 +395,7 @@ class Run:
     def _changed(self) -> None:
         gap = self.gap
         if self.stop_reason is None and gap is not None and gap <= self.target_gap:
-            self.stop_reason = "proved" if gap <= OPTIMAL_GAP else "gap"
+            self.stop_reason = "claimed" if gap <= OPTIMAL_GAP else "gap"
         for callback in self.callbacks:
             try:
                 stop = callback(self)

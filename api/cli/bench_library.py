@@ -124,7 +124,7 @@ def _checked(checks: Sequence[Check]) -> Any:
             sum(x.certified for x in own), sum(x.failed for x in own),
         )  # fmt: skip
         lines.append((name, *map(str, counts)))
-    heads = ("objective", "instances", "plans", "best known", "certificates", "proved", "certified", "failed")
+    heads = ("objective", "instances", "plans", "best known", "certificates", "claimed", "certified", "failed")
     return table(heads, lines)
 
 

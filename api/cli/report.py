@@ -43,6 +43,7 @@ def as_data(result: Result) -> dict[str, Any]:
     """Return the result as JSON-ready data; what is not known is None."""
     return {
         "status": str(result.status),
+        "standing": result.standing,
         **{name: getattr(result, name) for name in _PLAIN},
         "plan": None if result.plan is None else json.loads(dump(result.plan)),
         "phases": dict(result.phases),
@@ -57,10 +58,9 @@ def as_data(result: Result) -> dict[str, Any]:
 
 
 def _certified(result: Result) -> dict[str, Any]:
-    """Return what was asked for beside: the certificate, what it proves, and how the status stands."""
+    """Return the certificate and what it proves."""
     proved = float(result.certified)
     return {
-        "standing": result.standing,
         "certified": proved if isfinite(proved) else None,
         "certificate": result.certificate,
     }
@@ -74,10 +74,10 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
-    wall, told = result.wall_seconds, result.certified is None or result.stop_reason != "proved"
+    wall, final = result.wall_seconds, result.stop_reason in ("proved", "claimed")
     summary = facts(
         [
-            ("status", f"{result.status} ({result.stop_reason})" if told else result.standing),
+            ("status", result.standing if final else f"{result.status} ({result.stop_reason})"),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),

@@ -223,7 +223,7 @@ def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, A
         gap = None if value is None else _gap(x, kind, value)
         note = tried.note or verdict.get("error", "") or "; ".join(verdict.get("violations", ()))
         if kind == "plan" and gap is not None and gap < 0:
-            note = "better than the best known" + (", which is said to be proved: tell the teacher" * x.proved)
+            note = "better than the best known" + (", which is said to be optimal: tell the teacher" * x.proved)
         yield Mark(
             x.name, kind, suite.worth(gap), suite.points[0], value, x.best, gap, note, tried.seconds, tried.printed,
             verdict.get("picture", ""), "program" if tried.note else "checker",

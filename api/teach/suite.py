@@ -28,7 +28,7 @@ class Assignment:
         name: what files of a submission are called after.
         problem: what is to be solved.
         best: the best known objective.
-        proved: whether that is proved optimal.
+        proved: whether that is optimal, as its method claims.
         zero: what gaps are counted from, see `gangplan.Result.zero`.
         proof: whether a certificate of a bound is worth points too.
     """

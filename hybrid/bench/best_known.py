@@ -19,7 +19,7 @@ _COUNTS = ("ops", "jobs", "nodes", "gpus", "devices")
 def class_of(instance: Instance, record: Record | None) -> str:
     """Return the class of an instance, by rule.
 
-    - ``open``: no plan is proved optimal, and nothing says that there is none;
+    - ``open``: no plan is claimed optimal, and nothing says that there is none;
     - ``easy``: closed, and the solve that closed it (found the better of plan and bound last) took at most `EASY`
       seconds, with a method of gangplan;
     - ``hard``: closed otherwise: it took longer, or a submission.
@@ -32,7 +32,7 @@ def class_of(instance: Instance, record: Record | None) -> str:
 
 
 def closed(instance: Instance, record: Record | None) -> bool:
-    """Return whether a plan is proved optimal, or it is known that there is none."""
+    """Return whether a plan is claimed optimal, or that there is none."""
     own = record is not None and record.hash == instance.hash
     return instance.proved or (own and record is not None and (record.status == "INFEASIBLE" or record.proves == inf))
 

@@ -139,7 +139,7 @@ class Check:
     Attributes:
         plan, certificate: ``ok``, ``none`` or ``left out``; else what is wrong with it.
         best: whether the plan is as good as the best known value.
-        optimal: whether the manifest has a proved optimum, or a solve claims that there is no plan.
+        optimal: whether the manifest has an optimum by what a method claims, or a solve claims that there is no plan.
         certified: whether the certificate proves the plan optimal, or that there is none.
         seconds: of the check.
     """

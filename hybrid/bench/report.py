@@ -112,11 +112,11 @@ def _summary(results: Results) -> Section:
         cells = (f"{mean:.2%}", f"{low:.2%} to {high:.2%}", f"{np.median(gaps):.2%}", f"{proved:.0%}", str(none))
         lines.append((f"{objective}, {method}", f"{deadline:g}", str(len(own)), *cells))
     words = (
-        f"{len(known)} instances, {sum(x.proved for x in known)} with a proved optimum; {len(results.rows)} solves. "
+        f"{len(known)} instances, {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} solves. "
         "The gap is (value - best known) / (value - zero), where zero is 0 but for schedules, of which it is what "
-        "waiting for the jobs to arrive costs; without a plan it is 100%. Proved: by the method itself."
+        "waiting for the jobs to arrive costs; without a plan it is 100%. Optimal: as the method itself claims."
     )
-    head = ("objective, method", "s", "solves", "mean gap", "95% interval", "median", "proved", "no plan")
+    head = ("objective, method", "s", "solves", "mean gap", "95% interval", "median", "optimal", "no plan")
     return Section("GapBench: gap to the best known plan", words, head, tuple(lines), brief=True)
 
 
@@ -132,7 +132,7 @@ def _by_family(results: Results, deadline: float) -> Section:
         bounds = [results.best[x].bound for x in {row.instance for row in own}]
         cells = (str(len(bounds)), best, f"{means[best]:.2%}", f"{left[best]:.2%}", f"{max(means.values()):.2%}")
         lines.append((f"{size}, {objective}, {family}", *cells))
-    words = "Of the method with the least mean gap: that to the best known plan, and that to the best proved bound."
+    words = "Of the method with the least mean gap: that to the best known plan, and that to the best bound."
     head = ("size, objective, family", "instances", "best method", "to the plan", "to the bound", "worst method's")
     return Section(f"Gap by size and family at {deadline:g} s", words, head, tuple(lines))
 
@@ -172,11 +172,11 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
         if theirs
     ]
     words = (
-        f"How many times the processor seconds of {first} a method needs to its proof, or until it gives up: geometric "
-        "mean over the instances and seeds that both ran. Methods that prove nothing are left out."
+        f"How many times the processor seconds of {first} a method needs to claim an optimum, or give up: geometric "
+        "mean over the instances and seeds that both ran. Methods that claim none are left out."
     )
-    head = ("objective, method", "pairs", f"{first} proves", "it proves", "times as long")
-    return Section(f"Time to the proof, at most {deadline:g} s", words, head if lines else (), tuple(lines), brief=True)
+    head = ("objective, method", "pairs", f"{first} claims", "it claims", "times as long")
+    return Section(f"Time to optima, at most {deadline:g} s", words, head if lines else (), tuple(lines), brief=True)
 
 
 def _scaling(results: Results) -> Section:
@@ -186,10 +186,10 @@ def _scaling(results: Results) -> Section:
         if found:
             lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
     words = (
-        "Seconds to the proof grow like n to this power, n being ops, jobs and nodes, or jobs; of proved solves only."
+        "Seconds to an optimum, as the method claims, grow like n to this power, n being ops, jobs and nodes, or jobs."
     )
-    none = "Nothing was proved on eight instances of sizes far enough apart."
-    head = ("objective, method", "proved", "exponent", "standard error")
+    none = "No optimum was claimed on eight instances of sizes far enough apart."
+    head = ("objective, method", "optimal", "exponent", "standard error")
     return Section("Scaling", words if lines else none, head if lines else (), tuple(lines))
 
 

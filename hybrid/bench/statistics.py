@@ -95,8 +95,8 @@ def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, i
     Processor seconds, at least a millisecond each: of a shared machine the clock on the wall says little.
 
     Returns:
-        Pairs of solves of an instance with a seed, how many `first` proves and how many the other, and the geometric
-        mean of the ratios. Where the other did not prove, its ratio is a bound from below.
+        Pairs of solves of an instance with a seed, how many `first` claims and how many the other, and the geometric
+        mean of the ratios. Where the other claims none, its ratio is a bound from below.
     """
     by_method = {m: {(r.instance, r.seed): r for r in x} for m, x in grouped(rows, lambda r: r.method).items()}
     mine, found = by_method.pop(first, {}), {}
@@ -135,7 +135,7 @@ def profile(results: Results, rows: Sequence[Row], within: FloatArray) -> FloatA
 def exponent(rows: Sequence[Row]) -> tuple[int, float, float] | None:
     """Return how seconds to the proof grow with the parts of a problem: n, the exponent, and its standard error.
 
-    A least-squares line through logarithms, of what was proved optimal in more than a millisecond; `None` of fewer than
+    A least-squares line through logarithms, of what was claimed best in more than a millisecond; `None` of fewer than
     eight solves or where sizes are less than a factor of two apart.
     """
     proved = [row for row in rows if row.status == "OPTIMAL" and row.seconds > 1e-3]

@@ -41,7 +41,7 @@ class Instance:
         arguments: of it, besides objective and family; the seed is one.
         hash: the content hash of the problem, a SHA-256.
         value: of the best known plan, as the verifier says; None if none is known.
-        bound: no plan can be better; None if nothing is proved.
+        bound: no plan is better, as `bound_by` claims; None if nobody does.
         by, bound_by: the methods, or who submitted the plan.
         seconds: of the solve that found the better of the two last, None if it was submitted.
         zero: what gaps are counted from, see `gangplan.Result`.
@@ -63,7 +63,7 @@ class Instance:
 
     @property
     def proved(self) -> bool:
-        """Whether the best known plan is optimal, within a millionth."""
+        """Whether the best known plan is optimal within a millionth, as `bound_by` claims."""
         from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
         gap = relative_gap(self.value, self.bound, self.zero)

@@ -15,9 +15,9 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .checks import check_changed
 from .journal.write import recorded
-from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
+from .kinds import TypedSeconds, below_zero, by_type, verify_terms
 from .later import HeldJob, JobArray
-from .moved import moved, unseated
+from .moved import moved, turned_back, unseated
 from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
@@ -114,8 +114,6 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
-            if not request.job.worker.gpu:
-                without_gpus(request.job, None, given)
             request = replace(request, price=None if given is None else float(given), priced=True)
         before = request.terms
         new = Terms.of(terms)
@@ -203,6 +201,18 @@ class ChangeCalls:
             trial._state.lose(name)
         scheduler._restore(moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
         return lost
+
+    @recorded
+    def set_clock(self, now: float) -> None:
+        """Set the time back where an event had a wrong one: what has happened since then happened now.
+
+        Windows that were over by then are gone.
+        """
+        scheduler = cast("Scheduler", self)
+        require_number(now := plain(now), "now")
+        if now > scheduler.now:
+            raise InstanceError("now", f"{now!r} is after {scheduler.now!r}: time goes on by events")
+        scheduler._restore(turned_back(scheduler.snapshot(), float(now)))
 
 
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:

@@ -122,8 +122,8 @@ class WaitingJob(Report):
         earliest: when it starts in a simulation by the scheduler's own rules, in which nobody else comes and
             estimates hold; `None` if it does not within the next `ends` ends of jobs, or more than 255 are before it.
         due: until when others, who come meanwhile too, may pass it; `None` if that is not settled yet.
-        unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that it
-            played.
+        unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that
+            it played.
         stops: the jobs that stop for it by then, and why: ``job3 (reclaim)``.
         whole: nodes of these with nobody on them, `None` if it does not take whole nodes.
         ran: since when it waits again, after it ran and was stopped or lost its node; `None` if it never ran.
@@ -317,8 +317,9 @@ def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, t
 
     At `most` so many decisions: somebody may be stopped, is due or older as often as one ends.
     """
-    ends = starts = 0
+    twin._state.bounded = False
     stops = {x.job: x.cause for x in twin.stopping if x.other == name}
+    ends = starts = 0
     for _ in range(most):
         decision = twin.decide(60.0)
         stops |= {x.job: x.cause for x in decision.stopping if x.other == name}
@@ -328,7 +329,7 @@ def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, t
         starts += len(decision.starts)
         running, wake = twin._state.running, twin.wake
         left = {name: job.left(twin.now) for name, job in running.items() if job.stops == inf}
-        if not left and wake is None or starts > _STARTS:
+        if (not left and wake is None) or starts > _STARTS:
             break
         now = max(twin.now + min(left.values(), default=inf), nextafter(twin.now, inf))  # who is to end now has not
         if wake is not None and wake < now:

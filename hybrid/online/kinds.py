@@ -84,7 +84,7 @@ def best_type(state: ClusterState, request: Request, degree: int, room: Capacity
     gang, fleet = state.placed(request, degree), state.fleet
     room = state.placer.room(gang) if room is None else room
     best, least = room, np.inf
-    for kind, _ in request.types if not request.terms.mixed else ():
+    for kind in (kind for kind, _ in request.types if kind in fleet.gpu_types and not request.terms.mixed):
         other = np.flatnonzero(fleet.gpu_type != fleet.gpu_types.index(kind))
         part = room.with_room(other, np.zeros(len(other), dtype=np.int64))
         if part.total < gang.workers[0]:
@@ -113,11 +113,10 @@ def _one_type(request: Request) -> bool:
     return bool(request.types or len(request.job.gpu_types) > 1) and bool(request.job.worker.gpu)
 
 
-def without_gpus(job: GangJob, together: bool | None, price: float | None) -> bool:
-    """Return that workers without GPUs do not stick together; refuse a price, since a stop would free no GPU."""
-    for field, value in (("together", together or None), ("price", price)):
-        if value is not None:
-            raise InstanceError(field, f"{value!r} is of no meaning for {job.name!r}, which has no GPU")
+def without_gpus(job: GangJob, together: bool | None) -> bool:
+    """Return that workers without GPUs do not stick together."""
+    if together:
+        raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
     return False
 
 

@@ -201,7 +201,7 @@ class Later:
         state.wait(replace(request, due=state.due_from(since, request)))
 
     def save(self, only: Container[str] | None = None) -> dict[str, Any]:
-        """Return all of it for JSON, nothing if nothing was held back or withdrawn; with `only` as of `snapshot.save`."""
+        """Return all of it for JSON, nothing if nothing was held back or withdrawn; with `only` see `snapshot.save`."""
         if not (self.held or self.arrays or self.gone):
             return {}
         held = [

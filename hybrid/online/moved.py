@@ -53,3 +53,28 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
         "torn": torn,
         **learned,
     }
+
+
+def turned_back(document: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return a snapshot in which nothing has happened after `now`, and what did happened then."""
+
+    def request(row: Mapping[str, Any]) -> dict[str, Any]:
+        late = max(0.0, row["submit"] - now)
+        return {**row, "submit": row["submit"] - late, "due": row["due"] - late}
+
+    def run(row: Mapping[str, Any]) -> dict[str, Any]:
+        late = max(0.0, row["since"] - now)
+        return {**row, "request": request(row["request"]), "since": row["since"] - late, "end": row["end"] - late}
+
+    intervals, later = document["intervals"], document.get("later")
+    found = {**document, "now": now, "promises": {}, "waiting": [request(row) for row in document["waiting"]]}
+    found["running"] = [run(row) for row in document["running"]]
+    found["freed"] = {name: min(time, now) for name, time in document.get("freed", {}).items()}
+    found["shares"] = [[name, average, min(at, now)] for name, average, at in document["shares"]]
+    times, *others = intervals["arrivals"]
+    still = [case for case in intervals["open"] if case[2] <= now]
+    found["intervals"] = intervals | {"open": still, "arrivals": [[min(x, now) for x in times], *others]}
+    if later:
+        held = [{**x, "request": request(x["request"]), "ready": min(x["ready"], now)} for x in later["held"]]
+        found["later"] = later | {"held": held}
+    return found

@@ -78,12 +78,13 @@ class RunningJob:
     def settled(self) -> float:
         """From when on others of its class and queue may stop it.
 
-        A job that was due when it started never is; if its work is a distribution, not for as long as was expected.
+        A job that was due when it started never is, nor one without GPUs; if its work is a distribution, not for as
+        long as was expected.
         """
         request = self.request
-        if request.due > self.since:
+        if request.due > self.since and request.lends:
             return self.ready
-        if self.price is None or not request.work:
+        if self.price is None or not request.lends or not request.work:
             return inf
         return max(self.ready, self.since + request.lasts(self.degree, self.slower))
 
@@ -163,7 +164,8 @@ class RunningJobs(dict[str, RunningJob]):
     @staticmethod
     def _of(job: RunningJob) -> tuple[float, ...]:
         price, index = job.price, np.nan if job.index is None else job.index
-        return job.end, job.since, np.inf if price is None else price, job.settled, index, job.ready
+        cost = np.inf if price is None or not job.request.lends else price
+        return job.end, job.since, cost, job.settled, index, job.ready
 
     def _looked(self, job: RunningJob, now: float) -> RunningJob:
         """Return a job as its age says, and note when that says something else, if its work is a distribution."""
@@ -236,7 +238,7 @@ class RunningJobs(dict[str, RunningJob]):
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return views on all parts: times, counts and what they use.
 
-        Times are the end, the start, the price, infinite for jobs that may not be stopped, `RunningJob.settled` and
+        Times are the end, the start, the price, infinite for jobs by whose stop nobody gains, `RunningJob.settled` and
         `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job,
         whether it is the job's first part, and the job's serial number, int64 (4, parts); uses are in the units of
         `Kind.need`, int64 (4, parts). The order of the rows depends on what was removed before: who goes through them

@@ -272,7 +272,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
         if not job.worker.gpu:
-            together, mine = without_gpus(job, together, given), None
+            together = without_gpus(job, together)
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None

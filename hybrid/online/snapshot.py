@@ -81,11 +81,7 @@ def save(
         "faults": dict(faults),
         "intervals": (intervals if only is None else StartIntervals()).save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
-        **(
-            {"freed": freed}
-            if (freed := {name: state.freed[name] for name in names if name in state.freed})
-            else {}
-        ),
+        **({"freed": freed} if (freed := {name: state.freed[name] for name in names if name in state.freed}) else {}),
         **state.later.save(only),
         **state.calendar.save(),
         **state.mending.save(),
@@ -143,10 +139,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
-        request = _request(row, state.settings)
-        if request is not row:
-            check_known(state, request)
-        state.wait(request)
+        _wait(state, row)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
@@ -175,6 +168,13 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_number(count, f"faults.{tier}", whole=True)
         faults[tier] = count
     return int(document["decisions"])
+
+
+def _wait(state: ClusterState, row: Any) -> None:
+    request = _request(row, state.settings)
+    if request is not row:
+        check_known(state, request)
+    state.wait(request)
 
 
 def _rules(state: ClusterState) -> dict[str, Any]:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
     from .places import Places
 
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
@@ -75,6 +77,7 @@ class ClusterState:
         closed: the least number of workers of each kind that did not fit since something last became free.
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
         notices: who was told to stop, and who claims the room.
         halted: the jobs that stopped in this decision, as they ran.
         changes: how many events there were.
@@ -93,6 +96,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.bounded = True
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -127,7 +131,7 @@ class ClusterState:
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
-        self.accounts.capacity(self.placer.whole[:3].sum(axis=1).tolist())
+        self._count()
 
     @property
     def now(self) -> float:
@@ -150,6 +154,10 @@ class ClusterState:
         require_number(now := plain(now), "now")
         if now < self.now:
             words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
             raise InstanceError("now", words)
         return float(now)
 
@@ -283,6 +291,11 @@ class ClusterState:
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+
+    def _count(self) -> None:
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
 
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
@@ -461,6 +474,7 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self._count()
         self.bundles.clear()
         if self.places is not None:
             self.places.clear()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
+from ..depth_first import walk
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK, weights
@@ -87,12 +89,12 @@ class Cover:
             for kind, low in zip(self.kinds, self.least, strict=True)
         ]
         need = {f: family.size for f, family in enumerate(self.families)}
-        self._extend(need, {}, [kind.count for kind in self.kinds], every, 0)
+        walk(self._extend(need, {}, [kind.count for kind in self.kinds], every, 0))
 
     def _extend(
         self, need: dict[int, int], gangs: dict[int, _Gang], left: list[int], every: list[list[_Held]], spent: int
-    ) -> None:
-        """Look at all ways to hold the jobs that are still to be placed, on the nodes that are left."""
+    ) -> Iterator[Any]:
+        """Look at all ways to hold the jobs that are still to be placed, on the nodes that are left; see `walked`."""
         if not need:
             if spent - sum(n * low for n, low in zip(left, self.least, strict=True)) < self.gap:
                 raise InstanceError("threshold", "a plan may be below it")
@@ -115,11 +117,11 @@ class Cover:
                 fewer, after, more = self._placed(x, need, gangs)
                 if spent + x.above + more < self.gap:
                     rest = [n - (k == q) for k, n in enumerate(left)]
-                    self._extend(fewer, after, rest, able, spent + x.above + more)
+                    yield self._extend(fewer, after, rest, able, spent + x.above + more)
                 held.remove(x)  # whatever has it has been looked at
         value = self.families[f].value
         if value is not None and f not in gangs and (total := spent + need[f] * (value - self.prices[f])) < self.gap:
-            self._extend({g: n for g, n in need.items() if g != f}, gangs, left, able, total)
+            yield self._extend({g: n for g, n in need.items() if g != f}, gangs, left, able, total)
 
     def _placed(
         self, held: _Held, need: dict[int, int], gangs: dict[int, _Gang]

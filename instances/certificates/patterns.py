@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 from operator import le, sub
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..depth_first import walked
 from ..errors import InstanceError
 from .nodes import ONE, Nodes, Option
 
@@ -56,12 +57,12 @@ class Kind:
     def patterns(self, limit: int, steps: Budget) -> Iterator[Pattern]:
         """Yield all patterns whose cost less pay is below `limit`; each set of options that is looked at is a step."""
         self.limit, self._steps = limit, steps
-        yield from self._extend([], [], 0, list(range(len(self.options))), self._has)
+        yield from walked(self._extend([], [], 0, list(range(len(self.options))), self._has))
 
     def _extend(
         self, chosen: list[int], slower: list[int], busy: int, able: list[int], left: tuple[int, ...]
-    ) -> Iterator[Pattern]:
-        """Yield the patterns that have the chosen options, and others out of those that are able."""
+    ) -> Iterator[Pattern | Iterator[Any]]:
+        """Yield the patterns that have the chosen options, and others out of those that are able; see `walked`."""
         options, host, pays = self.options, self._host, self._pays
         self._steps.take()
         mine = [options[i] for i in chosen]
@@ -89,7 +90,7 @@ class Kind:
                 x = options[i]
                 more = [s + host[y.model][x.model] for y, s in zip(mine, slower, strict=True)]
                 rest, room = [y for _, y in gains[k:]], tuple(map(sub, left, x.need))
-                yield from self._extend([*chosen, i], [*more, suffers[x.model]], busy + x.duty, rest, room)
+                yield self._extend([*chosen, i], [*more, suffers[x.model]], busy + x.duty, rest, room)
 
     def _least(self, gains: list[tuple[int, int]], taken: Counter[int], room: int) -> list[int]:
         """Return what a set adds at least whose first option is each of these: options gain, and meet one another.

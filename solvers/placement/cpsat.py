@@ -186,7 +186,7 @@ def cpsat(run: Run, batch: Batch) -> None:
         # a model with costs has a largest one: that there is no plan is for one without them to say
         plan = Assignment(batch)
         if search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat") == cp_model.INFEASIBLE:
-            run.prove_infeasible()
+            run.prove_infeasible("cpsat")
     if run.stopped:
         return
     with run.phase("cpsat model"):

@@ -72,7 +72,7 @@ def _proved_impossible(run: Run, batch: Batch) -> bool:
     reason = impossible(batch)
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     return run.infeasible
 
 

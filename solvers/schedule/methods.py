@@ -33,7 +33,7 @@ def _prepare(run: Run) -> Prepared:
     if len(stuck):
         job = run.problem.jobs[stuck[0]]
         run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
-        run.prove_infeasible()
+        run.prove_infeasible("each job alone")
         return p
     # however little time there is, there is a plan; compiled lists of a long queue take less than this, and are better
     listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()
@@ -44,6 +44,12 @@ def _prepare(run: Run) -> Prepared:
     if p.slack(value) > OPTIMAL_GAP * value:
         run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.slack(value):.2g} for it")
     ShiftedRun(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
+    return p
+
+
+def _bare(run: Run) -> Prepared:
+    p = prepare(run.problem)
+    run.rounding = p.rounding
     return p
 
 
@@ -100,4 +106,4 @@ METHODS |= {
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
     "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft, bare=_bare)

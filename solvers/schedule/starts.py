@@ -88,7 +88,7 @@ def starts(run: Run, p: Prepared) -> None:
             order = np.lexsort((np.arange(p.n), start, option < 0))
             Decoder(p).offer(run, "starts", order, option)
         elif missed == np.inf and run.plan is None:
-            run.prove_infeasible()
+            run.prove_infeasible("starts")
             return
         run.raise_bound(min(best, rounded_up(p, missed - TOLERANCE * abs(missed))), "starts")
         if missed == np.inf:

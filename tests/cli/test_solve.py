@@ -20,7 +20,7 @@ from gangplan.instances.readers import read
 
 COMMAND = [sys.executable, "-m", "gangplan"]
 FIELDS = [
-    *("status", "stop_reason", "objective", "bound", "gap", "wall_seconds", "method", "seed", "workers"),
+    *("status", "standing", "stop_reason", "objective", "bound", "gap", "wall_seconds", "method", "seed", "workers"),
     *("plan", "phases", "trace", "turns", "left_out", "versions", "notes", "conflict"),
 ]
 
@@ -31,8 +31,8 @@ def test_json(problem: Path, cli: Any) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.count("\n") == 1
     found = json.loads(done.out)
-    assert list(found) == FIELDS
-    assert (found["status"], found["stop_reason"]) == ("OPTIMAL", "proved")
+    assert list(found) == [*FIELDS, "certified", "certificate"]
+    assert (found["standing"], found["stop_reason"]) == ("OPTIMAL (certified)", "proved")
     assert (found["seed"], found["workers"], found["method"], found["gap"]) == (3, 1, "auto", 0.0)
     verdict = verify(read(problem), load(json.dumps(found["plan"])))
     assert verdict.objective == pytest.approx(found["objective"], rel=1e-12)
@@ -56,7 +56,7 @@ def test_files(problem: Path, cli: Any, tmp_path: Path) -> None:
 def test_table(problem: Path, tmp_path: Path) -> None:
     """Without --json the log goes to stderr, and summary and devices to stdout, with units."""
     done = subprocess.run([*COMMAND, "solve", problem], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert "OPTIMAL (proved)" in done.stdout
+    assert "OPTIMAL (certified)" in done.stdout
     assert " ms per pass" in done.stdout
     assert "load," in done.stdout
     assert sum(line.startswith("A100") for line in done.stdout.splitlines()) == 3

@@ -24,7 +24,7 @@ function words(value, seconds) {
 }
 
 function standingOf(answer, state) {
-  const by = answer.standing?.match(/claimed by [^)]*/)?.[0] ?? "claimed", certified = answer.standing?.includes("(certified)");
+  const by = answer.standing?.match(/(claimed|proved) by [^)]*/)?.[0] ?? "claimed", certified = answer.standing?.includes("(certified)");
   const stopped = state === "cancelled" ? "It was cancelled." : ["OPTIMAL", "INFEASIBLE"].includes(answer.status) ? ""
     : `It ended: ${answer.stop_reason.replace("_", " ")}.`;
   const said = {

@@ -23,7 +23,7 @@ def solve(run: Run) -> None:
     if np.isfinite(p.price).any():
         raise NotImplementedError("PyJobShop has no price for a job that is left out")
     if (np.diff(p.first) == 0).any():
-        run.prove_infeasible()  # a job without modes is an error to PyJobShop
+        run.prove_infeasible("pyjobshop")  # a job without modes is an error to PyJobShop
         return
     scale, model = Scale(p), pyjobshop.Model()
     nodes = [model.add_renewable(p.per) for _ in range(p.nodes)]

@@ -71,7 +71,7 @@ def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
 def _conclude(run: Run, lp: Any, unit: float, plan: Callable[[], Any], bound: float, by: str) -> None:
     if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
         if run.plan is None:
-            run.prove_infeasible()
+            run.prove_infeasible(by)
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         answer = plan()

@@ -60,6 +60,7 @@ def replay(
     """
     scheduler = scheduler_of(log, policy) if scheduler is None else scheduler
     for number, row in log.rows:
+        scheduler._state.bounded = False  # what was done is done
         with at_line(number, log.path):
             if row.get("fitted") and scheduler._state.learned is not None:
                 scheduler._state.learned.model.refresh()
@@ -70,6 +71,7 @@ def replay(
             else:
                 carry_out(scheduler, row)
             after(scheduler, row)
+    scheduler._state.bounded = True
     return scheduler
 
 

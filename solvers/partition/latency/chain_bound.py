@@ -76,7 +76,7 @@ class ChainBound:
         while True:
             value, intervals = self._counted(most) if counted else self._free()
             if not np.isfinite(value):
-                run.prove_infeasible()
+                run.prove_infeasible(by)
                 return []
             dull = [interval for interval in intervals if not self.sharp[interval]]
             done = not dull and len(intervals) <= most

@@ -25,7 +25,7 @@ def _prepare(run: Run) -> Reduced:
     reason = impossible(r)
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     else:
         run.raise_bound(path_bound(r), "path")
     return r

@@ -20,13 +20,13 @@ def _prepare(run: Run) -> Reduced:
     reason = reduced.impossible()
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     else:
         run.raise_bound(reduced.work_bound(), "work")
         bound = under_way_bound(reduced.units, reduced.work_bound(), lambda: run.stopped)
         if bound == inf:
             run.note("memory: too little for what is under way, however ops are cut into stages")
-            run.prove_infeasible()
+            run.prove_infeasible("under way")
         else:
             run.raise_bound(bound * (1 - TOLERANCE), "under way")
     return reduced

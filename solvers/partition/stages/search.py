@@ -86,7 +86,7 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
         if not steps:
             # without a plan where less is asked there is none where more is
             if proves and run.plan is None:
-                run.prove_infeasible()
+                run.prove_infeasible(by)
             elif proves and run.objective is not None:
                 run.raise_bound(run.objective, by)
             return

@@ -31,7 +31,7 @@ def _prepare(run: Run) -> Prepared:
     reason = impossible(p)
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     else:
         head, tail = heads_and_tails(p)
         run.raise_bound(float((head + p.fastest).max()), "critical path")
@@ -134,4 +134,4 @@ METHODS: dict[str, Method] = {
     "bounds": Method(_bounds),
     **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp, exact=False),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, _repair)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, repair=_repair)

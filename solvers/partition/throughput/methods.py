@@ -56,7 +56,7 @@ def _prepare(run: Run) -> Reduced:
     reason = impossible(reduced.own)
     if reason is not None:
         run.note(reason)
-        run.prove_infeasible()
+        run.prove_infeasible("sums")
     else:
         run.raise_bound(counting_bound(reduced.own, lambda: run.stopped), "counting")
     return reduced

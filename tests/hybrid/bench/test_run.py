@@ -164,7 +164,7 @@ def test_peers_of_a_run(tmp_path: Path) -> None:
     page = tmp_path / "elsewhere.md"
     write_report(tmp_path, suite("toy"), short=page)
     assert "## Scaling" not in page.read_text() and "## Scaling" in (tmp_path / "report.md").read_text()
-    proofs = page.read_text().partition("## Time to the proof")[2].partition("##")[0]
+    proofs = page.read_text().partition("## Time to optima")[2].partition("##")[0]
     assert "| throughput, plain-cpsat |" in proofs and "throughput, pipedream-dp" not in proofs
     assert "(elsewhere-profiles.svg)" in page.read_text() and (tmp_path / "elsewhere-profiles.svg").exists()
 

@@ -45,7 +45,7 @@ def check(problem: StepProblem, solver: str, optimum: float) -> StepPlan:
     assert run.objective == pytest.approx(optimum, rel=1e-6)
     assert run.bound is None or run.bound <= optimum * (1 + 1e-6)
     if solver != "lns":
-        assert run.stop_reason == "proved"
+        assert run.stop_reason == "claimed"
     plan: StepPlan = run.plan
     return plan
 
@@ -64,7 +64,7 @@ def test_solvers_agree() -> None:
         best = TOOLS.optimum(problem)
         for solver in ("cpsat", "cpsat_below"):
             run = solved(problem, solver)
-            assert run.stop_reason == "proved", (seed, solver)
+            assert run.stop_reason == "claimed", (seed, solver)
             if best is None:
                 assert run.infeasible, (seed, solver)
             else:

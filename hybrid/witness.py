@@ -1,0 +1,112 @@
+"""Make a proof of a claim: a checked certificate, or witnesses that share nothing, one on the textbook model."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gangplan.solvers.processes import can_fork, forked
+from gangplan.solvers.run import OPTIMAL_GAP, Run
+
+from .portfolio import run_methods
+from .table import installed, named, own, parts
+
+if TYPE_CHECKING:
+    from gangplan.solvers.certificates.make import Proved
+
+SHARE = 0.2
+"""Of the limit that proving an optimum may take, if there is so much left."""
+LEAST, AS_LONG = 1.0, 2.0
+"""Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
+ZERO = "zero"
+"""Witness that no cost is negative."""
+_FEW = 100
+"""Parts up to which certificates take milliseconds, in this process; those of placements may take longer."""
+_IMPORT = 0.5
+"""Seconds with which makers of certificates are imported if they are not loaded."""
+_WORTH = 0.005
+"""Seconds with which something can be found out."""
+_FIRST = 0.6
+"""Share that a first textbook solver may take of the time, if there is a second."""
+
+CPSAT, HIGHS = "CP-SAT", "HiGHS"
+TEXTBOOK = {"plain_cpsat": CPSAT, "plain_milp": HIGHS}
+"""Methods that work on the problem as its page states it, each with one solver."""
+SOLVERS = {
+    "cpsat": {CPSAT}, "cpsat_below": {CPSAT}, "chain": {CPSAT}, "patterns": {CPSAT, HIGHS}, "columns": {HIGHS},
+    "bounds": {HIGHS}, "milp": {HIGHS}, **{name: {solver} for name, solver in TEXTBOOK.items()},
+}  # fmt: skip
+"""What claimants have solved with; others that come with gangplan are arguments and searches of its own."""
+
+
+def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
+    """Return a certificate that settles a claim, else its witnesses; neither if there is none in the time given.
+
+    An optimum has `SHARE` of the limit, and no more than the claim took twice, or a second; that there is no plan has
+    all that is left if it is a solver's word. A plan that refutes the claim is offered to the run.
+    """
+    left, limit = run.remaining(), run.deadline - run.started
+    if not (run.infeasible and _solvers(run)):
+        left = min(left, SHARE * limit, max(LEAST, AS_LONG * run.seconds()))
+    end = time.perf_counter() + left
+    if run.objective is not None and 0 <= run.objective <= run.zero:
+        return None, (ZERO,)
+    if left < _WORTH:
+        return None, ()
+    return (found, ()) if (found := _certificate(run, left / 2)) else (None, _witnesses(run, end))
+
+
+def _certificate(run: Run, seconds: float) -> Proved | None:
+    """Return a certificate of the claim itself, made in a process that can be stopped if the system has one."""
+    if "gangplan.solvers.certificates.make" not in sys.modules and seconds < _IMPORT:
+        return None
+    from gangplan.instances.certificates import certifies
+    from gangplan.solvers.certificates.make import certify
+
+    end = time.perf_counter() + seconds
+    try:
+        if can_fork() and (run.problem.objective == "placement" or parts(run.problem) > _FEW):
+            found = forked(lambda: certify(run, seconds), lambda: time.perf_counter() > end)
+        else:
+            found = certify(run, seconds)
+    except Exception as error:
+        run.note(f"no certificate: {type(error).__name__}: {error}")
+        return None
+    return found if found and certifies(found.bound, run.objective, run.zero) else None
+
+
+def _solvers(run: Run) -> set[str]:
+    """Return the solvers that have a part in the claim; of a stranger's method nobody knows."""
+    objective = run.problem.objective
+    strangers = named(objective).keys() - own(objective).keys()
+    return set[str]().union(*({CPSAT, HIGHS} if x in strangers else SOLVERS.get(x, set()) for x in run.claimants))
+
+
+def _witnesses(run: Run, end: float) -> tuple[str, ...]:
+    """Return the claimant and a textbook solver that confirms it, or two of those where it has used both solvers."""
+    methods, used = named(run.problem.objective), _solvers(run)
+    able = [x for x in TEXTBOOK if x in methods and installed(methods[x])]
+    free = [x for x in able if TEXTBOOK[x] not in used]
+    claimant, agreed = run.bound_by, list[str]()
+    for i, name in enumerate(free or able):
+        seconds = (end - time.perf_counter()) * (_FIRST if free and i + 1 < len(free) else 1.0)
+        if seconds >= _WORTH and run.stop_reason == "claimed" and _agrees(run, name, seconds):
+            agreed.append(name)
+            if free:
+                return claimant, name
+    return tuple(agreed) if len(agreed) > 1 else ()
+
+
+def _agrees(run: Run, name: str, seconds: float) -> bool:
+    """Return whether a method comes to the same on its own, with no more than the plan; offer what it finds."""
+    own = Run(run.problem, time_limit=seconds, seed=run.seed, workers=run.workers, bare=True)
+    if run.plan is not None:
+        own.offer(run.plan, "plan")
+    run_methods(own, name)
+    if own.plan is not None and own.plan is not run.plan:
+        run.offer(own.plan, name)
+        if run.stop_reason is None and own.bound is not None:
+            run.raise_bound(own.bound, name)
+            return False
+    return own.infeasible if run.plan is None else own.gap is not None and own.gap <= OPTIMAL_GAP
