@@ -24,8 +24,8 @@ from .rows import Task
 from .study import Options, Study
 
 LOADS = (0.7, 0.9, 1.1)
-PRICED = 0.9
-"""Load at which the default was chosen with stops too."""
+CHOSEN = 0.9
+"""Load at which the default was chosen."""
 PRICE = 300
 """Seconds of a stop, where jobs may be stopped."""
 PATIENCES = (2, 5, 10, 20, 50)
@@ -67,20 +67,21 @@ def _trainings(jobs: int, seed: int, data: Path) -> Workload:
 
 
 WINDOWS = {
-    "Philly": Window(16, partial(_trace, PHILLY, 30)),
-    "openb": Window(8, partial(_trace, OPENB, 3)),
-    "whole-cluster trainings": Window(3, partial(_trainings, 2000), 3),
+    "Philly": Window(16, partial(_trace, PHILLY, 45)),
+    "openb": Window(8, partial(_trace, OPENB, 4)),
+    "whole-cluster trainings": Window(3, partial(_trainings, 2000), 2),
 }
 HALVES = ("train", "test")
 
 
-def rules(half: str, load: float, price: int) -> list[str]:
+def rules(half: str, price: int) -> list[str]:
     """Return the settings that are run: all those that differ where the default is chosen, with stops fewer of them."""
     if half == "test":
         return [_named(BEFORE, price), _named(NOW, price), *([] if price else [FIRST])]
-    hours = HOURS if not price else (None, 24) if load == PRICED else ()
-    every = [(p, h) for p in PATIENCES for h in hours if h is None or p > LEAST]
-    return [_named(f"{p}, {'none' if h is None else f'{h} h'}", price) for p, h in every] + ([] if price else [FIRST])
+    if price:
+        return [_named(rule, price) for rule in (BEFORE, NOW, "10, none")]
+    every = [(p, h) for p in PATIENCES for h in HOURS if h is None or p > LEAST]
+    return [*(f"{p}, {'none' if h is None else f'{h} h'}" for p, h in every), FIRST]
 
 
 def _named(rule: str, price: int) -> str:
@@ -92,8 +93,8 @@ def tasks(options: Options) -> Iterator[Task]:
     for price, half, (name, window), load in product((0, PRICE), HALVES, WINDOWS.items(), LOADS):
         case = f"{name}, {half}, load {load}"
         seeds = range(1, 1 + window.shown) if half == "test" else range(1)
-        if options.chosen((case,)):
-            yield from (Task(case, rule, seed) for rule in rules(half, load, price) for seed in seeds)
+        if options.chosen((case,)) and (half == "test" or load == CHOSEN):
+            yield from (Task(case, rule, seed) for rule in rules(half, price) for seed in seeds)
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from sys import float_info
@@ -21,7 +21,7 @@ from .moved import moved, turned_back, unseated
 from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
-from .terms import Price, TermFields, Terms
+from .terms import Price, TermFields, Terms, names_of
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -95,6 +95,7 @@ class ChangeCalls:
         *,
         now: float | None = None,
         price: Price = ...,
+        requires: Sequence[str] | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Change what was said of a job that waits or runs, but not when it is due.
@@ -105,6 +106,7 @@ class ChangeCalls:
                 what its next start costs; of a running one a number, from now on. By default as before.
             now: as of `submit`.
             price: of a stop, `None` if it may not be stopped any more; by default as before.
+            requires: labels that its nodes carry; none of a running job whose nodes may lose them.
             terms: the fields of `Terms` that change; of a running job not ``begin`` nor ``after``.
         """
         state = self._state
@@ -115,6 +117,8 @@ class ChangeCalls:
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
             request = replace(request, price=None if given is None else float(given), priced=True)
+        if requires is not None:
+            request = replace(request, job=replace(request.job, requires=names_of(requires, "requires")))
         before = request.terms
         new = Terms.of(terms)
         request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))
@@ -129,6 +133,8 @@ class ChangeCalls:
         check_changed(state, request, replace(request, terms=before))
         if runs:
             at_place = state.running[job]
+            if requires and not state.fleet.admits(requires, request.job.tolerates)[list(at_place.nodes)].all():
+                raise InstanceError("requires", f"{requires!r} comes too late: {job!r} runs where nodes lack it")
             if wrong := verify_terms(request, at_place.degree, state.fleet, at_place.nodes):
                 raise InstanceError(next(iter(terms), "job"), f"comes too late: {wrong[0]}")
             _change_running(state, request, seconds, at)

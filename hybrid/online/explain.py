@@ -121,7 +121,7 @@ class WaitingJob(Report):
         ahead: the first jobs before it.
         earliest: when it starts in a simulation by the scheduler's own rules, in which nobody else comes and
             estimates hold; `None` if it does not within the next `ends` ends of jobs, or more than 255 are before it.
-        due: until when others, who come meanwhile too, may pass it; `None` if that is not settled yet.
+        due: until when others who come may pass it; `None` if that is not settled yet.
         unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that
             it played.
         stops: the jobs that stop for it by then, and why: ``job3 (reclaim)``.
@@ -182,7 +182,7 @@ class WaitingJob(Report):
         probably = []
         if self.due is not None and self.earliest != self.now:
             wait, until = self.due - self.now, f"at {moment(self.due)}, in {span(self.due - self.now)}"
-            passed = f"{until}: until then jobs before it, of those who come too, pass it" if wait > 0 else "now"
+            passed = f"{until}; until then others who come may pass it" if wait > 0 else "now"
             probably.append(("due", "never" if self.due == float_info.max else passed))
         if self.probably is None and self.earliest != self.now:
             probably.append(("probably", "not known: too few jobs like it have waited and started"))

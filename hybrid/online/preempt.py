@@ -82,7 +82,7 @@ class Preemption:
         gang, accounts = state.placed(request, degree), state.accounts
         user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
         shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
-        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, user
+        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, request.terms.preempts, user
         key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
         if key in self._hopeless:
             return False
@@ -147,7 +147,7 @@ class Preemption:
     def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
         """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""
         left = self._stop - time.perf_counter()
-        if left <= 0 or not victims.cause.any():
+        if left <= 0 or not victims.cause.any() or not request.terms.preempts:
             return False
         helpful = self._helpful(request, degree, victims)
         if self._refused(request, degree, helpful):

@@ -49,7 +49,7 @@ def retuned(document: Mapping[str, Any], state: ClusterState, rules: Mapping[str
 
         request = _request(row, old)
         due, price = _due(request, old, new, now, since), request.price
-        if not request.priced and price == old.price and (request.job.worker.gpu or price is not None):
+        if not request.priced and price == old.price:
             price = new.price
         fresh = {**row, "price": price, "due": due}
         if request.work and (price is None) != (request.price is None):

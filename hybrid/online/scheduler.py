@@ -244,6 +244,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         now: float | None = None,
         together: bool | None = None,
         price: Price = ...,
+        since: float | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
@@ -255,6 +256,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             now: seconds, no less than before; by default as before.
             together: instead of the scheduler's.
             price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
+            since: when it began to wait elsewhere, from which it is due; by default now.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
                 ``queue`` is guaranteed nothing where there are queues.
 
@@ -271,6 +273,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         require_number(given, "price", optional=True)
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
+        require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
             together = without_gpus(job, together)
             if self._network is not None:
@@ -294,7 +297,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             guess=guess,
             priced=not isinstance(price, EllipsisType),
         )
-        request = dataclasses.replace(request, due=state.due_from(at, request))
+        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -631,7 +634,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         Raises:
             InstanceError: as `submit` does.
         """
-        twin = self._twin(self._own, self.snapshot())
+        twin = self._few({*self.waiting})
+        twin._intervals.load(self._intervals.save(), twin._state)
         twin.submit(job, seconds, together=together, price=price, **terms)
         told = twin.explain(job.name)
         assert isinstance(told, WaitingJob)

@@ -367,7 +367,8 @@ class ClusterState:
     def _line(self, request: Request) -> None:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
-        kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
+        kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
+        alone = job.name if job.apart else calm
         intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
         whom = self.calendar.whom(request)
         group = self.accounts.group(request.terms, self._level(request))
@@ -495,6 +496,7 @@ class ClusterState:
     def alter(self, job: RunningJob) -> None:
         """Have a running job be another one on the same nodes."""
         used = self.placer.uses(job.name)[1]
+        self.held[job.name] = job.request.job, job.nodes
         self._pay(self.running[job.name], used, -1)
         self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority

@@ -106,7 +106,8 @@ class Stops:
         parts = self._parts = Parts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
-        first = [x for x in first if x.job.worker.gpu and x.name not in claims and starts.degrees(x)]
+        first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
+        first = [x for x in first if starts.degrees(x)]
         if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():

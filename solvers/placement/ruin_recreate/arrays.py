@@ -116,7 +116,7 @@ class Placement(NamedTuple):
         groups: of one level and the next, scratch, (2, R).
         sums: workers, servers and parts in each of them, scratch, (2, R, 3).
         mark: groups that a candidate crosses, 0 between two candidates, (M,).
-        bins: how full GPUs are that are shared, of a node, scratch, (G,).
+        bins: how full GPUs are that are shared, of a node, scratch, (G,); no more than there are tasks.
         inside, filled: places in `order` of the tasks on each of these GPUs, ascending, scratch, (G, T), and how many,
             (G,).
         order: jobs on a node that share GPUs, the largest shares first, scratch, (A + 1,).

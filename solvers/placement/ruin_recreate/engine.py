@@ -127,9 +127,9 @@ def _rows(best: Indices, count: Indices) -> list[Rows]:
 def empty(given: Given, here: int) -> Placement:
     """Return the arrays of a placement with no job, for up to `here` jobs on a node."""
     jobs, most, _ = given.standing.shape
-    nodes, groups, models, gpus = len(given.kind), len(given.above), len(given.host), int(given.gpus.max(initial=1))
-    sharing = given.together > 0
-    tasks = min(int(given.together.max(initial=0)) + 1, int(given.degrees[sharing].max(axis=1, initial=0).sum()))
+    nodes, groups, models = len(given.kind), len(given.above), len(given.host)
+    tasks = max(1, int(given.degrees[given.together > 0].max(axis=1, initial=0).sum()))
+    gpus, inside = min(int(given.gpus.max(initial=1)), tasks), min(int(given.together.max(initial=0)) + 1, tasks)
     return Placement(
         rows=np.zeros((jobs, most, 3), np.int64), count=np.zeros(jobs, np.int64), wide=np.zeros(jobs, np.bool_),
         here=np.zeros((nodes, here, 3), np.int64), many=np.zeros(nodes, np.int64),
@@ -143,8 +143,8 @@ def empty(given: Given, here: int) -> Placement:
         size=np.zeros(1, np.int64), least=np.zeros(1), window=np.arange(nodes), seen=np.full(1, nodes),
         room=np.zeros(nodes, np.int64),
         groups=np.zeros((2, most + 1), np.int64), sums=np.zeros((2, most + 1, 3), np.int64),
-        mark=np.zeros(groups, np.int64), bins=np.zeros(max(1, gpus)),
-        inside=np.zeros((max(1, gpus), max(1, tasks)), np.int64), filled=np.zeros(max(1, gpus), np.int64),
+        mark=np.zeros(groups, np.int64), bins=np.zeros(gpus),
+        inside=np.zeros((gpus, inside), np.int64), filled=np.zeros(gpus, np.int64),
         order=np.zeros(here + 1, np.int64), met=np.zeros(here + 1, np.int64),
         gone=np.full(RUIN + 1, -1), found=np.zeros(1),
     )  # fmt: skip

@@ -234,6 +234,32 @@ def test_seconds_by_type_change(tmp_path: Path) -> None:
     assert start.seconds == 600.0 and [*start.nodes] == ["node0"]
 
 
+def test_a_running_job_asks_for_no_label_any_more() -> None:
+    """A job that runs stays where its node loses a label that it needs no longer; one that needs it has to leave."""
+    nodes = Fleet.regular(1, 2, 2, labels={"fast": ["node0"]})
+    s = Scheduler(nodes, "heuristic")
+    for name in ("a", "b"):
+        s.submit(GangJob(name, "any", (1,), requires=("fast",)), 100.0, now=0.0)
+    s.decide(60.0)
+    s.change("a", requires=())
+    with pytest.raises(InstanceError, match=r"^requires"):
+        s.change("a", requires=("slow",))
+    assert s.resize(Fleet.regular(1, 2, 2, labels={"fast": ["node1"]})) == ("b",)
+    s.submit(GangJob("c", "any", (2,)), 100.0)
+    s.change("c", requires=("fast",))
+    assert started(s) == ["b"] and [*s.running] == ["a", "b"]
+
+
+def test_who_waited_elsewhere_is_due_sooner() -> None:
+    """A job that began to wait elsewhere goes before shorter ones that came later once it is due."""
+    s = Scheduler(Fleet.regular(1, 1, 2), "heuristic", patience=10.0)
+    s.submit(one("a", 2), 100.0, now=10_000.0, since=0.0)
+    s.submit(one("b", 2), 50.0)
+    assert started(s) == ["a"]
+    with pytest.raises(InstanceError, match=r"^since"):
+        s.submit(one("c", 2), 50.0, since=float("nan"))
+
+
 def fleet(*names: str, gpus: int = 2) -> Fleet:
     """Return nodes of these names."""
     whole = Fleet.regular(1, 6, gpus)
@@ -379,3 +405,40 @@ def test_who_cannot_be_where_he_is_said_to_be() -> None:
     s.fail_node("node1")
     with pytest.raises(InstanceError, match="down"):
         s.adopt("b", {"node1": 2})
+
+
+def test_a_wrong_time_is_refused_or_set_back(tmp_path: Path) -> None:
+    """Milliseconds, or a date ten years on, are refused; what happened at a wrong date happened when it is set back."""
+    fair = {"queues": {"a": 0.5}, "halflife": 60.0}
+    s = Scheduler(Fleet.regular(1, 1, 4), price=5.0, sharing=fair, log=(log := tmp_path / "log.jsonl"))
+    with pytest.raises(InstanceError, match="more than 1000 years"):
+        s.submit(one("a", 2), 100.0, now=1.8e12 + 0.5)
+    s.submit(one("a", 2), 100.0, now=1.8e9)
+    assert started(s) == ["a"]
+    with pytest.raises(InstanceError, match="more than 10 years"):
+        s.finish("a", now=1.8e9 + 4e8)
+    s.submit(one("b", 2), 100.0, now=1.8e9 + 3e8)
+    assert started(s) == ["b"]
+    s.submit(one("c", 4), 50.0, queue="a")
+    with pytest.raises(InstanceError, match="set_clock sets a wrong time back"):
+        s.submit(one("d", 4), 50.0, now=1.8e9 + 10.0)
+    s.set_clock(1.8e9 + 10.0)
+    told, waits = s.explain("b"), s.explain("c")
+    assert isinstance(told, RunsNow) and (told.since, told.left) == (1.8e9 + 10.0, 100.0)
+    assert isinstance(waits, WaitingJob) and waits.submit == s.now == 1.8e9 + 10.0
+    with pytest.raises(InstanceError, match="time goes on by events"):
+        s.set_clock(1.8e9 + 11.0)
+    s.finish("a", now=1.8e9 + 20.0)
+    state = s.snapshot()
+    del s  # which writes to it
+    assert Scheduler.open(log).snapshot() == state
+
+
+def test_a_log_whose_times_ran_ahead_is_read(tmp_path: Path) -> None:
+    """What an earlier version wrote in milliseconds is played all the same."""
+    s = Scheduler(Fleet.regular(1, 1, 4), log=(log := tmp_path / "log.jsonl"))
+    s._state.bounded = False
+    s.submit(one("a", 2), 100.0, now=1.8e12)
+    state = s.snapshot()
+    del s
+    assert Scheduler.open(log).snapshot() == state

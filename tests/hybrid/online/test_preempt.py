@@ -59,6 +59,18 @@ def test_the_lowest_classes_stop() -> None:
     assert not scheduler.decide(60.0).stops
 
 
+@pytest.mark.parametrize("sharing", [{}, {"preempt": False}])
+def test_nobody_stops_for_who_preempts_nobody(sharing: dict[str, object]) -> None:
+    """Neither its class nor what a stop gains has others stop for such a job; its like behind it has them stop."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), price=0.0, sharing=sharing)
+    scheduler.submit(GangJob("long", "any", (2,)), 1e6, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("calm", "any", (2,)), 10.0, now=10.0, priority=1, preempts=False)
+    assert not scheduler.decide(60.0).stops
+    scheduler.submit(GangJob("new", "any", (2,)), 9.0, now=20.0, priority=1)
+    assert [stop.job for stop in scheduler.decide(60.0).stops] == ["long"]
+
+
 def test_the_least_and_the_most_that_a_job_runs() -> None:
     """Nobody stops before the least; after the most a job gives way to one of its class that waits."""
     sharing = {"least_run": 100.0, "most_run": 1000.0}

@@ -54,7 +54,7 @@ def test_wake_for_a_stop() -> None:
     assert [start.job for start in s.decide(60.0, now=60.0).starts] == ["short"]
 
 
-@pytest.mark.parametrize("options", [{"patience": 0.5}, {"patience": 50.0, "max_wait": 600.0}])
+@pytest.mark.parametrize("options", [{"patience": 0.5}, {"patience": 0.5, "max_wait": 60.0}])
 def test_wake_for_who_is_due(options: dict[str, float]) -> None:
     """A job of 1,200 s is due at 600 s, and then takes the GPUs that are kept for one of two nodes."""
     s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", **options)
