@@ -140,14 +140,15 @@ def stateless(request: Any, limits: Limits) -> dict[str, Any]:
     """
     if not isinstance(request, dict):
         raise InstanceError("body", f"{brief(request)} is no object with cluster, snapshot and events")
-    rest = {key: value for key, value in request.items() if key not in ("snapshot", "events")}
+    rest = {key: value for key, value in request.items() if key not in ("snapshot", "settings", "events")}
     events = request.get("events")
     if not isinstance(events, list):
         raise InstanceError("events", "are missing" if events is None else f"{brief(events)} is no list")
     most(len(events), limits)
     core = Core(scheduler_of(rest), None, Most(seconds=limits.deadline))
     if request.get("snapshot") is not None:
-        core.answer({"event": "restore", "snapshot": request["snapshot"]})
+        whose = {"settings": request["settings"]} if "settings" in request else {}
+        core.answer({"event": "restore", "snapshot": request["snapshot"], **whose})
     return {"answers": [core.reply(event) for event in events], "snapshot": as_json(core.scheduler.snapshot())}
 
 
