@@ -12,12 +12,15 @@ from gangplan.hybrid.online import Scheduler, Sharing
 from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import TYPES, decode
+from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
+Arguments = Mapping[str, Any]
+"""Of `Scheduler`, by name."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""
 
@@ -69,7 +72,7 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
     Raises:
         InstanceError: naming the field.
     """
-    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("log", "sync")]
+    known = [x for x in inspect.signature(Scheduler).parameters if x not in OF_LOG]
     _known(data, known)
     if "cluster" not in data:
         raise InstanceError("cluster", "is missing: write 20x8, or its nodes")
@@ -89,22 +92,23 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
         raise InstanceError("arguments", f"cannot be read: {type(error).__name__}: {error}") from None
 
 
-def reopened(log: Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], *, sync: bool = False) -> Scheduler:
+def reopened(log: Path, given: Arguments | Callable[[Arguments], Arguments], *, sync: bool = False) -> Scheduler:
     """Return the scheduler of a log, so that a command goes on with it, with the settings that it names.
 
     Args:
         log: the file.
-        change: returns the arguments of `Scheduler` with those that the command names.
+        given: arguments of `Scheduler` that the command names, or what returns those of the log with them.
         sync: as of `Scheduler`.
 
     Raises:
         InstanceError: if it names others than those of the log which do not change live.
     """
-    scheduler = Scheduler.open(log, sync=sync)
+    policy = given.get("policy") if isinstance(given, Mapping) else None
+    scheduler = Scheduler.open(log, None if isinstance(policy, str) else policy, sync=sync)
     known = scheduler._arguments | {"policy": scheduler._policy}
-    given = {**change(known)}
-    given["sharing"] = Sharing.of(given["sharing"])
-    changes = {name: value for name, value in given.items() if value != known.get(name)}
+    named = known | given if isinstance(given, Mapping) else given(known)
+    named = {**named, "sharing": Sharing.of(named["sharing"])}
+    changes = {name: value for name, value in named.items() if value != known.get(name)}
     if fixed := [name for name in changes if name not in LIVE]:
         raise InstanceError("set", f"{fixed[0]} is not as in the log, and stays: name another --log", f"{log}")
     if changes:

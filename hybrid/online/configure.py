@@ -124,8 +124,14 @@ class ConfigureCalls:
         self.__dict__.update(fresh.__dict__ | {"_journal": scheduler._journal})
 
     def checkpoint(self) -> None:
-        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
-        self.restore(cast("Scheduler", self).snapshot(), settings=KEEP)
+        """Append the state to the log, so that `open` begins there, and go on with what `open` would make of it."""
+        scheduler = cast("Scheduler", self)
+        kept = {name: getattr(self, name) for name in ("_explained", "_waits", "_worth")}
+        same, network = scheduler._changes == self._state.changes, scheduler._network
+        self.restore(scheduler.snapshot(), settings=KEEP)
+        self.__dict__.update(kept, _changes=self._state.changes if same else -1)
+        if network is not None and scheduler._network is not None:
+            scheduler._network.used(network.use)
 
 
 def _told(snapshot: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from gangplan.instances.quantities import counted, moment
@@ -12,6 +13,9 @@ from .mending import Mend
 from .notices import Stopping
 from .starts import Start
 from .stops import Stop
+
+_ONE = ("number", "now", "tier", "seconds", "more")
+"""Fields of a decision that are not lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,14 @@ class Decision:
     mends: tuple[Mend, ...] = ()
     stopping: tuple[Stopping, ...] = ()
 
+    def then(self, later: Decision) -> Decision:
+        """Return this and what goes on with it as one decision: who starts here and stops there does neither."""
+        undone = {x.job for x in self.starts} & {x.job for x in later.stops}
+        rows = {x.name: (*getattr(self, x.name), *getattr(later, x.name)) for x in fields(self) if x.name not in _ONE}
+        rows["starts"] = (*(x for x in self.starts if x.job not in undone), *later.starts)
+        rows["stops"] = (*self.stops, *(x for x in later.stops if x.job not in undone))
+        return replace(later, seconds=self.seconds + later.seconds, **rows)
+
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON; parameter servers only where there are some."""
         row = asdict(self)
@@ -65,3 +77,11 @@ class Decision:
         rows = listed(rows or ["  nobody starts"])
         rows += ["  the deadline came first: call decide again"] if self.more else []
         return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))
+
+
+def whole(decide: Callable[[], Decision]) -> Decision:
+    """Return a decision with what goes on with it, as long as its deadline cuts it and something starts or stops."""
+    made = part = decide()
+    while part.more and (part.starts or part.stops):
+        made = made.then(part := decide())
+    return made

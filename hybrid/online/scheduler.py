@@ -68,6 +68,8 @@ TIERS = (
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
 rollout says better."""
+CHECKPOINT_EVERY = 2000
+"""Lines of a log that are played again in about a second."""
 _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
@@ -124,6 +126,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         grace: seconds that a job holds its GPUs when it is told to stop, unless `submit` says otherwise of it.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
+        checkpoint_every: lines of it, or as many as there are jobs, after which it has the whole state, so that `open`
+            reads only those behind; 0 for never.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -147,8 +151,10 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         grace: float = 0.0,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
     ) -> None:
         given = dict(locals())
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
@@ -191,23 +197,31 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
         self._intervals = StartIntervals()
-        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet}, sync)
+        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet})
 
     @classmethod
-    def open(cls, log: str | PathLike[str], policy: Any = None, *, sync: bool = False) -> Scheduler:
+    def open(
+        cls,
+        log: str | PathLike[str],
+        policy: Any = None,
+        *,
+        sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
+    ) -> Scheduler:
         """Return the scheduler that wrote a log, as it was when the last line was written; it goes on with the log.
 
         Args:
             log: the file.
             policy: of the user's own, if it had one.
-            sync: see `Scheduler`.
+            sync, checkpoint_every: see `Scheduler`.
 
         Raises:
             InstanceError: naming the line that is wrong.
         """
         from .journal.replay import resume
 
-        return resume(log, policy, sync)
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
+        return resume(log, policy, sync, checkpoint_every)
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""

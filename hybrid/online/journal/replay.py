@@ -16,8 +16,6 @@ from .read import Log, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal
 
-MANY = 20_000
-"""Lines that are played in some seconds; a longer log gets a state to begin from."""
 AMPLE = 600.0
 """Deadline of a decision that is made again, seconds: no clock cuts it."""
 
@@ -105,13 +103,12 @@ def _again(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
             raise InstanceError(field, f"are decided otherwise: {pair[0]} now, {pair[1]} in the log")
 
 
-def resume(path: str | PathLike[str], policy: Any, sync: bool) -> Scheduler:
+def resume(path: str | PathLike[str], policy: Any, sync: bool, every: int) -> Scheduler:
     """Return the scheduler that wrote a log, going on with it; see `Scheduler.open`."""
     log = read_log(path, last=True)
     if isinstance(log.policy, dict) and policy is None:
         raise InstanceError("policy", f"is an object of {log.policy.get('name')}: give one", log.path)
     scheduler = replay(log, policy)
-    scheduler._journal = Journal.resume(path, log.size, sync)
-    if len(log.rows) > MANY:
-        scheduler.checkpoint()
+    scheduler._journal = Journal.resume(log, sync, every)
+    scheduler._journal.tidy(scheduler)
     return scheduler
