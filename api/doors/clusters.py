@@ -108,7 +108,7 @@ def reopened(log: Path, given: Arguments | Callable[[Arguments], Arguments], *, 
     known = scheduler._arguments | {"policy": scheduler._policy}
     named = known | given if isinstance(given, Mapping) else given(known)
     named = {**named, "sharing": Sharing.of(named["sharing"])}
-    changes = {name: value for name, value in named.items() if value != known.get(name)}
+    changes = {name: value for name, value in named.items() if name not in OF_LOG and value != known.get(name)}
     if fixed := [name for name in changes if name not in LIVE]:
         raise InstanceError("set", f"{fixed[0]} is not as in the log, and stays: name another --log", f"{log}")
     if changes:

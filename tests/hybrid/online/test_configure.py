@@ -142,6 +142,25 @@ def test_a_snapshot_of_other_settings() -> None:
             other.restore(saved, settings=wrong)  # type: ignore[arg-type]
 
 
+def test_a_play_of_changes(tmp_path: Path) -> None:
+    """Another course hears of changes when they came, but for those that are fixed; it ends though a job only ages."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(FLEET, "heuristic", price=0.0, log=path)
+    for name in ("first", "second"):
+        scheduler.submit(gang(name, 16), 100.0, now=0.0, user="ann", priority=1)
+    scheduler.decide(60.0)
+    scheduler.configure(sharing={"limits": {"ann": 8}}, price=None, now=10.0)
+    scheduler.finish("first", now=100.0)
+    scheduler.decide(60.0)
+    del scheduler
+    past = history_of(read_log(path))
+    played = play(past, Scheduler(FLEET, "heuristic", price=0.0))
+    assert {*played.course.finish} == {"first"}
+    past.fix(["sharing"])
+    played = play(past, Scheduler(FLEET, "heuristic", price=0.0))
+    assert {*played.course.finish} == {"first", "second"}
+
+
 def random_day(seed: int, log: Path, events: int) -> Scheduler:
     """Play random events among which settings change; dry runs are compared with what is done."""
     rng, now = random.Random(seed), 0.0
