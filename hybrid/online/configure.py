@@ -82,6 +82,8 @@ class ConfigureCalls:
         require_flag(dry_run, "dry_run")
         given = zip(LIVE, (sharing, price, patience, max_wait, grace), strict=True)
         changes = {name: value for name, value in given if not isinstance(value, EllipsisType)}
+        if not changes:
+            raise InstanceError("settings", f"are not named: there are {', '.join(LIVE)}")
         at, saved = self._state.at(now), scheduler.snapshot()
         if not dry_run:
             fresh = scheduler._twin(scheduler._policy, saved, settings=MINE, **changes)

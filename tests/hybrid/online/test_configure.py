@@ -64,7 +64,7 @@ def test_limits_and_queues_come_and_go() -> None:
     before = written(scheduler)
     with pytest.raises(InstanceError, match=r"sharing\.queues: 'b' is not declared.*; of it are b2, b3, more|more, b2"):
         scheduler.configure(sharing={"queues": {"a": 1.0}})
-    for wrong in ({"patience": -1.0}, {"price": "x"}, {"sharing": {"queues": {"a": 2.0}}}, {"now": -1.0}):
+    for wrong in ({}, {"patience": -1.0}, {"price": "x"}, {"sharing": {"queues": {"a": 2.0}}}, {"now": -1.0}):
         with pytest.raises(InstanceError):
             scheduler.configure(**wrong)  # type: ignore[arg-type]
     assert written(scheduler) == before
