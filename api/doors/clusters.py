@@ -106,7 +106,7 @@ def reopened(log: Path, given: Arguments | Callable[[Arguments], Arguments], *, 
     policy = given.get("policy") if isinstance(given, Mapping) else None
     scheduler = Scheduler.open(log, None if isinstance(policy, str) else policy, sync=sync)
     known = scheduler._arguments | {"policy": scheduler._policy}
-    named = known | given if isinstance(given, Mapping) else given(known)
+    named = {**known, **given} if isinstance(given, Mapping) else given(known)
     named = {**named, "sharing": Sharing.of(named["sharing"])}
     changes = {name: value for name, value in named.items() if name not in OF_LOG and value != known.get(name)}
     if fixed := [name for name in changes if name not in LIVE]:

@@ -81,7 +81,7 @@ class ConfigureCalls:
         scheduler = cast("Scheduler", self)
         require_flag(dry_run, "dry_run")
         given = zip(LIVE, (sharing, price, patience, max_wait, grace), strict=True)
-        changes = {name: value for name, value in given if not isinstance(value, EllipsisType)}
+        changes: dict[str, Any] = {name: value for name, value in given if not isinstance(value, EllipsisType)}
         if not changes:
             raise InstanceError("settings", f"are not named: there are {', '.join(LIVE)}")
         at, saved = self._state.at(now), scheduler.snapshot()
@@ -91,7 +91,7 @@ class ConfigureCalls:
             self.__dict__.update(fresh.__dict__ | {"_journal": scheduler._journal})
             return None
         policy = scheduler._policy if scheduler._asked is None else scheduler._own
-        twins = [scheduler._twin(policy, saved, settings=MINE, **some) for some in ({}, changes)]
+        twins = [scheduler._twin(policy, saved, settings=MINE, **x) for x in (dict[str, Any](), changes)]
         without, having = (twin.decide(_AMPLE, now=at) for twin in twins)
         stops, stopping, starts = (
             tuple(x.job for x in getattr(having, kind) if x.job not in {y.job for y in getattr(without, kind)})
