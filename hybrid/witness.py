@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.2
 """Of the limit that proving an optimum may take, if there is so much left."""
-LEAST, AS_LONG = 1.0, 2.0
+LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
 """Witness that no cost is negative."""

@@ -9,10 +9,13 @@ _enable = highspy.Highs.enableCallbacks
 
 def _silently(solver: highspy.Highs) -> None:
     solver.silent()
-    _enable(solver)
+    _enable(solver)  # type: ignore[no-untyped-call]
     solver.silent(False)
 
 
-highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]
+highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]  # PuLP makes solvers too
 
-__all__ = ["highspy"]
+
+def new_highs() -> highspy.Highs:
+    """Return a solver."""
+    return highspy.Highs()  # type: ignore[no-untyped-call]

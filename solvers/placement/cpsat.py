@@ -185,10 +185,7 @@ def cpsat(run: Run, batch: Batch) -> None:
     if run.plan is None and not run.stopped:
         # a model with costs has a largest one: that there is no plan is for one without them to say
         plan = Assignment(batch)
-        if (
-            search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat")
-            == cp_model.INFEASIBLE
-        ):
+        if search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat") == cp_model.INFEASIBLE:
             run.prove_infeasible("cpsat")
     if run.stopped:
         return
