@@ -18,6 +18,7 @@ from math import inf
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from gangplan.instances.errors import InstanceError
 from gangplan.solvers.processes import POLL, Child, can_fork
 from gangplan.solvers.run import Run, Turn
 
@@ -310,6 +311,8 @@ class Process:
                 failed(run, name, reason(error))
         elif kind == "failed":
             words, raised = what
+            if self.named and isinstance(raised, MemoryError):
+                raise InstanceError("method", f"{name} needs more memory than there is: {raised}") from raised
             if self.named and raised is not None:
                 raise raised
             failed(run, name, words)

@@ -7,13 +7,13 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from math import isfinite, nextafter
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
@@ -23,6 +23,18 @@ from gangplan.solvers.processes import cores
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
 if TYPE_CHECKING:
+    from gangplan.instances import (
+        LatencyPlan,
+        LatencyProblem,
+        PartitionPlan,
+        PartitionProblem,
+        StagesPlan,
+        StagesProblem,
+        StepPlan,
+        StepProblem,
+    )
+    from gangplan.instances.placement import PlacementPlan, PlacementProblem
+    from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
     from gangplan.solvers.certificates.make import Proved
 
@@ -34,6 +46,35 @@ _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
 
+class SolveOptions(TypedDict, total=False):
+    """Keywords of `solve` that do not change what is solved."""
+
+    method: str
+    seed: int
+    workers: int | None
+    gap: float
+    initial: Answer | None
+    callbacks: Sequence[Callback]
+    display: bool
+    certify: bool
+
+
+@overload
+def solve(instance: PartitionProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PartitionPlan]: ...
+@overload
+def solve(instance: LatencyProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[LatencyPlan]: ...
+@overload
+def solve(instance: StepProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[StepPlan]: ...
+@overload
+def solve(instance: StagesProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[StagesPlan]: ...
+@overload
+def solve(instance: PlacementProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PlacementPlan]: ...
+@overload
+def solve(instance: ScheduleProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[SchedulePlan]: ...
+@overload
+def solve(
+    instance: Any, time_limit: float, *, objective: str | None = None, **options: Unpack[SolveOptions]
+) -> Result[Any]: ...
 def solve(
     instance: Any,
     time_limit: float,
@@ -61,7 +102,7 @@ def solve(
         seed: of every random choice; one seed and one worker give the same trace.
         workers: threads, by default as many as this process may use cores.
         gap: stop once (objective - bound) / objective is at most this.
-        initial: a plan to start from.
+        initial: a plan to start from; times of a step's that no longer hold are mended.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
         display: log progress to stderr.
         certify: look for a certificate of the bound afterwards, for as long again at most: see `Result.standing`.
@@ -111,9 +152,7 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             verdict = verify(run.problem, initial)
         except InstanceError as error:
             raise InstanceError("initial", error.problem) from None
-        if not verdict.ok:
-            raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
-        run.offer(initial, "initial")
+        run.offer(initial if verdict.ok else _repaired(run, initial, verdict.violations[0]), "initial")
     with run.phase("import"):
         from .portfolio import run_methods  # solvers take longer to import than small problems to solve
     run_methods(run, method)
@@ -138,6 +177,20 @@ def _explain(run: Run) -> None:
             from .conflict import conflict
 
             run.conflict = conflict(run)
+
+
+def _repaired(run: Run, initial: Any, why: str) -> Any:
+    """Return the initial plan at other times, which it needs where those of the problem have changed."""
+    from gangplan.solvers.method import suite
+
+    of, plan = suite(run.problem.objective), None
+    if of.repair is not None:
+        with suppress(TimeoutError):
+            plan = of.repair(of.prepare(run), initial)
+    if plan is None or not verify(run.problem, plan).ok:
+        raise InstanceError("initial", f"is not feasible: {why}")
+    run.note(f"initial was made for other times ({why}): its devices and order are kept")
+    return plan
 
 
 def _certified(run: Run, seconds: float) -> Proved | None:

@@ -19,7 +19,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length."""
+    """Return `value` as an array of `dtype` that nobody can make writable; `None` in `shape` allows any length."""
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -36,9 +36,7 @@ def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -
         raise InstanceError(field, f"has {found} entries where {wanted} are expected")
     if dtype is np.int32:
         require((raw >= -(2**31)) & (raw < 2**31), raw, field, "does not fit 32 bits")
-    result: NDArray[Any] = np.array(raw, dtype=dtype, order="C")
-    result.setflags(write=False)
-    return result
+    return np.ndarray(raw.shape, dtype, raw.astype(dtype, copy=False).tobytes())
 
 
 def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:

@@ -73,6 +73,15 @@ def able(free: Floats2, unit: Floats, node: int) -> int:
 
 
 @lean
+def held_by_one(nodes: Nodes, unit: Floats, ok: Bools, need: int) -> bool:
+    """Return whether some node would hold the whole job if it were empty; what none would goes on several."""
+    most = 0
+    for n in range(len(nodes.whole)):
+        most = max(most, able(nodes.whole, unit, n) if ok[n] else 0)
+    return most >= need
+
+
+@lean
 def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
     """Do what `find` does, with `free` in the place of what is free now."""
     m, unit, ok = len(free), gangs.unit[job], nodes.ok[gangs.kind[job]]
@@ -83,10 +92,11 @@ def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node
                 continue
             if free.shape[1] == 1 or able(free, unit, n) >= need:
                 best = n
-        if best < 0:
+        if best >= 0:
+            node[0], gpus[0] = best, need
+            return 1
+        if free.shape[1] == 1 or held_by_one(nodes, unit, ok, need):
             return 0
-        node[0], gpus[0] = best, need
-        return 1
     left, k = need, 0
     for n in range(m):
         if not ok[n] or free[n, 0] == 0:
@@ -94,7 +104,7 @@ def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node
         if nodes.consolidate and free[n, 0] < nodes.whole[n, 0]:
             continue
         here = able(free, unit, n)
-        if nodes.consolidate and here < min(left, nodes.whole[n, 0]):
+        if nodes.consolidate and here < min(left, able(nodes.whole, unit, n)):
             continue
         if here <= 0:
             continue
@@ -111,7 +121,8 @@ def find(nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints
     """Write where `need` GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
 
     Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
-    whole free nodes. Otherwise on whatever is free, lowest index first.
+    whole free nodes, as is one that asks for more cores or memory than any has. Otherwise on whatever is free, lowest
+    index first.
     """
     return find_in(nodes.free, by_reference(nodes), by_reference(gangs), job, need, node, gpus)
 

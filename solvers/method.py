@@ -121,6 +121,8 @@ class Suite:
             that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.
         referee: imports and returns what `optimum` and `random_problem` call, which no solve needs.
         draft: offers a plan that costs next to nothing, without what is prepared if that is not there.
+        repair: returns a plan with the choices of one whose times do not hold, which it was made for; `None` if plans
+            have no times.
         bare: returns what plain models ask of a problem that is not prepared: by default that it has a problem.
     """
 
@@ -129,6 +131,7 @@ class Suite:
     prepare: Callable[[Run], Any]
     referee: Callable[[], Referee]
     draft: Callable[[Run, Any], None] = _no_draft
+    repair: Callable[[Any, Any], Any] | None = None
     bare: Callable[[Run], Any] = _itself
 
     def prepared(self, run: Run) -> Any:

@@ -82,9 +82,7 @@ def refine(
             attempt(unit)
 
 
-def solve_cpsat(
-    run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0
-) -> None:
+def solve_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0) -> None:
     """Minimise by CP-SAT.
 
     Args:

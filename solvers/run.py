@@ -10,14 +10,23 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain, islice
 from math import inf, isnan, ulp
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from gangplan.instances import verify
 
 from .kernels import Kernels, in_memory, on_disk
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # with a default, as Python's own has from 3.13 on
+
     from gangplan.instances.verify import Answer, Problem
+
+    PlanT_co = TypeVar("PlanT_co", covariant=True, default=Any)
+    T = TypeVar("T")
+else:
+    from typing import TypeVar
+
+    PlanT_co, T = TypeVar("PlanT_co", covariant=True), TypeVar("T")
 
 OPTIMAL_GAP = 1e-6
 """A plan within this relative gap of the bound is called optimal: integer solvers round times, profiles do more."""
@@ -30,7 +39,6 @@ _IMPORT_AT_MOST = 0.5
 _OFTEN = 256
 """Turns of a loop between two looks at the clock: a look takes as long as a short turn."""
 
-T = TypeVar("T")
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
 
@@ -79,7 +87,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result:
+class Result(Generic[PlanT_co]):
     """The answer and how far to trust it.
 
     Attributes:
@@ -110,7 +118,7 @@ class Result:
 
     status: Status
     stop_reason: str
-    plan: Any
+    plan: PlanT_co | None
     objective: float | None
     bound: float | None
     trace: tuple[Incumbent, ...]

@@ -92,7 +92,7 @@ def _passed(folder: Path) -> Any:
 def _events() -> str:
     """Return events of a loaded cluster, a line each."""
     draw, rows = random.Random(1), list[dict[str, Any]]()
-    for i in range(400):
+    for i in range(1100):  # more lines than there are between whole states
         rows.append({"event": "submit", "now": 10 * i, "job": f"j{i}", "gpus": draw.choice((1, 2, 4)), "seconds": 60})
         rows.append({"event": "decide", "deadline": 60})
         if i % 7 == 6:
@@ -103,7 +103,7 @@ def _events() -> str:
 def _session(folder: Path) -> Any:
     """Return the decisions of a log."""
     rows = [json.loads(x) for x in (folder / "log.jsonl").read_text().splitlines()[1:]]
-    return [_plain(row) for row in rows if not row.get("gap")]
+    return [_plain(row) for row in rows if row["event"] != "restore"]
 
 
 def _train(config: str) -> list[str]:
@@ -126,7 +126,8 @@ CASES = {
 def feed(name: str) -> int:
     """Send the events of a file to `gangplan decide --log`, from where its log is on; wait for each answer."""
     log, rows = Path("log.jsonl"), Path(name).read_text().splitlines()
-    done = max(0, log.read_bytes().count(b"\n") - 1) if log.exists() else 0  # of lines that are whole
+    lines = log.read_bytes().split(b"\n")[1:-1] if log.exists() else []  # that are whole
+    done = sum(not line.startswith(b'{"event":"restore"') for line in lines)
     command = [*GANGPLAN, "decide", "--cluster", "3x8", "--log", "log.jsonl"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None

@@ -50,7 +50,7 @@ def kubernetes(
         raise InstanceError("kubernetes", f"needs the client of Kubernetes: {extra('kubernetes')}") from None
     from ..doors.kubernetes.following import Loop, Server
 
-    given, rules = with_settings({}, settings or []), Rules(name, gpu, tuple(rack or USUAL.rack))
+    given, rules = with_settings({}, settings or []), Rules(name, gpu, tuple(rack or USUAL.rack), extender is not None)
     configuration = client.Configuration()
     try:
         config.load_config(config_file=kubeconfig, context=context, client_configuration=configuration)

@@ -25,7 +25,7 @@ from .output import Bar, emit_either, facts, table
 Weights = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
 ]
-NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
+NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
 _NAMES = frozenset({"family", "seed", "size"})
 """Columns of an evaluation that say which instance it is."""
 

@@ -51,6 +51,11 @@ def wholes(text: Any) -> tuple[int, ...]:
     return tuple(map(whole, str(text).split(",")))
 
 
+def by_dimension(text: Any) -> dict[str, int]:
+    """Return the sizes that ``batch=8,length=128`` says."""
+    return by_name(str(text), "size", whole)
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 File = Annotated[
     str,
@@ -117,6 +122,9 @@ PROBLEM = {
     "memory": option(float, "of one accelerator", panel=_CLUSTER, metavar="BYTES"),
     "bandwidth": option(float, _BANDWIDTH, panel=_CLUSTER, metavar="BYTES/S", parser=numbers),
     "training": _switch("training", "of a PipeDream profile: with the backward pass, or without", _PROBLEM),
+    "size": option(
+        str, "of open dimensions of an ONNX model", panel=_PROBLEM, metavar="NAME=N,...", parser=by_dimension
+    ),
     "keep_inputs": _switch("keep-inputs", "of a PipeDream profile: the ops that load data", _PROBLEM),
     "activations": _switch("activations", "moving activations takes time", _STAGES),
     "recompute": _switch("recompute", "keep inputs only, run forward again", _STAGES),

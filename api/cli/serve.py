@@ -21,8 +21,9 @@ from ..doors.store import Store
 from . import options
 from .output import emit
 
-TOKEN = "GANGPLAN_TOKEN"
+TOKEN, READ_TOKEN = "GANGPLAN_TOKEN", "GANGPLAN_READ_TOKEN"
 _TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
+_READ_TOKEN_FILE = f"the same for who may only read (or {READ_TOKEN})"
 _STATE = "what is kept; a database by postgresql://..."
 _FOLDER = "gangplan-state"
 _GRACE = "after SIGTERM, for what has begun"
@@ -34,6 +35,7 @@ def serve(
     state: Annotated[str, typer.Option(help=_STATE, metavar="FOLDER|URL")] = _FOLDER,
     logs: Annotated[str, typer.Option(help="of sessions, beside a database", metavar="FOLDER")] = _FOLDER,
     token_file: Annotated[str | None, typer.Option(help=_TOKEN_FILE, metavar="FILE")] = None,
+    read_token_file: Annotated[str | None, typer.Option(help=_READ_TOKEN_FILE, metavar="FILE")] = None,
     solves: Annotated[int, typer.Option(help="at a time", **options.whole_from(1, 1000))] = 1,
     queue: Annotated[int, typer.Option(help="solves that wait; more are refused", **options.whole_from(0, 10**6))] = 16,
     solve_seconds: Annotated[
@@ -47,11 +49,15 @@ def serve(
 
     Ends at SIGTERM or Ctrl-C once what has begun is answered.
     """
-    token = os.environ.get(TOKEN, "") if token_file is None else read_text(token_file).strip()
+    files = (TOKEN, token_file), (READ_TOKEN, read_token_file)
+    token, reader = (os.environ.get(name, "") if file is None else read_text(file).strip() for name, file in files)
     if not _loopback(host) and not token:
         raise InstanceError("host", f"{host!r} is not loopback: give a token, by --token-file or {TOKEN}")
-    if token and len(token) < 16:
-        raise InstanceError("token", "has fewer than 16 characters")
+    for name, value in (("token", token), ("read_token", reader)):
+        if value and len(value) < 16:
+            raise InstanceError(name, "has fewer than 16 characters")
+    if reader and token in (reader, ""):
+        raise InstanceError("read_token", "is the token itself" if token else f"needs a token beside it, {TOKEN}")
     if not (grace >= 0 and solve_seconds > 0 and max(grace, solve_seconds) < float("inf")):
         raise InstanceError("grace" if not grace >= 0 else "solve_seconds", "is not a positive number of seconds")
     try:
@@ -70,7 +76,7 @@ def serve(
         number = listens.getsockname()[1]
         where = f"http://{f'[{host}]' if ':' in host else host}:{number}"
         store = Store(Path(logs if url else state), url, sync=sync)
-        return run(listens, store, limits, token, sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
+        return run(listens, store, limits, (token, reader), sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
 
 
 def _loopback(host: str) -> bool:

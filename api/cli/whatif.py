@@ -13,6 +13,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
+from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.sharing import Quota, Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
@@ -67,7 +68,7 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
 
     Fields of `Sharing` are set as ``queue.a.share=.4``, without its name.
     """
-    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", "log", "sync")]
+    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("cluster", *OF_LOG)]
     shared = [field.name for field in fields(Sharing)]
     changed, seen = dict(given), set[str]()
     for text in settings:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
 from io import DEFAULT_BUFFER_SIZE
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -23,11 +25,10 @@ from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .child import SOLVE, checked_request
 from .core import error_of, text_of
-from .guard import Guard
+from .guard import Guard, only_questions
 from .limits import Limits, Refusal, closing
 from .metrics import Metrics
 from .page import routes
-from .schema import KNOWN, event_schema
 from .sessions import Sessions, most, stateless
 from .solves import Solve, Solves
 from .store import Store
@@ -69,43 +70,6 @@ async def body_of(request: Request, limits: Limits) -> Any:
     return await asyncio.to_thread(lambda: parse_json(decoded(content)))
 
 
-def _takes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what OpenAPI says of a body."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-_EVENT = {"oneOf": [event_schema(name) for name in KNOWN]}
-_SCHEDULER = {
-    "cluster": {"description": "20x8, or the arguments of Fleet.regular or Fleet", "type": ["string", "object"]},
-    "policy": {"type": "string"},
-}
-_DOCUMENT = {"type": "object", "description": "a gangplan document: docs/schema"}
-_SOLVE = {
-    "type": "object",
-    "required": ["problem", "time_limit"],
-    "properties": {
-        "problem": _DOCUMENT,
-        "time_limit": {"type": "number", "exclusiveMinimum": 0},
-        "wait": {"type": "number", "minimum": 0, "maximum": _WAIT},
-        "initial": _DOCUMENT,
-        **{name: {"type": "string"} for name in ("method", "objective")},
-        **{name: {"type": "integer"} for name in ("seed", "workers")},
-        "gap": {"type": "number"},
-        "certify": {"type": "boolean"},
-    },
-}
-_VERIFY = {
-    "type": "object",
-    "required": ["problem", "plan"],
-    "properties": {"problem": _DOCUMENT, "plan": _DOCUMENT, "certificate": {"type": "object"}},
-}
-_STATELESS = {
-    "type": "object",
-    "required": ["cluster", "events"],
-    "properties": {**_SCHEDULER, "snapshot": {"type": ["object", "null"]}, "events": {"type": "array"}},
-}
-
-
 _ERRORS: tuple[type[Exception], ...] = (
     InstanceError, Refusal, HTTPException, RequestValidationError, OSError, sqlite3.Error, Exception,
 )  # fmt: skip
@@ -145,8 +109,10 @@ class _Pulse:
         return asked.done() and asked.result()
 
 
-def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) -> tuple[Guard, Solves]:
-    """Return the application, and its solves."""
+def build(
+    store: Store, limits: Limits, token: str = "", reader: str = "", *, sync: bool = False
+) -> tuple[Guard, Solves]:
+    """Return the application, which asks for these tokens, and its solves."""
     metrics, sessions, solves = Metrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
     pulse = _Pulse(store)
 
@@ -161,13 +127,13 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         lifespan=lifespan, redirect_slashes=False, exception_handlers=dict.fromkeys(_ERRORS, _wrong),
     )  # fmt: skip
 
-    @app.post("/v1/sessions/{name}/events", summary="Answer an event, or each of a list.",
-              openapi_extra=_takes({"oneOf": [*_EVENT["oneOf"], {"type": "array", "items": _EVENT}]}))  # fmt: skip
+    @app.post("/v1/sessions/{name}/events", summary="Answer an event, or each of a list.")
     async def events(name: str, request: Request) -> Response:
         body = await body_of(request, limits)
         most(len(body) if isinstance(body, list) else 1, limits)
+        only_questions(request.scope, body)
         found = await sessions.find(name).reply(body)
-        metrics.note(found)
+        metrics.note(found, name)
         return answer(found, 422 if isinstance(found, dict) and "error" in found else 200)
 
     @app.get("/health", summary="Say whether it takes requests.")
@@ -178,10 +144,11 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
     @app.get("/metrics", summary="Say what Prometheus reads.")
     async def read_metrics() -> Response:
         gauges = {"requests": metrics.running, "sessions": len(sessions.names()), "solves": len(solves.active)}
-        return Response(metrics.text(gauges, solves.counts), media_type="text/plain; version=0.0.4")
+        return Response(
+            metrics.text(gauges, solves.counts, await sessions.figures()), media_type="text/plain; version=0.0.4"
+        )
 
-    @app.post("/v1/solve", summary="Solve a problem; what takes longer than `wait` is followed by its id.",
-              openapi_extra=_takes(_SOLVE))  # fmt: skip
+    @app.post("/v1/solve", summary="Solve a problem; what takes longer than `wait` is followed by its id.")
     async def solve(request: Request) -> Response:
         body = await body_of(request, limits)
         wait = body.pop("wait", _WAIT) if isinstance(body, dict) else 0
@@ -212,24 +179,17 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         return StreamingResponse(_lines(solves, solves.find(name), begin), media_type="text/event-stream",
                                  headers={"cache-control": "no-store"})  # fmt: skip
 
-    @app.post("/v1/verify", summary="Check a plan without any solver.", openapi_extra=_takes(_VERIFY))
-    async def verify(request: Request) -> Response:
-        found = await solves.verify(await body_of(request, limits))
-        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
-
-    @app.post("/v1/decide", summary="Answer events without keeping anything: cluster and snapshot in, snapshot out.",
-              openapi_extra=_takes(_STATELESS))  # fmt: skip
+    @app.post("/v1/decide", summary="Answer events without keeping anything: cluster and snapshot in, snapshot out.")
     async def decide(request: Request) -> Response:
         found = await asyncio.to_thread(stateless, await body_of(request, limits), limits)
         metrics.note(found["answers"])
         return answer(found)
 
     @app.get("/v1/sessions", summary="List the schedulers.")
-    async def names() -> Response:
-        return answer({"sessions": sessions.names()})
+    async def names(request: Request) -> Response:
+        return answer({"sessions": sessions.names()} | ({"reads": True} if request.scope.get("reads") else {}))
 
-    @app.put("/v1/sessions/{name}", summary="Make a scheduler.",
-             openapi_extra=_takes({"type": "object", "required": ["cluster"], "properties": _SCHEDULER}))  # fmt: skip
+    @app.put("/v1/sessions/{name}", summary="Make a scheduler.")
     async def make(name: str, request: Request) -> Response:
         body = await body_of(request, limits)
         if solves.closing:
@@ -246,8 +206,17 @@ def build(store: Store, limits: Limits, token: str = "", *, sync: bool = False) 
         sessions.find(name)
         return StreamingResponse(_as_it_is(store.log(name)), media_type="application/jsonl")
 
+    app.openapi = partial(_described, app)  # type: ignore[method-assign]
     app.include_router(routes(sessions, solves, lambda request: body_of(request, limits)))
-    return Guard(app, metrics, limits, token), solves
+    return Guard(app, metrics, limits, token, reader), solves
+
+
+@cache
+def _described(app: FastAPI) -> dict[str, Any]:
+    """Return the schema of the service; it takes a moment, which nothing else need wait for."""
+    from .openapi import described
+
+    return described(get_openapi(title=app.title, version=app.version, routes=app.routes))
 
 
 def _as_it_is(log: Path) -> Iterator[bytes]:

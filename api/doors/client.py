@@ -205,7 +205,12 @@ class Session:
         self.ask("finish", job=job, **more)
 
     def decide(self, **more: Any) -> Decision:
-        """Return who starts where and who stops."""
+        """Return who starts where and who stops: what a deadline cuts short is gone on with until all has started."""
+        from gangplan.hybrid.online.decision import whole
+
+        return whole(lambda: self._decide(**more))
+
+    def _decide(self, **more: Any) -> Decision:
         from gangplan.hybrid.online import Decision
         from gangplan.hybrid.online.mending import Mend
         from gangplan.hybrid.online.starts import Start

@@ -11,6 +11,7 @@ from typing import Any
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import TYPES, decode
+from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, did_you_mean
@@ -68,7 +69,7 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
     Raises:
         InstanceError: naming the field.
     """
-    known = [x for x in inspect.signature(Scheduler).parameters if x not in ("log", "sync")]
+    known = [x for x in inspect.signature(Scheduler).parameters if x not in OF_LOG]
     _known(data, known)
     if "cluster" not in data:
         raise InstanceError("cluster", "is missing: write 20x8, or its nodes")
@@ -94,9 +95,11 @@ def reopened(log: Path, given: Mapping[str, Any], *, sync: bool = False) -> Sche
     Raises:
         InstanceError: if `given` are other arguments of `Scheduler` than those in the log.
     """
-    scheduler = Scheduler.open(log, sync=sync)
+    policy = given.get("policy")
+    scheduler = Scheduler.open(log, None if isinstance(policy, str) else policy, sync=sync)
     if given:
-        fresh = Scheduler(scheduler._state.fleet, **given)
+        usual = {"max_wait": scheduler._arguments["max_wait"]}  # of a log from before there was one
+        fresh = Scheduler(scheduler._state.fleet, **{**usual, **given})
         if (scheduler._arguments, scheduler._policy) != (fresh._arguments, fresh._policy):
             raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
     return scheduler

@@ -23,6 +23,8 @@ from .schema import QUESTIONS, parts_of
 FAULTS = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, AssertionError)
 """Errors that a value of the wrong kind raises deep inside."""
 _JOBS = ("submit", "submit_array", "whatif")
+_EPOCH, _AHEAD = 1e9, 86400.0
+"""Seconds since 1970 from which on a time is one of these; seconds that a caller's clock may be ahead of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,24 @@ class Core:
         scheduler: that decides.
         log: the file of its log, if it has one.
         most: see `Most`.
+        clock: seconds since 1970, for callers who give no `now`; without one it is then as before.
     """
 
-    def __init__(self, scheduler: Scheduler, log: Path | None = None, most: Most | None = None) -> None:
-        self.scheduler, self.log, self.most = scheduler, log, most or Most()
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        log: Path | None = None,
+        most: Most | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.scheduler, self.log, self.most, self._clock = scheduler, log, most or Most(), clock
+        self._theirs = scheduler.now < _EPOCH and (scheduler._count > 0 or scheduler._state.serial > 0)
+
+    @property
+    def now(self) -> float:
+        """The time: of the clock if there is one, unless callers have said another."""
+        now = self.scheduler.now
+        return now if self._clock is None or self._theirs else max(now, self._clock())
 
     def reply(self, event: object) -> dict[str, Any]:
         """Answer an event, a bad one by what is wrong with it."""
@@ -65,8 +81,22 @@ class Core:
             InstanceError: naming the field that is wrong; nothing has changed then.
         """
         name, row = checked(event, self.most)
+        if self._clock is not None and name not in QUESTIONS:
+            self._set_time(row)
         answer, more = self._guarded(lambda: self._told(name, row), name)
         return {"now": self.scheduler.now, "answer": as_json(answer), **more}
+
+    def _set_time(self, row: dict[str, Any]) -> None:
+        """Enter the time of an event that says none, and refuse one that no clock will show before tomorrow."""
+        assert self._clock is not None
+        if row["now"] is None:
+            row["now"] = self.now
+        elif not isinstance(row["now"], int | float):
+            return
+        self._theirs = self._theirs or row["now"] < _EPOCH
+        if row["now"] > self._clock() + _AHEAD:
+            words = f"{row['now']!r} is more than a day ahead of the clock here, {self._clock():.0f} s since 1970"
+            raise InstanceError("now", words + "; are these milliseconds?" * (row["now"] > 100 * _EPOCH))
 
     def _told(self, name: str, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return what an event is answered by, and what is beside the answer."""
@@ -111,7 +141,7 @@ class Core:
     def _state(self) -> dict[str, Any]:
         scheduler, state = self.scheduler, self.scheduler._state
         return {
-            "now": scheduler.now,
+            "now": self.now,
             "decisions": scheduler._count,
             "idle": scheduler.idle,
             "wake": scheduler.wake,

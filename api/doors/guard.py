@@ -12,6 +12,7 @@ from typing import Any
 from .core import text_of
 from .limits import Limits, Refusal, busy, closing
 from .metrics import Metrics
+from .schema import QUESTIONS
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -19,6 +20,8 @@ App = Callable[[Scope, Any, Send], Awaitable[None]]
 _LOG = logging.getLogger("gangplan.serve")
 _OPEN, _PAGE = ("/health",), ("/", "/page/")
 """Paths that need no token; the page asks for one."""
+_ASKING = ("/events", "/v1/decide", "/v1/verify", "/v1/picture", "/v1/replay")
+"""Ends of paths by which nothing need change though something is sent; of events `only_questions` sees to that."""
 
 
 class Guard:
@@ -28,10 +31,12 @@ class Guard:
         app: what answers.
         token: that requests must bear; "" if none is asked for, and then only this machine's own names are heard, so
             that no page of a browser gets in by a name of its own.
+        reader: token of who may only read.
     """
 
-    def __init__(self, app: App, metrics: Metrics, limits: Limits, token: str) -> None:
+    def __init__(self, app: App, metrics: Metrics, limits: Limits, token: str, reader: str = "") -> None:
         self._app, self._metrics, self._limits, self._token = app, metrics, limits, token.encode()
+        self._reader = reader.encode()
 
     async def __call__(self, scope: Scope, receive: Any, send: Send) -> None:
         """Answer a request."""
@@ -75,9 +80,15 @@ class Guard:
         headers = dict(scope["headers"])
         if self._token:
             given = headers.get(b"authorization", b"").partition(b" ")
-            right = given[0].lower() == b"bearer" and hmac.compare_digest(given[2].strip(), self._token)
-            if not right and not _is_open(scope["path"]):
+            bears = given[0].lower() == b"bearer"
+            right = bears and hmac.compare_digest(given[2].strip(), self._token)
+            reads = bears and bool(self._reader) and hmac.compare_digest(given[2].strip(), self._reader)
+            if not (right or reads) and not _is_open(scope["path"]):
                 raise Refusal(401, "authorization", "is no valid bearer token", {"www-authenticate": "Bearer"})
+            scope["reads"] = reads and not right
+            asks = scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and scope["path"].endswith(_ASKING))
+            if scope["reads"] and not asks:
+                raise only_reads()
         elif (host := headers.get(b"host", b"").decode("latin-1")) and not _is_local(host):
             raise Refusal(421, "host", f"{host[:80]!r} is no name of this machine for itself")
         if self._metrics.running > self._limits.requests and scope["path"] not in _OPEN:
@@ -89,6 +100,18 @@ class Guard:
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if scope["method"] in ("POST", "PUT") and kind != b"application/json":
             raise Refusal(415, "content-type", f"{kind[:40].decode('latin-1')!r} is not application/json")
+
+
+def only_reads() -> Refusal:
+    """Return that a token is not for changes."""
+    return Refusal(403, "authorization", "is a token that only reads")
+
+
+def only_questions(scope: Scope, events: Any) -> None:
+    """Refuse events that change something of who may only read."""
+    for event in (events if isinstance(events, list) else [events]) if scope.get("reads") else ():
+        if not isinstance(event, dict) or not (event.get("event") in [*QUESTIONS] or event.get("dry_run") is True):
+            raise only_reads()
 
 
 def _is_open(path: str) -> bool:

@@ -74,15 +74,18 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
         async with drawing:
             return _answer(await asyncio.to_thread(cluster_picture, body))
 
+    @router.post("/v1/verify", summary="Check a plan without any solver.")
+    async def verify(request: Request) -> Response:
+        return await done("verify", await read(request))
+
     @router.post("/v1/replay", summary="Return a log as steps: what each event says and changes.")
     async def replay(request: Request) -> Response:
         return await done("replay", await read(request))
 
     @router.get("/v1/sessions/{name}/cluster", summary="Say who holds what, who waits and what is down.")
-    async def cluster(name: str) -> Response:
-        session = sessions.find(name)
-        async with session.turn:
-            return _answer(await asyncio.to_thread(lambda: state_of(session.core.scheduler)))
+    async def cluster(name: str, search: str = "", after: int = -1) -> Response:
+        found = await sessions.find(name).ask(lambda core: state_of(core, search, after))
+        return _answer(found) if found else Response(status_code=204)
 
     return router
 

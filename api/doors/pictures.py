@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import read_log
@@ -18,12 +19,15 @@ from gangplan.instances.errors import brief
 from gangplan.instances.kinds import with_objective
 
 from .clusters import cluster_of
-from .core import FAULTS, encoded
+from .core import FAULTS, Core, encoded
+from .figures import Figures, JobFigures, figures_of, rows_of
 
 PICTURE = ("problem", "plan", "status", "bound", "objective")
 """Fields of a request for the picture of a plan."""
 _NODES, _LINES, _NAMES = 4096, 20_000, 30
 """Maximum number of nodes that are drawn, of lines that are played, and of waiting jobs that are named."""
+_ROWS = 200
+"""Maximum number of jobs that run, and that wait, whose figures are told."""
 
 
 def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,10 +86,61 @@ def _down(scheduler: Scheduler) -> list[str]:
     return [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up]
 
 
-def state_of(scheduler: Scheduler) -> dict[str, Any]:
-    """Return what the picture of a scheduler's cluster needs."""
-    told = {"now": scheduler.now, "cluster": encoded(scheduler._state.fleet), "held": holdings(scheduler)}
-    return {**told, "down": _down(scheduler), "waiting": list(scheduler.waiting)}
+class Pictures(TypedDict, total=False):
+    """A picture as SVG, and that of each of its panels."""
+
+    svg: str
+    panels: dict[str, str]
+
+
+class Frame(TypedDict, total=False):
+    """What an event said and changed: who holds what, `None` if no more, and what is otherwise than before."""
+
+    now: float
+    text: str
+    held: dict[str, dict[str, list[int]] | None]
+    waiting: list[str]
+    waits: int
+    down: list[str]
+
+
+class FleetRow(TypedDict):
+    """A cluster as the log has it, with the arguments of `Fleet` that are not as usual."""
+
+    names: list[str]
+    gpu_types: list[str]
+    gpu_type: list[int]
+    gpus: list[int]
+
+
+class ClusterState(Figures):
+    """What the page shows of a session: the figures, the first jobs that run and wait, and what the picture needs.
+
+    Of `line`, the number of the log's last line, a later state can be asked for.
+    """
+
+    now: float
+    line: int
+    cluster: FleetRow
+    held: dict[str, dict[str, list[int]]]
+    down: list[str]
+    running: list[JobFigures]
+    waiting: list[JobFigures]
+    runs: int
+    waits: int
+
+
+def state_of(core: Core, search: str = "", after: int = -1) -> ClusterState | None:
+    """Return what is so now, `None` if the log has got no line after that number."""
+    scheduler = core.scheduler
+    if (line := scheduler._journal.lines if scheduler._journal else 0) == after:
+        return None
+    running, waiting = rows_of(scheduler, search, _ROWS)
+    return {
+        **figures_of(scheduler), "now": core.now, "line": line, "cluster": encoded(scheduler._state.fleet),
+        "held": holdings(scheduler), "down": _down(scheduler), "running": running, "waiting": waiting,
+        "runs": len(scheduler.running), "waits": len(scheduler.waiting),
+    }  # fmt: skip
 
 
 def frames_of(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,19 +5,27 @@ Bundles are tied to nodes by the label ``ray.io/node-id``, which Ray sets on eac
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Mapping
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gangplan.hybrid.online import Decision, Scheduler
+from gangplan.hybrid.online.decision import whole
 from gangplan.hybrid.online.starts import Start
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.errors import extra
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
+from .clusters import has_begun, reopened
+
 NODE = "ray.io/node-id"
 """Label by which Ray knows a node."""
+_TYPE = "accelerator_type:"
 _LINK, _NIC = 300e9, 25e9
 """Bytes/s within a node and of its link, which Ray does not know."""
 
@@ -41,11 +49,11 @@ def fleet(resource: str = "GPU", rack: str = "") -> Fleet:
         rack: label of nodes that says their rack; by default all are in one.
 
     Raises:
-        InstanceError: if Ray is absent, or no node is alive.
+        InstanceError: if Ray is absent.
     """
     rows = sorted((row for row in _ray().nodes() if row["Alive"]), key=lambda row: str(row["NodeID"]))
     racks = [row.get("Labels", {}).get(rack, "") for row in rows]
-    types = [row.get("Labels", {}).get("ray.io/accelerator-type") or "gpu" for row in rows]
+    types = [_type(row) for row in rows]
     known, kinds, m = list(dict.fromkeys(racks)), list(dict.fromkeys(types)), len(rows)
     groups: Any = [[known.index(x) for x in racks], [0] * m]
     columns: dict[str, Any] = {
@@ -59,56 +67,113 @@ def fleet(resource: str = "GPU", rack: str = "") -> Fleet:
     return Fleet(names=tuple(row["NodeID"] for row in rows), gpu_types=tuple(kinds), topology=topology, **columns)
 
 
+def _type(row: Mapping[str, Any]) -> str:
+    """Return the GPU type of a node: its label, or the resource by which earlier versions of Ray say it."""
+    said = (name.removeprefix(_TYPE) for name in row["Resources"] if name.startswith(_TYPE))
+    return row.get("Labels", {}).get("ray.io/accelerator-type") or next(said, "gpu")
+
+
+def groups(resource: str = "GPU") -> dict[str, tuple[Demand, Counter[str]]]:
+    """Return by its name, or else its id, what a worker of each placement group that is ready has, and how many where.
+
+    Bundles without GPUs are no workers. Where Ray was not joined there are none.
+    """
+    if (ray := sys.modules.get("ray")) is None or not ray.is_initialized():
+        return {}
+    found: dict[str, tuple[Demand, Counter[str]]] = {}
+    for name, row in ray.util.placement_group_table().items():
+        bundles = {i: needs for i, needs in row["bundles"].items() if needs.get(resource)}
+        if row["state"] == "CREATED" and bundles:
+            need = Demand(*(max(x.get(each, 0.0) for x in bundles.values()) for each in (resource, "CPU")))
+            found[row["name"] or name] = need, Counter(row["bundles_to_node_id"][i] for i in bundles)
+    return found
+
+
 class RayScheduler:
     """Keep a `Scheduler` of a Ray cluster: where jobs go, and which nodes have died.
 
+    A driver that begins anew goes on with the log, if it is there, and takes over the placement groups of others.
+
     Args:
         resource, rack: as of `fleet`.
-        given: arguments of `Scheduler`.
+        log: as of `Scheduler`.
+        given: other arguments of `Scheduler`.
 
     Attributes:
         scheduler: to be asked and told whatever else, such as `explain`.
     """
 
-    def __init__(self, resource: str = "GPU", rack: str = "", **given: Any) -> None:
-        self._resource, self._rack = resource, rack
-        self.scheduler = Scheduler(fleet(resource, rack), **given)
-        self._needs: dict[str, Demand] = {}
+    def __init__(self, resource: str = "GPU", rack: str = "", log: str | Path | None = None, **given: Any) -> None:
+        self._resource, self._rack, self._adopted = resource, rack, set[str]()
+        if log is not None and has_begun(Path(log)):
+            self.scheduler = reopened(Path(log), given, sync=given.pop("sync", False))
+            self.refresh()
+        else:
+            self.scheduler = Scheduler(fleet(resource, rack), log=log, **given)
+        for name, (need, nodes) in groups(resource).items():
+            if name not in self.scheduler.running:
+                self._adopt(name, need, nodes)
+
+    def _adopt(self, name: str, need: Demand, nodes: Mapping[str, int]) -> None:
+        """Have a placement group that nobody here knows run as a job, until it is removed."""
+        gang = GangJob(name, "any", (sum(nodes.values()),), need)
+        try:
+            if name not in self.scheduler.waiting:  # it was not let go of before it was decided anew
+                self.scheduler.submit(gang, now=self._now(), together=False, price=None)
+            self.scheduler.adopt(name, nodes, now=self._now())
+            self._adopted.add(name)
+        except InstanceError as error:
+            warnings.warn(
+                f"gangplan: placement group {name!r} is not taken over: {error}", RuntimeWarning, stacklevel=3
+            )
+            if name in self.scheduler.waiting:
+                self.scheduler.withdraw(name, now=self._now())
 
     def submit(
-        self, job: str, workers: int, seconds: float | None = None, *, gpus: int = 1, cpus: float = 1.0, **terms: Any
-    ) -> None:
-        """Let a job wait: so many workers of so many GPUs and cores each; `terms` as of `Scheduler.submit`."""
-        gang = GangJob(job, "any", (workers,), Demand(gpus, cpus))
+        self, job: str, workers: int, seconds: Any = None, *, gpus: int = 1, cpus: float = 1.0,
+        gpu_types: Sequence[str] = (), **terms: Any,
+    ) -> None:  # fmt: skip
+        """Let a job wait: so many workers of so many GPUs, of these types, and cores each; see `Scheduler`."""
+        gang = GangJob(job, "any", (workers,), Demand(gpus, cpus), gpu_types=tuple(gpu_types))
         self.scheduler.submit(gang, seconds, now=self._now(), **terms)
-        self._needs[job] = gang.worker
 
     def finish(self, job: str) -> None:
         """Say that a job has ended; remove its placement group first."""
         self.scheduler.finish(job, now=self._now())
-        self._needs.pop(job, None)
 
     def decide(self, deadline: float = 0.5) -> Decision:
-        """Look which nodes are alive, and decide: jobs that ran on dead ones wait again, and may start elsewhere."""
+        """Look which nodes are alive, and decide: jobs that ran on dead ones wait again, and may start elsewhere.
+
+        What the deadline cuts short is gone on with, so that all that can start does.
+        """
         self.refresh()
-        return self.scheduler.decide(deadline, now=self._now())
+        return whole(lambda: self.scheduler.decide(deadline, now=self._now()))
 
     def refresh(self) -> tuple[str, ...]:
-        """Take in which nodes have come and died; return the jobs that ran on dead ones.
+        """Take in which nodes have come and died, and which groups are gone; return the jobs that ran on dead nodes.
 
-        A dead node stays known, as one that is down, until nobody may need it any more: Ray gives a new one a new id.
+        A dead node is down until others come: Ray gives a new one a new id. A job for which the nodes are too few then
+        waits for more.
         """
         lost, here, state = list[str](), fleet(self._resource, self._rack), self.scheduler._state
-        for i, name in enumerate(state.fleet.names):
-            if name not in here.names and state.up[i]:
+        for name, up in [*zip(state.fleet.names, state.up, strict=True)]:
+            if name not in here.names and up:
                 lost += self.scheduler.fail_node(name, now=self._now())
         if {*here.names} - {*state.fleet.names}:
             self.scheduler.resize(here, now=self._now())
+        there = groups(self._resource) if self._adopted else ()
+        for name in [name for name in self._adopted if name not in there]:
+            self._adopted.discard(name)
+            if name in self.scheduler.running:
+                self.scheduler.finish(name, now=self._now())
+            elif name in self.scheduler.waiting:  # it lost its node
+                self.scheduler.withdraw(name, now=self._now())
         return tuple(lost)
 
     def bundles(self, start: Start) -> tuple[list[dict[str, float]], list[dict[str, str]]]:
         """Return of a start what each worker reserves, and the label that ties it to its node."""
-        need = self._needs[start.job]
+        self.scheduler._state.find(start.job, "runs")
+        need = self.scheduler._state.running[start.job].request.job.worker
         each = {self._resource: float(need.gpu), "CPU": float(need.cpu)}
         resources = {name: amount for name, amount in each.items() if amount}
         per = int(need.gpu) or 1

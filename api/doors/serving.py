@@ -45,11 +45,12 @@ class _Server(uvicorn.Server):
 
 
 def run(
-    listens: socket.socket, store: Store, limits: Limits, token: str, *, sync: bool, ready: Callable[[], None]
-) -> int:
+    listens: socket.socket, store: Store, limits: Limits, tokens: tuple[str, str], *, sync: bool,
+    ready: Callable[[], None],
+) -> int:  # fmt: skip
     """Serve at a socket; return the exit code."""
     logging.getLogger("gangplan.serve").setLevel(logging.INFO)
-    app, solves = build(store, limits, token, sync=sync)
+    app, solves = build(store, limits, *tokens, sync=sync)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="on", server_header=False, ws="none",
         timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.grace + _LEAVE),

@@ -6,7 +6,8 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
@@ -15,9 +16,11 @@ from gangplan.instances.intake import parse_json
 
 from .clusters import has_begun, scheduler_of
 from .core import Core, Most, as_json, text_of
+from .figures import Figures, figures_of
 from .limits import Limits, Refusal, busy
 from .store import Store
 
+T = TypeVar("T")
 _QUICK, _FEW = 0.005, 4
 """Mean seconds of a session's requests, and number of events in one, up to which a thread is not worth its while."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -46,6 +49,11 @@ class Session:
             if self._core is not None and self._mean < _QUICK and len(some) <= _FEW and all(map(_is_quick, some)):
                 return self._reply(event)
             return await asyncio.to_thread(self._reply, event)
+
+    async def ask(self, question: Callable[[Core], T]) -> T:
+        """Answer a question that changes nothing, in its turn."""
+        async with self.turn:
+            return await asyncio.to_thread(lambda: question(self.core))
 
     def _reply(self, event: object) -> Any:
         core, began = self.core, time.perf_counter()
@@ -78,6 +86,14 @@ class Sessions:
                 raise Refusal(404, "session", f"{brief(name)} is not known: make it by PUT")
             self._open[name] = Session(name, lambda: self._core(name))
         return self._open[name]
+
+    async def figures(self) -> dict[str, Figures]:
+        """Return what each cluster holds, of those whose logs can be read."""
+        found: dict[str, Figures] = {}
+        for name in self.names():
+            with suppress(InstanceError, Refusal):
+                found[name] = await self.find(name).ask(lambda core: figures_of(core.scheduler))
+        return found
 
     async def make(self, name: str, request: Any) -> bool:
         """Make a session, and return whether it is new: asking twice for the same is no error."""
@@ -115,7 +131,7 @@ class Sessions:
             scheduler = Scheduler.open(log, sync=self._sync)
         else:
             scheduler = scheduler_of(parse_json(request), log, sync=self._sync)
-        return Core(scheduler, log, Most(seconds=self._limits.deadline))
+        return Core(scheduler, log, Most(seconds=self._limits.deadline), time.time)
 
 
 def stateless(request: Any, limits: Limits) -> dict[str, Any]:

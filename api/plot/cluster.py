@@ -190,7 +190,7 @@ def fleet_scene(
             rows.append((j, place[node], len(gpus)))
     sizes = np.bincount([j for j, _, _ in rows], [n for _, _, n in rows], len(held)).astype(int).tolist()
     one, kinds = np.zeros((1, 1)), len(fleet.gpu_types)
-    speeds = SpeedModel(("job",), fleet.gpu_types, np.ones((1, kinds)), one[0], one[0], one, one)
+    speeds = SpeedModel(("job",), fleet.gpu_types, np.ones((kinds, 1)), one[0], one[0], one, one)
     jobs = tuple(GangJob(job, "job", (n,)) for job, n in zip(held, sizes, strict=True))
     jobs = jobs or (GangJob("nobody", "job", (1,), value=1.0),)  # a batch has a job, if only one that is left out
     of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T

@@ -2,8 +2,9 @@
 
 ``torchrun --nproc-per-node STAGES -m gangplan.torch_split.run_pipeline MODEL split.json``
 
-Each process runs one stage, on its GPU if there is one. The example inputs are one micro-batch; outputs are compared
-with those of the whole model, and the mean seconds per micro-batch are printed.
+Each process runs one stage, on its GPU if there is one, with the weights and example inputs of process 0, since a model
+that is built again is another one unless it sets a seed. The inputs are one micro-batch; outputs are compared with
+those of the whole model, and the mean seconds per micro-batch are printed. The exit code is 1 if outputs differ.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gangplan.instances.intake import read_json
 from gangplan.instances.torch_model.load import Model, load_model
 from gangplan.instances.torch_model.program import on_tensors
 
-from .rehearsal import cut, difference, repeated, whole
+from .rehearsal import TOLERANCE, cut, difference, repeated, whole
 
 
 def main() -> None:
@@ -53,6 +54,9 @@ def _options() -> argparse.Namespace:
 def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int) -> None:
     module = model.module.to(device)
     args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
+    for own in (*module.parameters(), *module.buffers()):
+        own.data.copy_(_shared(own))
+    args, kwargs = on_tensors(_shared, (args, kwargs))
     model = Model(model.name, module, args, kwargs)
     expected = whole(model, 1) if rank == distributed.get_world_size() - 1 else []
     pipe = cut(model, points)
@@ -74,7 +78,17 @@ def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, 
         seconds = (time.perf_counter() - start) / (steps * micro_batches)
         if rank == last:
             print(f"{last + 1} stages, {micro_batches} micro-batches a step: {seconds:.4g} s per micro-batch")
-            print(f"largest relative difference from the whole model: {difference(expected, found, micro_batches):.3g}")
+            apart = difference(expected, found, micro_batches)
+            print(f"largest relative difference from the whole model: {apart:.3g}")
+            if not apart <= TOLERANCE:
+                raise SystemExit(1)
+
+
+def _shared(x: torch.Tensor) -> torch.Tensor:
+    """Return what this tensor is in process 0."""
+    sent = x.detach().clone(memory_format=torch.contiguous_format)
+    distributed.broadcast(sent, 0)
+    return sent
 
 
 if __name__ == "__main__":

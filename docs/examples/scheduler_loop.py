@@ -16,9 +16,12 @@ while jobs or ends:
         name = min(ends, key=ends.get)
         now = ends.pop(name)
         scheduler.finish(name, now=now)
-    decision = scheduler.decide(deadline=0.05)
-    for stop in decision.stops:  # here you would save its state and end it
-        del ends[stop.job]
-    for start in decision.starts:  # and here launch it on start.nodes
-        ends[start.job] = now + start.seconds
+    more = True
+    while more:
+        decision = scheduler.decide(deadline=0.05)
+        for stop in decision.stops:  # here you would save its state and end it
+            del ends[stop.job]
+        for start in decision.starts:  # and here launch it on start.nodes
+            ends[start.job] = now + start.seconds
+        more = decision.more and bool(decision.starts)  # the deadline cut it
 print(scheduler.explain(decision))

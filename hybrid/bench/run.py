@@ -65,6 +65,9 @@ def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Benc
 def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:
     """Yield what `work` makes of each task, in processes by joblib, as they come."""
     require_choice(settings.engine, "engine", ENGINES)
+    if settings.jobs == 1 and settings.engine == "loky":
+        yield from map(work, todo)
+        return
     try:
         import joblib
 
@@ -79,9 +82,6 @@ def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) 
     except ImportError as error:
         words = f"{settings.engine!r} needs {error.name}; {extra(ENGINES[settings.engine])}"
         raise InstanceError("engine", words) from None
-    if settings.jobs == 1 and settings.engine == "loky":
-        yield from map(work, todo)
-        return
     with joblib.parallel_config(settings.engine, n_jobs=settings.jobs):
         if settings.engine != "ray":
             yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(map(joblib.delayed(work), todo))

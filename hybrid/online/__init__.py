@@ -6,6 +6,7 @@ from .calendar import Window
 from .decision import Decision
 from .explain import Candidate, Explanation, WaitingJob
 from .mending import Mend
+from .notices import Stopping
 from .policy import Proposes, Ranks, View
 from .runs import RunsNow
 from .scheduler import Scheduler
@@ -29,6 +30,7 @@ __all__ = [
     "Sharing",
     "Start",
     "Stop",
+    "Stopping",
     "Terms",
     "View",
     "WaitingJob",

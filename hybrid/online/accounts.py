@@ -87,6 +87,7 @@ class Accounts:
         bounded: whether something may keep a job from starting that has room.
         kept: whether it is told who holds what.
         queues: number of the queue that each account is or is in, int64 (accounts,).
+        total: what the whole cluster has, whether or not its nodes are up.
     """
 
     def __init__(self, sharing: Sharing) -> None:
@@ -98,7 +99,7 @@ class Accounts:
         self.queues = np.zeros(1, np.int64)
         self._number: dict[str, int] = {}
         self._users: dict[str, list[int]] = {}  # GPUs and jobs
-        self._total, self._now = [1, 1, 1], 0.0
+        self.total, self._up, self._now = [1, 1, 1], [0, 0, 0], 0.0
         self._places: dict[int, tuple[Stamp, Rank]] = {}
         self._positions: dict[int, tuple[Stamp, Position]] = {}
         self._borrows: dict[tuple[int, Amounts], tuple[int, bool]] = {}
@@ -134,9 +135,9 @@ class Accounts:
         leaf = self.leaf(terms)
         return Group(leaf, int(self.queues[leaf]), terms.user if self.sharing.limits else "", level)
 
-    def capacity(self, total: Sequence[int]) -> None:
-        """Note what the nodes that are up have."""
-        self._total = [max(1, int(x)) for x in total]
+    def capacity(self, total: Sequence[int], up: Sequence[int]) -> None:
+        """Note what the whole cluster has, and the nodes that are up."""
+        self.total, self._up = [max(1, int(x)) for x in total], [int(x) for x in up]
         for account in self.all:
             account.changes += 1
 
@@ -175,11 +176,11 @@ class Accounts:
     def share(self, number: int, more: Sequence[int] = (0, 0, 0)) -> float:
         """Return the share of the cluster that an account has, and would have with so much more."""
         used = self.all[number].used
-        return max((have + add) / total for have, add, total in zip(used, more, self._total, strict=True))
+        return max((have + add) / total for have, add, total in zip(used, more, self.total, strict=True))
 
     def _level(self, account: Account) -> float:
         """Return the share that counts in the order: what it has, or a decaying mean of what it had."""
-        has = max(have / total for have, total in zip(account.used, self._total, strict=True))
+        has = max(have / total for have, total in zip(account.used, self.total, strict=True))
         if self.sharing.halflife is None or has == account.average:
             return has
         return has + (account.average - has) * exp(-_LN2 * (self._now - account.at) / self.sharing.halflife)
@@ -225,9 +226,9 @@ class Accounts:
         """Return whether an account has, with so much more, no more than it is guaranteed."""
         return self.share(number, amounts) <= self.all[number].quota.share + ROUNDING
 
-    def exceeds(self, number: int, more: Sequence[int] = (0, 0, 0)) -> bool:
-        """Return whether an account has, with so much more, more than it is guaranteed."""
-        return not self.within(number, more)
+    def exceeds(self, number: int, more: Sequence[int] = (0, 0, 0), floor: float = 0.0) -> bool:
+        """Return whether an account has, with so much more, more than it is guaranteed, and than a `floor`."""
+        return self.share(number, more) > max(floor, self.all[number].quota.share) + ROUNDING
 
     def below(self, number: int) -> list[int]:
         """Return the accounts on whose way one is, itself among them."""
@@ -238,7 +239,7 @@ class Accounts:
         if (words := self.over_limit(terms, amounts)) is not None:
             return words
         leaf = self.leaf(terms)
-        if self._keep and self.borrows(leaf, amounts) and not self._lent(leaf, amounts):
+        if self._keep and not self._lent(leaf, amounts):
             return "what is free is kept for queues that do not lend it"
         for number in self.capped(leaf, amounts):
             has, most = f"{self.share(number):.1%}", f"{self.all[number].quota.most:.1%}"
@@ -264,28 +265,43 @@ class Accounts:
         account = self.all[number]
         if account.quota.most >= 1.0:
             return [0.0] * len(amounts)
-        used = zip(account.used, amounts, self._total, strict=True)
+        used = zip(account.used, amounts, self.total, strict=True)
         return [have + more - (account.quota.most + ROUNDING) * total for have, more, total in used]
 
     def never(self, terms: Terms, amounts: Amounts, total: Sequence[int] = ()) -> str | None:
         """Return which limit keeps a job from starting even if nobody else runs, on so many nodes or those up."""
         alone = Accounts(self.sharing)
-        alone.capacity(total or self._total)
+        alone.capacity(total or self.total, total or self.total)
         return alone.refuses(terms, amounts)
 
     def _lent(self, leaf: int, amounts: Sequence[int]) -> bool:
-        """Return whether, with so much less free, other queues still have what they do not lend."""
-        kept, own = [0.0, 0.0, 0.0], self.all[leaf].above[0]
-        for number, account in enumerate(self.all):
-            quota = account.quota
-            if len(account.above) == 1 and number != own and quota.share and quota.lends < 1.0:
-                for i, total in enumerate(self._total):
-                    kept[i] += max(0.0, quota.share * (1 - quota.lends) * total - account.used[i])
-        used = self.all[ROOT].used
-        rest = zip(self._total, used, amounts, kept, strict=True)
-        return all(
-            not more or not keep or total - have - more >= keep * (1 - ROUNDING) for total, have, more, keep in rest
-        )
+        """Return whether, with so much less free, all others have what they do not lend, or those below them do not."""
+        kept = np.zeros((len(self.all), 3))
+        for number in range(len(self.all) - 1, ROOT, -1):  # those below come later
+            account = self.all[number]
+            if number not in self.all[leaf].above:
+                kept[number] = np.maximum(kept[number], np.subtract(self._unlent(number), account.used))
+            kept[(ROOT, *account.above)[-2]] += kept[number]
+        rest = np.subtract(self._up, self.all[ROOT].used) - amounts
+        return bool(np.all((rest >= kept[ROOT] * (1 - ROUNDING)) | (np.array(amounts) == 0) | (kept[ROOT] == 0)))
+
+    def _unlent(self, number: int) -> np.ndarray:
+        """Return what of its guarantee an account does not lend."""
+        quota = self.all[number].quota
+        return np.array(self.total) * (quota.share * (1 - quota.lends) * (1 + ROUNDING))
+
+    def owns(self, leaf: int, amounts: Sequence[int]) -> bool:
+        """Return whether so much more is of what an account on the way to one does not lend."""
+        way = self.all[leaf].above
+        return any((np.add(self.all[number].used, amounts) <= self._unlent(number)).all() for number in way)
+
+    def floor(self, here: int, there: int, more: Sequence[int]) -> float:
+        """Return the share to which one account may be brought down for so much more of another, its sibling.
+
+        Its guarantee, and as much more by weight as the other would have above its own.
+        """
+        one, other = self.all[here].quota, self.all[there].quota
+        return other.share + max(0.0, self.share(here, more) - ROUNDING - one.share) / one.weight * other.weight
 
     def fork(self, mine: int, other: int) -> tuple[int, int]:
         """Return the accounts on the ways to two leaves that are siblings: where the ways part."""
@@ -341,10 +357,11 @@ class Accounts:
         has = {x: min(want[x], self.all[x].quota.share) for x in siblings}
         left, open_ = whole - sum(has.values()), [x for x in siblings if has[x] < want[x]]
         while open_ and left > ROUNDING**2:
-            weights = sum(self.all[x].quota.weight for x in open_)
-            rise = min(left / weights, *((want[x] - has[x]) / self.all[x].quota.weight for x in open_))
+            most = max(self.all[x].quota.weight for x in open_)
+            weights = {x: self.all[x].quota.weight / most for x in open_}
+            rise = min(left / sum(weights.values()), *((want[x] - has[x]) / w for x, w in weights.items() if w))
             for x in open_:
-                has[x] += rise * self.all[x].quota.weight
-            left -= rise * weights
+                has[x] += rise * weights[x]
+            left -= rise * sum(weights.values())
             open_ = [x for x in open_ if has[x] < want[x] - ROUNDING**2]
         return has

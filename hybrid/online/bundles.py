@@ -39,7 +39,7 @@ class Bundles:
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
-        self._sizes: dict[tuple[Kind, int, int], int] = {}
+        self._sizes: dict[tuple[Kind, int, int, bool], int] = {}
         self._grounds: dict[Kind, Ground] = {}
         self._numbers: dict[bytes, int] = {}
 
@@ -58,22 +58,22 @@ class Bundles:
             most = self._placer.most_on(job)
             number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
             part = self._placer.part(job)
-            total = int(most.sum() if part is None else np.bincount(part, most).max())
+            total = int(most.sum() if part is None else np.bincount(part, most).max(initial=0))
             self._grounds[kind] = Ground(most > 0, total, number)
         return self._grounds[kind]
 
-    def size(self, job: GangJob, degree: int, step: int = 1) -> int:
+    def size(self, job: GangJob, degree: int, step: int = 1, *, up: bool = True) -> int:
         """Return the most workers a bundle with which so many fit the cluster if nobody is there, 0 if they never do.
 
         Bundles are all on one node where that takes the gang, else a node's fill; where nodes are unlike or too few,
-        less. If the nodes that are up are too few for the gang, those that are down count too. Each `step` workers are
-        on one node, whatever else.
+        less. If the nodes that are up are too few for the gang, or unless it is about them (`up`), those that are down
+        count too. Each `step` workers are on one node, whatever else.
         """
-        key = Kind.workers(job), degree, step
+        key = Kind.workers(job), degree, step, up
         if key not in self._sizes:
             if len(self._sizes) >= _KINDS:
                 self._sizes.clear()
-            self._sizes[key] = self._size(job, degree, step, True) or self._size(job, degree, step, False)
+            self._sizes[key] = (up and self._size(job, degree, step, True)) or self._size(job, degree, step, False)
         return self._sizes[key]
 
     def _size(self, job: GangJob, degree: int, step: int, up: bool) -> int:
@@ -81,10 +81,10 @@ class Bundles:
         if step > 1 or part is not None:
             room = self._placer.most_on(job, up=up)
             part = np.zeros(len(room), dtype=np.int64) if part is None else part
-            larger = range(min(degree, int(room.max())) // step * step, 0, -step)
+            larger = range(min(degree, int(room.max(initial=0))) // step * step, 0, -step)
             return next((b for b in larger if (np.bincount(part, room // b) * b).max() >= degree), 0)
         most, nodes = np.unique(self._placer.most_on(job, up=up), return_counts=True)
         if int((most * nodes).sum()) < degree:
             return 0
-        sizes = range(min(degree, int(most[-1])), 0, -1)
+        sizes = range(min(degree, int(most.max(initial=0))), 0, -1)
         return next(size for size in sizes if int((most // size * nodes).sum()) * size >= degree)

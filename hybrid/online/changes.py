@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from sys import float_info
@@ -15,13 +15,13 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .checks import check_changed
 from .journal.write import recorded
-from .kinds import TypedSeconds, below_zero, by_type, verify_terms, without_gpus
+from .kinds import TypedSeconds, below_zero, by_type, verify_terms
 from .later import HeldJob, JobArray
-from .moved import moved
+from .moved import moved, turned_back, unseated
 from .request import Request, Seconds, given_seconds
 from .running import RunningJob
 from .state import ClusterState, renamed
-from .terms import Price, TermFields, Terms
+from .terms import Price, TermFields, Terms, names_of
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -95,6 +95,7 @@ class ChangeCalls:
         *,
         now: float | None = None,
         price: Price = ...,
+        requires: Sequence[str] | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Change what was said of a job that waits or runs, but not when it is due.
@@ -105,6 +106,7 @@ class ChangeCalls:
                 what its next start costs; of a running one a number, from now on. By default as before.
             now: as of `submit`.
             price: of a stop, `None` if it may not be stopped any more; by default as before.
+            requires: labels that its nodes carry; none of a running job whose nodes may lose them.
             terms: the fields of `Terms` that change; of a running job not ``begin`` nor ``after``.
         """
         state = self._state
@@ -114,9 +116,9 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
-            if not request.job.worker.gpu:
-                without_gpus(request.job, None, given)
             request = replace(request, price=None if given is None else float(given))
+        if requires is not None:
+            request = replace(request, job=replace(request.job, requires=names_of(requires, "requires")))
         before = request.terms
         new = Terms.of(terms)
         request = replace(request, terms=replace(before, **{name: getattr(new, name) for name in terms}))
@@ -126,11 +128,13 @@ class ChangeCalls:
                     name, f"{getattr(request.terms, name)!r} comes too late: {job!r} {'runs' if runs else 'waits'}"
                 )
         if not runs:
-            gang, told, types = by_type(request.job, seconds, state.fleet)
+            gang, told, types = by_type(request.job, seconds, (*state.fleet.gpu_types, *request.job.gpu_types))
             request = replace(request, job=gang, types=types or request.types)
-        check_changed(state, request)
+        check_changed(state, request, replace(request, terms=before))
         if runs:
             at_place = state.running[job]
+            if requires and not state.fleet.admits(requires, request.job.tolerates)[list(at_place.nodes)].all():
+                raise InstanceError("requires", f"{requires!r} comes too late: {job!r} runs where nodes lack it")
             if wrong := verify_terms(request, at_place.degree, state.fleet, at_place.nodes):
                 raise InstanceError(next(iter(terms), "job"), f"comes too late: {wrong[0]}")
             _change_running(state, request, seconds, at)
@@ -186,26 +190,35 @@ class ChangeCalls:
         """Exchange the nodes: those that the fleet names anew appear, those that it does not name are gone.
 
         Nodes keep what is on them by their names, and are down if they were; a new one is up if it is usable. Windows
-        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. Each
-        job must fit the new nodes, and a node that stays must have what its jobs hold.
+        lose the nodes that are gone. What was learned of speeds is forgotten if nodes come, go or change places. A job
+        for which the nodes are too few waits for others; the nodes may be none.
 
         Returns:
-            The jobs that ran on nodes that are gone, which wait again as after a failure.
+            The jobs that ran on nodes that are gone, or have no more what the job holds: they wait again as after a
+            failure.
         """
         scheduler = cast("Scheduler", self)
         if not isinstance(fleet, Fleet):
             raise InstanceError("fleet", f"{fleet!r} is no Fleet")
         at = self._state.at(now)
         trial = scheduler._twin(scheduler._policy, scheduler.snapshot())
-        gone = [name for name in self._state.fleet.names if name not in {*fleet.names}]
-        lost = tuple(sorted({job for node in gone for job in trial._state.holders[trial._state.node(node)].values()}))
-        for node in gone:
-            if trial._state.up[trial._state.node(node)]:
-                trial.fail_node(node, now=at)
-        trial._state.now = at
-        fresh = scheduler._twin(scheduler._policy, moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
-        self.__dict__.update(fresh.__dict__ | {"_journal": scheduler._journal})
+        trial._state.now, lost = at, unseated(trial._state, fleet)
+        for name in lost:
+            trial._state.lose(name)
+        scheduler._restore(moved(trial.snapshot(), trial._state.fleet, fleet), fleet)
         return lost
+
+    @recorded
+    def set_clock(self, now: float) -> None:
+        """Set the time back where an event had a wrong one: what has happened since then happened now.
+
+        Windows that were over by then are gone.
+        """
+        scheduler = cast("Scheduler", self)
+        require_number(now := plain(now), "now")
+        if now > scheduler.now:
+            raise InstanceError("now", f"{now!r} is after {scheduler.now!r}: time goes on by events")
+        scheduler._restore(turned_back(scheduler.snapshot(), float(now)))
 
 
 def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
@@ -255,7 +268,8 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds | Ty
     )  # fmt: skip
     if seconds is not None:
         request = replace(request, work=(), index=None)
-    state.alter(RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least))
+    after = RunningJob(request, job.degree, now, now + left, job.nodes, job.slower, job.least)
+    state.alter(after.told(job.stops))
     if state.learned is not None:
         state.learned.forget(job.name)
         state.learned.note(state.running[job.name])

@@ -82,6 +82,11 @@ class SchedulerPolicy:
         self._runs.difference_update(stops)
         return np.array(stops, dtype=np.int64)
 
+    def wake(self, view: View) -> float:
+        """Return when the next job that was told to stop has: at the end of its grace."""
+        at = self.scheduler._state.notices.wake(view.now) if view is self._view else None
+        return np.inf if at is None else at
+
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Put those that are to start first."""
         order = {job: float(i) for i, job in enumerate(self._plan)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice, takewhile
 from math import inf, nextafter
 from sys import float_info
 from textwrap import fill
@@ -16,8 +16,8 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment, quantity
 
 from .intervals import StartIntervals
-from .kinds import in_words
-from .leaving import least_ends
+from .kinds import as_placed, in_words
+from .leaving import domains, least_ends
 from .request import Request
 from .reservation import reserve
 from .seating import FULL, WINDOW
@@ -32,8 +32,12 @@ SHOWN = 16
 """Maximum number of candidates and waiting jobs that are named."""
 WIDTH = 80
 """Maximum number of columns that are printed."""
-_ENDS = 256
-"""Maximum number of ends of running jobs that are played to see when a job starts."""
+_ENDS = _STARTS = 256
+"""Maximum number of times that running jobs end and of starts that are played to see when a job starts."""
+_SEEN = 256
+"""Maximum number of waiting jobs that a simulation has of those that are due, first of a line, first of all, held."""
+_TAKEN = 2048
+"""Number of jobs taken over by what is tried, each trial's counted, at which there are no more trials; 2 there are."""
 _TRIED = 8
 """Maximum number of running jobs whose end is tried, one at a time, where room alone is not enough."""
 
@@ -116,8 +120,11 @@ class WaitingJob(Report):
         place, queue: its place in the queue, from 1 on, and the number of jobs that wait.
         ahead: the first jobs before it.
         earliest: when it starts in a simulation by the scheduler's own rules, in which nobody else comes and
-            estimates hold; `None` if it does not within the next 256 ends of jobs.
-        stops: the jobs that stop for it then, and why: ``job3 (reclaim)``.
+            estimates hold; `None` if it does not within the next `ends` ends of jobs, or more than 255 are before it.
+        due: until when others who come may pass it; `None` if that is not settled yet.
+        unseen, ends: jobs that wait and that the simulation left out, which has the first hundreds; ends of jobs that
+            it played.
+        stops: the jobs that stop for it by then, and why: ``job3 (reclaim)``.
         whole: nodes of these with nobody on them, `None` if it does not take whole nodes.
         ran: since when it waits again, after it ran and was stopped or lost its node; `None` if it never ran.
         guess: seconds that its user said, if history says how long it takes.
@@ -148,6 +155,9 @@ class WaitingJob(Report):
     shared: str = ""
     probably: tuple[float, float] | None = None
     latest: float | None = None
+    due: float | None = None
+    unseen: int = 0
+    ends: int = _ENDS
     stops: tuple[str, ...] = ()
     whole: int | None = None
     ran: float | None = None
@@ -160,13 +170,22 @@ class WaitingJob(Report):
         shared = f", {self.shared}" if self.shared else ""
         remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
-        earliest = f"not within the next {_ENDS} ends of jobs"
+        seen = f", with {self.queue - self.unseen} of the {self.queue} jobs that wait" if self.unseen else ""
+        earliest = f"not within the next {counted(self.ends, 'end')} of jobs{seen}"
+        if self.place > _SEEN:
+            earliest = f"not simulated: more than {_SEEN - 1} jobs are before it"
         if self.earliest is not None:
             wait = self.earliest - self.now
-            words = "simulated: if nobody else comes and estimates hold"
+            words = f"simulated: if nobody else comes and estimates hold{seen}"
             at = f"at {moment(self.earliest)}, in {span(wait)}, {words}"
-            earliest = at if wait else "at once, by the next decision"
+            earliest = at if wait else f"at once, by the next decision{seen}"
         probably = []
+        if self.due is not None and self.earliest != self.now:
+            wait, until = self.due - self.now, f"at {moment(self.due)}, in {span(self.due - self.now)}"
+            passed = f"{until}; until then others who come may pass it" if wait > 0 else "now"
+            probably.append(("due", "never" if self.due == float_info.max else passed))
+        if self.probably is None and self.earliest != self.now:
+            probably.append(("probably", "not known: too few jobs like it have waited and started"))
         if self.probably is not None and self.earliest != self.now:
             low, high = (span(time - self.now) for time in self.probably)
             times = " and ".join(map(moment, self.probably))
@@ -214,19 +233,20 @@ def explained(
 
 
 def why_waits(
-    state: ClusterState, name: str, last: str | None, twin: Callable[[], Scheduler], intervals: StartIntervals
+    state: ClusterState, name: str, last: str | None, twin: Callable[[Set[str]], Scheduler], intervals: StartIntervals
 ) -> WaitingJob:
     """Return why a job waits.
 
     `last` is the reason of the last decision, `None` if the job was not there; `twin` makes a scheduler of the same
-    state, to be changed at will.
+    state, to be changed at will, in which only some of those that wait do.
     """
     held, order = state.later.held.get(name), list(in_order(state.queue))
     request = state.later.request(state, name)
     degree, place = request.job.workers[0], len(order) + 1 if held else order.index(name) + 1
     job = state.placed(request, degree)
     fits = state.placer.fits(job)
-    earliest, stops = _first_start(twin(), name)
+    seen = _seen(state, name, order)
+    earliest, stops, ends = _first_start(twin(seen), name, 2 * _ENDS if place <= _SEEN else 1)
     bars = state.calendar.bars(request, state.now, state.now + state.lasts(request, degree))
     shut = state.calendar.shut(bars)
     nodes = np.setdiff1d(np.flatnonzero(state.ground(request, degree).nodes), shut)
@@ -235,6 +255,8 @@ def why_waits(
         why = state.later.why(state, name)
     elif earliest == state.now:
         why = "the next decision starts it"
+    elif name in state.notices.claims:
+        why = state.notices.why(name, state.now)
     elif limit := state.refuses(request, degree):
         why = limit
     elif fits and state.placer.room(job).without(shut).total < job.workers[0]:
@@ -246,18 +268,21 @@ def why_waits(
     else:
         why = FULL if state.idle or not request.job.worker.gpu else "no GPU is idle"
         if state.ground(request, degree).total < job.workers[0]:
-            why = "the nodes that are up are too few for it"
+            why = _too_few(state, request, degree)
         elif state.placer.part(job) is not None and int(state.placer.room(job).room.sum()) >= job.workers[0]:
             why = "there is room for it, but not where its workers are to be: " + in_words(request)
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
-        tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
+        tuple(state.lasts(request, d) for d in request.job.workers), state.idle, int(state.placer.free.max(initial=0)),
         int(state.placer.free[nodes].sum()), fits,
         place, max(place, len(order)), tuple(order[: min(place - 1, SHOWN)]), earliest,
-        () if held or earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
+        () if held or earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin, seen)),
         in_words(request),
         (state.now, state.now) if earliest == state.now else None if held else intervals.predict(state, name),
         None if held else latest_start(state, request),
+        None if held else request.due,
+        len(state.waiting) + len(state.later.held) - len(seen),
+        ends,
         stops,
         int((state.placer.free[nodes] == state.fleet.gpus[nodes]).sum()) if wide else None,
         state.freed.get(name),
@@ -265,22 +290,55 @@ def why_waits(
     )  # fmt: skip
 
 
-def _first_start(twin: Scheduler, name: str) -> tuple[float | None, tuple[str, ...]]:
-    """Play on until a job starts, and return when that is, `None` if it takes too long, and who stops for it then."""
-    for _ in range(2 * _ENDS):  # as often somebody may be stopped, is due or older
+def _too_few(state: ClusterState, request: Request, degree: int) -> str:
+    """Return how many of its workers the nodes have room for if nobody is there, in words."""
+    gang, group = as_placed(request, state.loose(request), degree), request.terms.group
+    rooms = (state.placer.most_on(gang, up=up) // group * group for up in (False, True))
+    there, up = (int(np.bincount(domains(state, gang), room).max(initial=0)) for room in rooms)
+    which, room = ("there are", there) if there < degree else ("are up", up)
+    return f"the nodes that {which} are too few for it: they have room for {room} of its {counted(degree, 'worker')}"
+
+
+def _seen(state: ClusterState, name: str, order: Sequence[str]) -> Set[str]:
+    """Return a job that waits and the others that a simulation has: those that go before it, if they are not too many.
+
+    The first of each line are among them, so that nobody left out would be next.
+    """
+    due = takewhile(lambda other: state.waiting[other].due <= state.now, in_order(state.due))
+    held = state.later.held
+    before = held[name].before if name in held else ()
+    heads = map(state.queue.head, state.queue.shapes())
+    some = (islice(names, _SEEN) for names in (before, due, heads, order, held))
+    return {name, *chain(*some)} & {*state.waiting, *held}
+
+
+def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, tuple[str, ...], int]:
+    """Play on until a job starts; return when, `None` if it takes too long, who stops for it, and how many ended.
+
+    At `most` so many decisions: somebody may be stopped, is due or older as often as one ends.
+    """
+    twin._state.bounded = False
+    stops = {x.job: x.cause for x in twin.stopping if x.other == name}
+    ends = starts = 0
+    for _ in range(most):
         decision = twin.decide(60.0)
+        stops |= {x.job: x.cause for x in decision.stopping if x.other == name}
+        stops |= {x.job: x.cause for x in decision.stops if x.other == name}
         if any(start.job == name for start in decision.starts):
-            return twin.now, tuple(f"{stop.job} ({stop.cause})" for stop in decision.stops if stop.other == name)
-        left, wake = {name: job.left(twin.now) for name, job in twin._state.running.items()}, twin.wake
-        if not left and wake is None:
-            return None, ()
+            return twin.now, tuple(f"{job} ({cause})" for job, cause in stops.items()), ends
+        starts += len(decision.starts)
+        running, wake = twin._state.running, twin.wake
+        left = {name: job.left(twin.now) for name, job in running.items() if job.stops == inf}
+        if (not left and wake is None) or starts > _STARTS:
+            break
         now = max(twin.now + min(left.values(), default=inf), nextafter(twin.now, inf))  # who is to end now has not
         if wake is not None and wake < now:
             twin._state.now = wake
             continue
         for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
             twin.finish(ended, now=now)
-    return None, ()
+            ends += 1
+    return None, (), ends
 
 
 def latest_start(state: ClusterState, request: Request) -> float | None:
@@ -296,21 +354,32 @@ def latest_start(state: ClusterState, request: Request) -> float | None:
     if state.ground(request, degree).total < state.placed(request, degree).workers[0]:
         return None
     waiting = state.waiting.values()
-    runs = [job.left(state.now) + (job.request.price or 0.0) for job in state.running.values()]
-    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + (r.price or 0.0) for r in waiting)])
+    runs = [job.left(state.now) + _more(state, job.request) for job in state.running.values()]
+    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + _more(state, r) for r in waiting)])
     before = sum((other.due, other.serial) < (request.due, request.serial) for other in waiting)
     latest = max(request.due, state.now) + (before + 1) * longest
     return latest if latest < float_info.max else None
 
 
+def _more(state: ClusterState, request: Request) -> float:
+    """Return for how long a job may hold GPUs beside its work."""
+    return 0.0 if request.price is None else request.price + state.grace(request)
+
+
 def _remedies(
-    state: ClusterState, request: Request, ahead: list[str], fits: bool, twin: Callable[[], Scheduler]
-) -> Iterator[str]:
+    state: ClusterState, request: Request, ahead: list[str], fits: bool,
+    twin: Callable[[Set[str]], Scheduler], seen: Set[str],
+) -> Iterator[str]:  # fmt: skip
     """Yield what would let a job start now: tried out with a scheduler of the same state."""
     name, job = request.name, request.job
+    trials = max(2, _TAKEN // (len(state.running) + len(seen)))
 
     def starts(change: Change) -> bool:
-        other = twin()
+        nonlocal trials
+        trials -= 1
+        if trials < 0:
+            return False
+        other = twin(seen)
         change(other)
         return any(start.job == name for start in other.decide(60.0).starts)
 
@@ -362,6 +431,8 @@ def _remedies(
         gpus, work = sum(state.running[n].gpus for n in ends), _work(eviction.cost)
         less = "nothing cheaper" if eviction.proved else f"nothing below {_work(eviction.bound)}"
         yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({counted(gpus, 'GPU')}, {work} left; {less} makes room)"
+    if trials < 0:
+        yield "what else may help was not tried: there are too many jobs"
 
 
 def _work(gpu_seconds: float) -> str:

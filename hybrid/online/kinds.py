@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
-from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_groups
+from gangplan.solvers.placement.online.shared import Shared, SharedGang, levels_of
 
 from .request import Seconds, given_seconds
 
@@ -29,14 +29,19 @@ TypedSeconds = Mapping[str, float | Sequence[float] | Mapping[int, float]]
 """Seconds by GPU type, for each of them as of `Seconds`."""
 
 
-def by_type(job: GangJob, seconds: Seconds | TypedSeconds, fleet: Fleet) -> tuple[GangJob, Seconds, Types]:
-    """Return the job with the types on which it runs, its seconds on the best of them, and how the others compare."""
+def by_type(
+    job: GangJob, seconds: Seconds | TypedSeconds, types: Sequence[str] | None
+) -> tuple[GangJob, Seconds, Types]:
+    """Return the job with the types on which it runs, its seconds on the best of them, and how the others compare.
+
+    `types` are those that there are, `None` if any may come.
+    """
     if not isinstance(seconds, Mapping) or not any(isinstance(key, str) for key in seconds):
         return job, seconds, ()  # type: ignore[return-value] # no key is a type
     rows: dict[str, tuple[float, ...]] = {}
     for kind, value in seconds.items():
-        if kind not in fleet.gpu_types:
-            words = f"{kind!r} is no GPU type of the cluster{did_you_mean(kind, fleet.gpu_types)}"
+        if types is not None and kind not in types:
+            words = f"{kind!r} is no GPU type of the cluster{did_you_mean(kind, types)}"
             raise InstanceError("seconds", words)
         if job.gpu_types and kind not in job.gpu_types:
             raise InstanceError("seconds", f"{kind!r} is not one of the GPU types that {job.name!r} accepts")
@@ -73,7 +78,7 @@ def best_type(state: ClusterState, request: Request, degree: int, room: Capacity
     gang, fleet = state.placed(request, degree), state.fleet
     room = state.placer.room(gang) if room is None else room
     best, least = room, np.inf
-    for kind, _ in request.types if not request.terms.mixed else ():
+    for kind in (kind for kind, _ in request.types if kind in fleet.gpu_types and not request.terms.mixed):
         other = np.flatnonzero(fleet.gpu_type != fleet.gpu_types.index(kind))
         part = room.with_room(other, np.zeros(len(other), dtype=np.int64))
         if part.total < gang.workers[0]:
@@ -102,11 +107,10 @@ def _one_type(request: Request) -> bool:
     return bool(request.types or len(request.job.gpu_types) > 1) and bool(request.job.worker.gpu)
 
 
-def without_gpus(job: GangJob, together: bool | None, price: float | None) -> bool:
-    """Return that workers without GPUs do not stick together; refuse a price, since a stop would free no GPU."""
-    for field, value in (("together", together or None), ("price", price)):
-        if value is not None:
-            raise InstanceError(field, f"{value!r} is of no meaning for {job.name!r}, which has no GPU")
+def without_gpus(job: GangJob, together: bool | None) -> bool:
+    """Return that workers without GPUs do not stick together."""
+    if together:
+        raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
     return False
 
 
@@ -128,11 +132,9 @@ def servers_of(job: GangJob, nodes: Mapping[str, Sequence[int]]) -> dict[str, in
     return {node: count for node, count in servers.items() if count}
 
 
-def check_terms(request: Request, fleet: Fleet) -> None:
-    """Refuse a level that the cluster has not, and numbers of workers that are no groups."""
+def check_groups(request: Request) -> None:
+    """Refuse numbers of workers that are no groups."""
     terms, job = request.terms, request.job
-    if terms.within:
-        level_groups(fleet, terms.within)
     for degree in job.workers:
         if degree % terms.group:
             raise InstanceError("group", f"{terms.group!r} does not divide {degree}, a number of workers")
@@ -140,6 +142,18 @@ def check_terms(request: Request, fleet: Fleet) -> None:
         raise InstanceError("group", f"{terms.group!r} is of no meaning for {job.name!r}, which has no GPU")
     if job.most_per_node is not None and terms.group > job.most_per_node:
         raise InstanceError("group", f"{terms.group!r} is more than most_per_node, {job.most_per_node}")
+
+
+def check_names(request: Request, fleet: Fleet) -> None:
+    """Refuse a level, a label or types that the cluster has not."""
+    level, levels, types = request.terms.within, levels_of(fleet), request.job.gpu_types
+    if level and level not in levels:
+        raise InstanceError("within", f"{level!r} is no level of the cluster: {', '.join(levels)}")
+    for label in request.job.requires:
+        if label not in fleet.labels:
+            raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
+    if types and not {*types} & {*fleet.gpu_types}:
+        raise InstanceError("job.gpu_types", f"the cluster has {', '.join(fleet.gpu_types)}, not {', '.join(types)}")
 
 
 def in_words(request: Request) -> str:

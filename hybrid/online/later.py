@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.quantities import moment
 
-from .checks import check_new
+from .checks import check_known
 from .request import Request
 
 if TYPE_CHECKING:
@@ -200,15 +200,23 @@ class Later:
         request = self.held.pop(job.request.name).request
         state.wait(replace(request, due=state.due_from(since, request)))
 
-    def save(self) -> dict[str, Any]:
-        """Return all of it for JSON, nothing if nothing was held back or withdrawn."""
+    def save(self, only: Container[str] | None = None) -> dict[str, Any]:
+        """Return all of it for JSON, nothing if nothing was held back or withdrawn; with `only` see `snapshot.save`."""
         if not (self.held or self.arrays or self.gone):
             return {}
         held = [
-            {"request": asdict(x.request) | {"terms": x.request.terms.save()}, "before": x.before, "ready": x.ready}
-            for x in self.held.values()
+            {
+                "request": x.request if only else asdict(x.request) | {"terms": x.request.terms.save()},
+                "before": x.before,
+                "ready": x.ready,
+            }
+            for name, x in self.held.items()
+            if only is None or name in only
         ]
-        arrays = {name: [x.most, x.active, list(x.rest)] for name, x in self.arrays.items()}
+        arrays = {
+            name: [x.most, x.active, [rest for rest in x.rest if only is None or rest in only]]
+            for name, x in self.arrays.items()
+        }
         return {"later": {"held": held, "arrays": arrays, "gone": list(self.gone)}}
 
     def load(self, state: ClusterState, saved: Mapping[str, Any], jobs: list[Request]) -> None:
@@ -221,7 +229,8 @@ class Later:
                 require_number(count, f"later.arrays.{name}", whole=True)
             self.arrays[name] = JobArray(most, active, deque(rest))
         for request, row in zip(jobs, saved["held"], strict=True):
-            check_new(state, request)
+            if request is not row["request"]:
+                check_known(state, request)
             for gone in row["before"].values():
                 require_flag(gone, "later.before")
             require_number(row["ready"], "later.ready")

@@ -132,7 +132,7 @@ def scene_of(state: ClusterState, *, full: bool = False) -> Scene:
     shown = shown[np.lexsort((serial[shown], left[shown]))][:many]
     lasts = [state.lasts(request, degree) for request, degree in wait]
     need = [state.holds(request, degree) for request, degree in wait]
-    costs = [np.inf if request.price is None else request.price for request, _ in wait]
+    costs = [(request.price or 0.0) if request.lends else np.inf for request, _ in wait]
     return Scene(
         gpus=state.idle + int(wide[shown].sum()),
         left=np.concatenate([left[shown], np.array(lasts, dtype=float)]),

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances.placement import Fleet
+
+from .state import ClusterState
+
+
+def unseated(state: ClusterState, fleet: Fleet) -> tuple[str, ...]:
+    """Return the running jobs that these nodes do not have where they run."""
+    number, lost = {name: node for node, name in enumerate(fleet.names)}, []
+    there = ClusterState(replace(fleet, usable=None), state.speeds, state.settings)
+    for job in state.running.values():
+        nodes = {number.get(state.fleet.names[node], -1): gpus for node, gpus in job.nodes.items()}
+        there.wait(job.request)
+        if -1 in nodes or there.wrong(job.request, job.degree, nodes) or not there.put(replace(job, nodes=nodes)):
+            lost.append(job.name)
+    return tuple(sorted(lost))
 
 
 def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]:
@@ -38,3 +53,28 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
         "torn": torn,
         **learned,
     }
+
+
+def turned_back(document: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return a snapshot in which nothing has happened after `now`, and what did happened then."""
+
+    def request(row: Mapping[str, Any]) -> dict[str, Any]:
+        late = max(0.0, row["submit"] - now)
+        return {**row, "submit": row["submit"] - late, "due": row["due"] - late}
+
+    def run(row: Mapping[str, Any]) -> dict[str, Any]:
+        late = max(0.0, row["since"] - now)
+        return {**row, "request": request(row["request"]), "since": row["since"] - late, "end": row["end"] - late}
+
+    intervals, later = document["intervals"], document.get("later")
+    found = {**document, "now": now, "promises": {}, "waiting": [request(row) for row in document["waiting"]]}
+    found["running"] = [run(row) for row in document["running"]]
+    found["freed"] = {name: min(time, now) for name, time in document.get("freed", {}).items()}
+    found["shares"] = [[name, average, min(at, now)] for name, average, at in document["shares"]]
+    times, *others = intervals["arrivals"]
+    still = [case for case in intervals["open"] if case[2] <= now]
+    found["intervals"] = intervals | {"open": still, "arrivals": [[min(x, now) for x in times], *others]}
+    if later:
+        held = [{**x, "request": request(x["request"]), "ready": min(x["ready"], now)} for x in later["held"]]
+        found["later"] = later | {"held": held}
+    return found

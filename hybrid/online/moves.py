@@ -13,7 +13,9 @@ from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from .explain import Report, listed
+from .grace import announce, kept
 from .kinds import verify_terms
+from .notices import Stopping
 from .policy import Watchdog
 from .running import Nodes, RunningJob
 from .starts import Start, Starts
@@ -178,9 +180,10 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
 
 def carry_out(
     state: ClusterState, watchdog: Watchdog, moves: Moves, now: float
-) -> tuple[tuple[Start, ...], tuple[Stop, ...]]:
-    """Do what was proposed if it is still possible; return who starts and who stops."""
-    places = _checked(state, moves, now)
+) -> tuple[tuple[Start, ...], tuple[Stop, ...], tuple[Stopping, ...]]:
+    """Do what was proposed if it is still possible; return who starts, who stops and who is told to."""
+    with kept(state):
+        places = _checked(state, moves, now)
     state.now = now
     jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
     starts.hopeful, stops = False, []  # their places are given
@@ -191,4 +194,5 @@ def carry_out(
     for job in jobs:
         begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
         assert begun, f"{job.name} has a place that was verified"
-    return tuple(starts.starts), tuple(stops)
+    rest, stopping = announce(state, starts, stops)
+    return tuple(starts.starts), rest, stopping

@@ -196,6 +196,10 @@ class NetworkTier:
         """Return what it did so far."""
         return NetworkUse(self.leader, self._choices, self._corrected)
 
+    def used(self, use: NetworkUse) -> None:
+        """Go on counting what it did."""
+        self._choices, self._corrected = use.choices, use.corrected
+
     def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
         """Return what `propose` does, or the feature that is unlike all in training."""
         try:

@@ -7,9 +7,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from operator import index
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -54,7 +55,8 @@ class View:
 
     @property
     def running(self) -> Mapping[str, RunningJob]:  # noqa: D102, of the class
-        return dict(self._state.running)
+        jobs = self._state.running.items()
+        return {name: replace(job, nodes=MappingProxyType(job.nodes)) for name, job in jobs}
 
     @property
     def free(self) -> np.ndarray:  # noqa: D102

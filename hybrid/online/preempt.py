@@ -3,11 +3,10 @@
 A waiting job that does not fit may have running ones stopped that
 
 - are of its queue and of a lower class, or of its class and ran for the most that a job runs;
-- are of a queue that holds more than its guaranteed share, if the waiting job takes its own over none: where the ways
-  to the two queues part in the tree, the one is above its share and the other stays within; or if they are of a lower
-  class besides.
+- are of a queue that holds more than its guaranteed share, and by weight more above it than the waiting job takes its
+  own above its share, where the ways to the two queues part in the tree; or if they are of a lower class besides.
 
-Of a queue only so many may stop that it holds more than its share before the last one does. The classes of those that
+Of a queue only so many may stop that it holds more than that before the last one does. The classes of those that
 stop are as low as possible; then the set costs least: GPU seconds that they have left, and what their stops cost.
 
 If a job is owed room, and no set of them leaves it any because those that nobody may have stopped are everywhere, these
@@ -77,11 +76,13 @@ class Preemption:
     def clear(self, request: Request) -> bool:
         """Stop others for a waiting job and start it, if that may be; return whether it did."""
         state = self._state
+        if request.name in state.notices.claims:
+            return False
         degree = request.job.workers[0]
         gang, accounts = state.placed(request, degree), state.accounts
         user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
         shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
-        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, user
+        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, request.terms.preempts, user
         key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
         if key in self._hopeless:
             return False
@@ -101,15 +102,19 @@ class Preemption:
         mine, level = shape.group.queue, shape.group.level
         if mine in turn or lowest.get(mine, level) < level:
             return False
-        return all(lowest[other] >= level for other in over if other != mine)
+        ways = {other: accounts.fork(mine, other) for other in over if other != mine}
+        floors = ((there, accounts.floor(here, there, shape.asks)) for here, there in ways.values())
+        return all(lowest[other] >= level for other in ways) and not any(
+            accounts.exceeds(there, floor=floor) for there, floor in floors
+        )
 
     def _lowest(self) -> tuple[dict[int, int], tuple[set[int], set[int]]]:
         """Return the lowest class that may stop by queue; where jobs give way to others; and above what they lent."""
         stamp = self._state.changes, self._state.undone
         if self._low is None or self._low[0] != stamp:
             state, accounts, now = self._state, self._state.accounts, self._state.now
-            (_, since, price, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
-            may = np.isfinite(price) & (ready <= now) & (since < now)
+            (_, since, _, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
+            may = (ready <= now) & (since < now)
             queue, level = accounts.queues[payer[may]], level[may]
             low = np.full(len(accounts.all), LAST)
             np.minimum.at(low, queue, level)
@@ -142,7 +147,7 @@ class Preemption:
     def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
         """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""
         left = self._stop - time.perf_counter()
-        if left <= 0 or not victims.cause.any():
+        if left <= 0 or not victims.cause.any() or not request.terms.preempts:
             return False
         helpful = self._helpful(request, degree, victims)
         if self._refused(request, degree, helpful):
@@ -167,26 +172,28 @@ class Preemption:
         """Return whom a job may have stopped."""
         state, accounts, now, jobs = self._state, self._state.accounts, self._state.now, self._running()
         leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
-        owed = tuple(accounts.within(number, asks) for number in accounts.all[leaf].above)
-        key = accounts.queues[leaf], request.terms.priority, owed
+        key = accounts.queues[leaf], request.terms.priority, asks if state.sharing.queues else ()
         if key in self._known:
             return self._known[key]
-        may = np.isfinite(jobs.price) & (jobs.ready <= now) & (jobs.since < now)
+        may = (jobs.ready <= now) & (jobs.since < now)
         mine, queue = request.terms.priority, accounts.queues[jobs.payer]
         same = queue == accounts.queues[leaf]
         most = np.inf if state.sharing.most_run is None else state.sharing.most_run
         turn = may & same & (jobs.level == mine) & (jobs.settled <= now) & (now - jobs.since >= most)
         cause = np.where(turn, TURN, np.where(may & same & (jobs.level < mine), PRIORITY, NOBODY))
-        over = np.zeros(len(cause), np.int64)
+        over, floor = np.zeros(len(cause), np.int64), dict[int, float]()
         if state.sharing.queues:
             for other in np.unique(queue[may & ~same]).tolist():
                 here, there = accounts.fork(int(accounts.queues[leaf]), other)
                 if accounts.exceeds(there):
                     theirs = may & (queue == other)
-                    within = accounts.within(here, asks)
+                    lower = jobs.level[theirs] < mine
                     over[theirs] = there
-                    cause[theirs] = RECLAIM if within else np.where(jobs.level[theirs] < mine, PRIORITY, NOBODY)
-        self._known[key] = Victims(cause, over, jobs.level)
+                    cause[theirs] = np.where(lower, PRIORITY, NOBODY)
+                    if accounts.within(here, asks) or not lower.any():
+                        floor[there] = accounts.floor(here, there, asks)
+                        cause[theirs] = RECLAIM if accounts.exceeds(there, floor=floor[there]) else NOBODY
+        self._known[key] = Victims(cause, over, jobs.level, floor)
         return self._known[key]
 
     def _movers(self, request: Request, degree: int) -> Victims:
@@ -196,7 +203,7 @@ class Preemption:
         may &= ~np.isin(jobs.serial, list(self._stuck))
         cause, over, level = (x.copy() for x in (victims.cause, victims.over, victims.level))
         cause[may], over[may], level[may] = MOVE, 0, LAST
-        return Victims(cause, over, level)
+        return Victims(cause, over, level, victims.floor)
 
     def _helpful(self, request: Request, degree: int, victims: Victims) -> list[int]:
         """Return who of them holds what a limit keeps a job from: the lowest classes with the least left first."""
@@ -220,9 +227,12 @@ class Preemption:
         return self._state.running[self._state.running.parts[self._running().row[i]][0]]
 
     def _work(self, jobs: Running) -> np.ndarray:
-        """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes."""
+        """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes.
+
+        Those of a job without GPUs count as of one.
+        """
         left = np.where(jobs.end >= self._state.now, jobs.end - self._state.now, self._state.now - jobs.since)
-        return np.asarray((left + np.where(np.isfinite(jobs.price), jobs.price, 0.0)) * jobs.wide)
+        return np.asarray((left + np.where(np.isfinite(jobs.price), jobs.price, 0.0)) * np.maximum(jobs.wide, 1))
 
     def _cheapest(
         self, request: Request, degree: int, victims: Victims, helpful: Sequence[int], seconds: float
@@ -242,9 +252,9 @@ class Preemption:
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
             eviction = search(goes)
-            if eviction is not None and not self._spares(victims.over, eviction.jobs):
+            if eviction is not None and not self._spares(victims, eviction.jobs):
                 orders = np.lexsort((cost, victims.level)), np.lexsort((-jobs.serial, victims.level))
-                few = [x for order in orders if (x := search(self._few(goes, victims.over, order))) is not None]
+                few = [x for order in orders if (x := search(self._few(goes, victims, order))) is not None]
                 cheapest = min(few, key=lambda x: x.cost, default=None)
                 eviction = None if cheapest is None else replace(cheapest, bound=eviction.bound)
             if eviction is not None:
@@ -252,23 +262,24 @@ class Preemption:
                 return None if chosen is None else replace(eviction, jobs=chosen, cost=float(cost[list(chosen)].sum()))
         return None
 
-    def _spares(self, over: np.ndarray, chosen: Sequence[int]) -> bool:
+    def _spares(self, victims: Victims, chosen: Sequence[int]) -> bool:
         """Return whether each queue holds more than its share until the last of its jobs stops, the largest."""
-        accounts, jobs, of = self._state.accounts, self._running(), np.array(chosen, np.int64)
+        accounts, jobs, over, of = self._state.accounts, self._running(), victims.over, np.array(chosen, np.int64)
         for number in np.unique(over[of][over[of] > 0]).tolist():
             mine = of[over[of] == number]
             first = mine[np.argsort(jobs.wide[mine], kind="stable")][:-1]
-            if not accounts.exceeds(number, -jobs.used[:, first].sum(axis=1)):
+            if not accounts.exceeds(number, -jobs.used[:, first].sum(axis=1), victims.floor.get(number, 0.0)):
                 return False
         return True
 
-    def _few(self, goes: np.ndarray, over: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def _few(self, goes: np.ndarray, victims: Victims, order: np.ndarray) -> np.ndarray:
         """Return so many of those that may stop, in an order, that each queue holds more than its share until then."""
-        accounts, jobs, few = self._state.accounts, self._running(), goes.copy()
+        accounts, jobs, over, few = self._state.accounts, self._running(), victims.over, goes.copy()
         for number in np.unique(over[goes & (over > 0)]).tolist():
             mine = order[(goes & (over == number))[order]]
             gone = np.cumsum(jobs.used[:, mine], axis=1) - jobs.used[:, mine]
-            few[mine[[not accounts.exceeds(number, -amounts) for amounts in gone.T]]] = False
+            floor = victims.floor.get(number, 0.0)
+            few[mine[[not accounts.exceeds(number, -amounts, floor) for amounts in gone.T]]] = False
         return few
 
     def _enough(
@@ -364,7 +375,7 @@ class Preemption:
     ) -> Iterator[Preempted]:
         """Yield what each stop rests on, for the verifier: shares are summed up from who runs."""
         state, accounts, sharing = self._state, self._state.accounts, self._state.sharing
-        total = state.placer.whole[:3, np.array(state.up)].sum(axis=1)
+        total = np.array(accounts.total)
         asks = np.array(state.asks(request, request.job.workers[0]))
         all_ = self._running()
 
@@ -386,5 +397,6 @@ class Preemption:
                 name, job.request.price, cause, job.request.terms.priority, state.now - job.since, sharing.least_run,
                 sharing.most_run, request.name, request.terms.priority, not number,
                 float((has / total).max()), there.quota.share, float((wants / total).max()), here.quota.share,
+                there.quota.weight, here.quota.weight,
             )  # fmt: skip
             gone[number] = before + all_.used[:, np.searchsorted(all_.serial, job.request.serial)]

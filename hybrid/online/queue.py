@@ -23,7 +23,7 @@ class Shape:
         degrees: how many workers they may have.
         gpus: that they hold with the most workers.
         together: whether their workers stick together.
-        alone: the job's name, if which nodes it may use is its own affair.
+        alone: the job's name, if which nodes it may use is its own affair; or that nobody stops for them.
         intensity: of communication, where it says for which places they wait.
         whom: the windows in which nodes are closed, but not to them.
         group: whose they are, and their class.

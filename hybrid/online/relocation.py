@@ -11,6 +11,7 @@ Without a gang, who is in the chosen domain moves, and nobody comes there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import float_info
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -106,7 +107,8 @@ class Relocation:
 
     def solve(self, cost: FloatArray, below: float, seconds: float) -> tuple[float, Answer | None]:
         """Return a lower bound on the cost, up to `below`, and the best moves that cost no more, if any."""
-        scale = SUM / max(float(cost[list(self._moves)].sum()), 1e-300)
+        dearest = float(cost[list(self._moves)].max(initial=0.0))
+        scale = min(SUM / len(self._moves) / dearest, float_info.max) if dearest else 1.0
         total = sum(int(cost[j] * scale) * x for j, x in self._moves.items())  # rounded down, so that the bound holds
         self._model.minimize(total)
         if np.isfinite(below):

@@ -75,6 +75,11 @@ class Request:
         return replace(job, worker=job.seat, collective="ring", servers=0, server=Demand(gpu=0.0))
 
     @property
+    def lends(self) -> bool:
+        """Whether it may be stopped because others gain by its GPUs."""
+        return self.price is not None and self.job.worker.gpu > 0
+
+    @property
     def pays(self) -> float:
         """The seconds that its next start costs."""
         return self.price or 0.0 if self.again else 0.0

@@ -57,6 +57,10 @@ class Reservation:
         self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node
         for name in self._against:
             self._beside[list(state.running[name].nodes)] += 1
+        if kept := state.notices.kept:  # as if it were free: others let it stand all the more
+            for node, amounts in kept.items():
+                self._free[:, node] += amounts[self._rows]
+            self._renew(np.array([*kept]))
         self._running, self._uses = state.running, state.running.table()[2]
         self._node = state.running.table()[1][0]
         self.ends: list[str] = []

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, merge
 from itertools import islice
+from math import inf
 from sys import float_info
 
 import numpy as np
@@ -31,6 +32,7 @@ class RunningJob:
         slower: how many times its seconds it takes there.
         least: seconds that it runs before it may be stopped.
         index: the seconds for which it counts in an order, if it may be stopped and its work is a distribution.
+        stops: when it stops at the latest, if it was told to; no later is its end.
     """
 
     request: Request
@@ -41,11 +43,21 @@ class RunningJob:
     slower: float = 1.0
     least: float = 0.0
     index: float | None = None
+    stops: float = inf
 
     @property
     def name(self) -> str:
         """The job's name."""
         return self.request.name
+
+    @property
+    def price(self) -> float | None:
+        """The price of a stop, `None` if it may not be stopped or was told to already."""
+        return self.request.price if self.stops == inf else None
+
+    def told(self, until: float) -> RunningJob:
+        """Return it told to stop."""
+        return replace(self, stops=until, end=min(self.end, until))
 
     @property
     def gpus(self) -> int:
@@ -66,22 +78,22 @@ class RunningJob:
     def settled(self) -> float:
         """From when on others of its class and queue may stop it.
 
-        A job that was due when it started never is; if its work is a distribution, not for as long as was expected.
+        A job that was due when it started never is, nor one without GPUs; if its work is a distribution, not for as
+        long as was expected.
         """
         request = self.request
-        if request.due > self.since:
+        if request.due > self.since and request.lends:
             return self.ready
-        if request.price is None or not request.work:
-            return float(np.inf)
+        if self.price is None or not request.lends or not request.work:
+            return inf
         return max(self.ready, self.since + request.lasts(self.degree, self.slower))
 
     @property
     def ready(self) -> float:
         """From when on it may be stopped: once it got on for its price, and ran as long as all do."""
-        request = self.request
-        if request.price is None:
-            return float(np.inf)
-        return self.since + max(request.pays + request.price, self.least)
+        if self.price is None:
+            return inf
+        return self.since + max(self.request.pays + self.price, self.least)
 
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
@@ -104,7 +116,7 @@ class RunningJob:
             after = begun + (float(rest[0]) - request.done) * pace
         end = begun + (float(rest.mean()) - request.done) * pace
         rank = None if request.price is None else index(request.work, age) * pace
-        return replace(self, end=min(end, float_info.max), index=rank), after
+        return replace(self, end=min(end, self.stops, float_info.max), index=rank), after
 
 
 class RunningJobs(dict[str, RunningJob]):
@@ -137,7 +149,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
-        price, wide, times = job.request.price, job.gpus, self._of(job)
+        price, wide, times = job.price, job.gpus, self._of(job)
         self.stoppable += 0 if price is None else len(job.nodes)
         for i, node in enumerate(job.nodes):
             at = len(self.parts)
@@ -151,8 +163,9 @@ class RunningJobs(dict[str, RunningJob]):
 
     @staticmethod
     def _of(job: RunningJob) -> tuple[float, ...]:
-        price, index = job.request.price, np.nan if job.index is None else job.index
-        return job.end, job.since, np.inf if price is None else price, job.settled, index, job.ready
+        price, index = job.price, np.nan if job.index is None else job.index
+        cost = np.inf if price is None or not job.request.lends else price
+        return job.end, job.since, cost, job.settled, index, job.ready
 
     def _looked(self, job: RunningJob, now: float) -> RunningJob:
         """Return a job as its age says, and note when that says something else, if its work is a distribution."""
@@ -169,7 +182,7 @@ class RunningJobs(dict[str, RunningJob]):
         old, times = self[job.name], self._of(job)
         del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
         insort(self.by_end, (job.end, job.request.serial, job.name))
-        self.stoppable += len(job.nodes) * ((job.request.price is not None) - (old.request.price is not None))
+        self.stoppable += len(job.nodes) * ((job.price is not None) - (old.price is not None))
         self[job.name] = job
         for at in self.rows(job.name):
             self._times[:, at] = times
@@ -209,7 +222,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self.pop(name)
         self._next.pop(name, None)
         del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
-        self.stoppable -= 0 if job.request.price is None else len(job.nodes)
+        self.stoppable -= 0 if job.price is None else len(job.nodes)
         for node in job.nodes:
             at = self._at.pop((name, node))
             last, n = self.parts.pop(), len(self.parts)
@@ -225,7 +238,7 @@ class RunningJobs(dict[str, RunningJob]):
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return views on all parts: times, counts and what they use.
 
-        Times are the end, the start, the price, infinite for jobs that may not be stopped, `RunningJob.settled` and
+        Times are the end, the start, the price, infinite for jobs by whose stop nobody gains, `RunningJob.settled` and
         `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job,
         whether it is the job's first part, and the job's serial number, int64 (4, parts); uses are in the units of
         `Kind.need`, int64 (4, parts). The order of the rows depends on what was removed before: who goes through them

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gangplan.instances.quantities import counted, moment
 
 from .explain import Report, span, wrapped
+from .notices import Stopping
 from .state import ClusterState
 
 
@@ -22,6 +23,7 @@ class RunsNow(Report):
         left: seconds that it is expected to run still: as long as it did if it was expected to be done.
         stops: from when on it may be stopped for others, `None` if never.
         price: of a stop, seconds, `None` if it may not be stopped.
+        stopping: that it was told to stop, if it was.
     """
 
     job: str
@@ -32,6 +34,7 @@ class RunsNow(Report):
     left: float
     stops: float | None
     price: float | None
+    stopping: Stopping | None = None
 
     @classmethod
     def of(cls, state: ClusterState, name: str) -> RunsNow:
@@ -39,7 +42,8 @@ class RunsNow(Report):
         job = state.running[name]
         stops = job.settled if job.settled < float("inf") else None
         where = state.named(job.nodes)
-        return cls(name, state.now, job.since, job.degree, where, job.left(state.now), stops, job.request.price)
+        told = state.notices.stopping.get(name)
+        return cls(name, state.now, job.since, job.degree, where, job.left(state.now), stops, job.request.price, told)
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
@@ -47,6 +51,9 @@ class RunsNow(Report):
         stops = "it is not stopped for others"
         if self.stops is not None:
             stops = f"it may be stopped for others from {moment(self.stops)} on, which costs {span(self.price or 0.0)}"
+        if told := self.stopping:
+            whom = f"{told.other} ({told.cause})" if told.other else f"a {told.cause}"
+            stops = f"stops in {span(max(0.0, told.until - self.now))}: told to by {whom}, holds its GPUs"
         size = counted(self.degree, "worker")
         lines = [
             f"{self.job} runs since {moment(self.since)}, {size}, for {span(self.left)} still",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from os import PathLike
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -13,7 +13,7 @@ from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.instances.quantities import moment
+from gangplan.instances.quantities import counted, moment
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
@@ -22,6 +22,7 @@ from .checks import check_new
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
+from .grace import GraceCalls, announce, end_grace, kept, start_claims
 from .intervals import StartIntervals
 from .journal.write import Journal, recorded
 from .kinds import TypedSeconds, by_type, without_gpus
@@ -29,7 +30,7 @@ from .policy import Proposes, Ranks, Watchdog
 from .preempt import Preemption
 from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
-from .settings import PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
 from .snapshot import load, save
 from .stages import Stages
@@ -66,6 +67,8 @@ TIERS = (
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
 rollout says better."""
+CHECKPOINT_EVERY = 2000
+"""Lines of a log that are played again in about a second."""
 _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
@@ -85,7 +88,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls):
+class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -113,12 +116,17 @@ class Scheduler(WindowCalls, ChangeCalls):
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
         patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
             nobody delays the first that is due. By then a policy cannot make it wait any more.
+        max_wait: seconds after which it is due at the latest, or after ten times its longest expected seconds if that
+            is later; `None` for no such limit.
         sharing: how queues, users and classes of jobs share the cluster: a `Sharing`, or its fields as a mapping.
         durations: what `submit` is told of durations: ``told``, seconds to be believed, and jobs without any take what
             the history of finished jobs says; ``history``, that says it of all, and seconds are a guess of which it
             says how much jobs like it used.
+        grace: seconds that a job holds its GPUs when it is told to stop, unless `submit` says otherwise of it.
         log: a new file, to which each event and decision is appended; `open` goes on with one that is there.
         sync: whether each line of it is on disk before a call returns.
+        checkpoint_every: lines of it, or as many as there are jobs, after which it has the whole state, so that `open`
+            reads only those behind; 0 for never.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -136,12 +144,16 @@ class Scheduler(WindowCalls, ChangeCalls):
         price: float | None = None,
         forget: float = 0.9995,
         patience: float = PATIENCE,
+        max_wait: float | None = MAX_WAIT,
         sharing: Sharing | Mapping[str, Any] | None = None,
         durations: str = "told",
+        grace: float = 0.0,
         log: str | PathLike[str] | None = None,
         sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
     ) -> None:
         given = dict(locals())
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
@@ -156,7 +168,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if speeds is not None and not isinstance(speeds, SpeedModel | Proximity):
             raise InstanceError("speeds", f"{speeds!r} is neither a SpeedModel nor a Proximity")
         require_share(forget := plain(forget), "forget", positive=True)
-        order, price, patience = plain(order), plain(price), plain(patience)
+        order, price, patience, max_wait = plain(order), plain(price), plain(patience), plain(max_wait)
         together = rule is None or not isinstance(speeds, Proximity) if together is None else together
         reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
@@ -164,10 +176,12 @@ class Scheduler(WindowCalls, ChangeCalls):
         usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
+        self._arguments |= {"order": order, "price": price, "forget": forget}
+        self._arguments |= {"patience": patience, "max_wait": max_wait}
         self._arguments["sharing"] = sharing = Sharing.of(sharing)
-        self._arguments["durations"] = durations
-        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations)
+        self._arguments |= {"durations": durations, "grace": (grace := plain(grace))}
+        rest = patience, durations, max_wait, grace
+        settings = SchedulerSettings(together, reserve, usual, look, price, *rest)
         self._state = ClusterState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -182,28 +196,36 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
         self._intervals = StartIntervals()
-        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet}, sync)
+        self._journal: Journal | None = None if log is None else Journal.begin(log, given | {"cluster": fleet})
 
     @classmethod
-    def open(cls, log: str | PathLike[str], policy: Any = None, *, sync: bool = False) -> Scheduler:
+    def open(
+        cls,
+        log: str | PathLike[str],
+        policy: Any = None,
+        *,
+        sync: bool = False,
+        checkpoint_every: int = CHECKPOINT_EVERY,
+    ) -> Scheduler:
         """Return the scheduler that wrote a log, as it was when the last line was written; it goes on with the log.
 
         Args:
             log: the file.
             policy: of the user's own, if it had one.
-            sync: see `Scheduler`.
+            sync, checkpoint_every: see `Scheduler`.
 
         Raises:
             InstanceError: naming the line that is wrong.
         """
         from .journal.replay import resume
 
-        return resume(log, policy, sync)
+        require_number(checkpoint_every, "checkpoint_every", whole=True)
+        return resume(log, policy, sync, checkpoint_every)
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
         s = self._state
-        size = f"{s.fleet.n_nodes} node{'s'[: s.fleet.n_nodes - 1]}, {s.idle} of {s.gpus} GPUs idle"
+        size = f"{counted(s.fleet.n_nodes, 'node')}, {s.idle} of {s.gpus} GPUs idle"
         return f"<Scheduler at {moment(s.now)}: {size}; {len(s.running)} jobs run, {len(self.waiting)} wait>"
 
     @property
@@ -235,6 +257,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         now: float | None = None,
         together: bool | None = None,
         price: Price = ...,
+        since: float | None = None,
         **terms: Unpack[TermFields],
     ) -> None:
         """Let a job wait.
@@ -246,6 +269,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             now: seconds, no less than before; by default as before.
             together: instead of the scheduler's.
             price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
+            since: when it began to wait elsewhere, from which it is due; by default now.
             terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
                 ``queue`` is guaranteed nothing where there are queues.
 
@@ -256,14 +280,15 @@ class Scheduler(WindowCalls, ChangeCalls):
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
-        job, seconds, types = by_type(job, seconds, state.fleet)
+        job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
         at, known = state.at(now), given_seconds(job, seconds)
         given = None if isinstance(price, EllipsisType) else plain(price)
         require_number(given, "price", optional=True)
         mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
         require_flag(together, "together", optional=True)
+        require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
-            together, mine = without_gpus(job, together, given), None
+            together = without_gpus(job, together)
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
@@ -284,7 +309,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             work=work,
             guess=guess,
         )
-        request = dataclasses.replace(request, due=state.due_from(at, request))
+        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
@@ -409,13 +434,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         state.now = state.at(now)
         lost = tuple(sorted({*state.holders[at].values()}))
         for name in lost:
-            ended = state.free(name)
-            again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
-            state.wait(dataclasses.replace(ended.request, again=again, due=due))
+            ended = state.lose(name)
             if replace:
                 state.mending.note(ended, at)
         state.turn(at, False)
-        state.note_freed(lost)
         return lost
 
     @recorded
@@ -449,7 +471,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         state, ahead = self._state, self._ahead
         self._pass(state.at(now))
         self._count += 1
-        drained = stop_drained(state) if state.calendar.windows else []
+        killed, drained = end_grace(state), stop_drained(state)
         scores: list[tuple[str, float]] = []
         starts = Starts(state, self._watchdog, began + _START * deadline)
         gains: list[Stops] = []
@@ -459,6 +481,7 @@ class Scheduler(WindowCalls, ChangeCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
+        start_claims(state, starts)
         stages, mends = Stages(state, lambda: bool(starts.stopped)), []
         for _ in stages:
             if stages.again:
@@ -480,6 +503,8 @@ class Scheduler(WindowCalls, ChangeCalls):
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
                 starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
+        found = [*drained, *preemption.stops, *(x for each in gains for x in each.stops)]
+        stopped, stopping = announce(state, starts, found, killed)
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
@@ -497,10 +522,9 @@ class Scheduler(WindowCalls, ChangeCalls):
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [start.job for start in starts.starts])
         took = time.perf_counter() - began
-        stopped = (*drained, *preemption.stops, *(x for each in gains for x in each.stops))
         state.note_freed((stop.job for stop in stopped), names)
-        made = tuple(starts.starts), tier, notes, took, starts.more, stopped, tuple(mends)
-        return Decision(self._count, state.now, *made)
+        made = tuple(starts.starts), tier, notes, took, starts.more, stopped
+        return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
 
     def _pass(self, now: float) -> None:
         """Note the time, and what it changes alone."""
@@ -534,7 +558,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         require_number(seconds := plain(seconds), "seconds", positive=True)
         from .defragment import defragment
 
-        return defragment(self._state, domain, gang, worth, seconds)
+        with kept(self._state):
+            return defragment(self._state, domain, gang, worth, seconds)
 
     @recorded
     def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
@@ -546,11 +571,11 @@ class Scheduler(WindowCalls, ChangeCalls):
         from .moves import TIER, carry_out
 
         began, state = time.perf_counter(), self._state
-        starts, stops = carry_out(state, self._watchdog, moves, state.at(now))
+        starts, stops, stopping = carry_out(state, self._watchdog, moves, state.at(now))
         self._count += 1
         self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
         took = time.perf_counter() - began
-        return Decision(self._count, state.now, starts, TIER, (), took, False, stops)
+        return Decision(self._count, state.now, starts, TIER, (), took, False, stops, (), stopping)
 
     def _by_network(self, starts: Starts, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
@@ -582,11 +607,20 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        self.__dict__.update(self._twin(self._policy, snapshot).__dict__ | {"_journal": self._journal})
+        self._restore(snapshot)
+
+    def _restore(self, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> None:
+        """Take over a state, of other nodes if they are given."""
+        self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
 
     def checkpoint(self) -> None:
-        """Append the state to the log, so that `open` begins there; it is as `restore` of the `snapshot`."""
+        """Append the state to the log, so that `open` begins there, and go on with what `open` would make of it."""
+        kept = {name: getattr(self, name) for name in ("_explained", "_waits", "_worth")}
+        same, network = self._changes == self._state.changes, self._network
         self.restore(self.snapshot())
+        self.__dict__.update(kept, _changes=self._state.changes if same else -1)
+        if network is not None and self._network is not None:
+            self._network.used(network.use)
 
     def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
         """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
@@ -600,6 +634,10 @@ class Scheduler(WindowCalls, ChangeCalls):
         for request in (*state.waiting.values(), *(held.request for held in state.later.held.values())):
             fresh._expect(request)
         return fresh
+
+    def _few(self, only: Set[str]) -> Scheduler:
+        """Return a scheduler in the same state by its own rules, with some of the jobs that wait."""
+        return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
 
     @property
     def _own(self) -> Patient | str:
@@ -623,7 +661,8 @@ class Scheduler(WindowCalls, ChangeCalls):
         Raises:
             InstanceError: as `submit` does.
         """
-        twin = self._twin(self._own, self.snapshot())
+        twin = self._few({*self.waiting})
+        twin._intervals.load(self._intervals.save(), twin._state)
         twin.submit(job, seconds, together=together, price=price, **terms)
         told = twin.explain(job.name)
         assert isinstance(told, WaitingJob)
@@ -649,8 +688,7 @@ class Scheduler(WindowCalls, ChangeCalls):
             if what in self._state.running:
                 return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
-            last, saved = self._waits.get(what), self.snapshot()
-            return why_waits(self._state, what, last, lambda: self._twin(self._own, saved), self._intervals)
+            return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag, require_number
@@ -11,6 +12,10 @@ EXPENSIVE = 2.0
 """Times its price that a stop has to be worth: who was stopped once is often stopped again."""
 PATIENCE = 50.0
 """Times its longest expected seconds that a job waits until it is due."""
+MAX_WAIT = 86400.0
+"""Seconds that a job waits until it is due, if it is no longer than a tenth of them."""
+LEAST = 10.0
+"""Times its longest expected seconds before which `max_wait` makes no job due: a cluster can be busy for a day."""
 DURATIONS = ("told", "history")
 """What is believed: the seconds that are given, of other jobs the history of those that finished; or that alone."""
 STEEPEST = 8
@@ -28,6 +33,8 @@ class SchedulerSettings:
     price: float | None
     patience: float = PATIENCE
     durations: str = "told"
+    max_wait: float | None = MAX_WAIT
+    grace: float = 0.0
 
     def __post_init__(self) -> None:
         require_flag(self.together, "together")
@@ -37,4 +44,10 @@ class SchedulerSettings:
             raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
         require_number(self.price, "price", optional=True)
         require_number(self.patience, "patience")
+        require_number(self.max_wait, "max_wait", optional=True)
+        require_number(self.grace, "grace")
         require_choice(self.durations, "durations", DURATIONS)
+
+    def due_after(self, seconds: float) -> float:
+        """Return how long a job of so many seconds at most waits until it is due."""
+        return min(self.patience * seconds, inf if self.max_wait is None else max(LEAST * seconds, self.max_wait))

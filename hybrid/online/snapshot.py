@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from sys import float_info
@@ -16,7 +16,7 @@ from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.errors import brief
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .checks import check_new
+from .checks import check_known
 from .intervals import StartIntervals
 from .request import Request
 from .running import RunningJob
@@ -26,7 +26,7 @@ from .state import ClusterState
 from .terms import Terms
 
 VERSION = 5
-_USUAL = {"durations": "told"}
+_USUAL = {"durations": "told", "grace": 0.0}
 """Settings of earlier versions that were not arguments yet."""
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
@@ -34,8 +34,19 @@ _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
 """The last clusters that were saved, and what tells them from others."""
 
 
-def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: StartIntervals) -> dict[str, Any]:
-    """Return the state after `count` decisions: names, numbers, lists and dicts only."""
+def save(
+    state: ClusterState,
+    faults: Mapping[str, int],
+    count: int,
+    intervals: StartIntervals,
+    only: Container[str] | None = None,
+) -> dict[str, Any]:
+    """Return the state after `count` decisions: names, numbers, lists and dicts only.
+
+    With `only` it is for a twin in this process, of these jobs among those that wait: jobs are objects, not rows.
+    """
+    waiting = [request for name, request in state.waiting.items() if only is None or name in only]
+    names = dict.fromkeys(request.name for request in waiting)
     return {
         "gangplan": "scheduler",
         "version": VERSION,
@@ -47,7 +58,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
         "serial": state.serial,
         "decisions": count,
         "down": [node for node, up in enumerate(state.up) if not up],
-        "waiting": [_saved(request) for request in state.waiting.values()],
+        "waiting": [_saved(request) for request in waiting] if only is None else waiting,
         "running": [
             {
                 "request": _saved(job.request),
@@ -57,23 +68,22 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int, intervals: 
                 "nodes": [[node, list(gpus)] for node, gpus in job.nodes.items()],
             }
             for job in state.running.values()
-        ],
+        ]
+        if only is None
+        else list(state.running.values()),
         "finished": list(state.finished),
-        "promises": dict(state.promises),
+        "promises": {name: time for name, time in state.promises.items() if name in names},
         "durations": state.estimates.save(),
         "shares": state.accounts.save(),
         "alike": state.alike,
         "faults": dict(faults),
-        "intervals": intervals.save(),
+        "intervals": (intervals if only is None else StartIntervals()).save(),
         **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
-        **(
-            {"freed": freed}
-            if (freed := {name: state.freed[name] for name in state.waiting if name in state.freed})
-            else {}
-        ),
-        **state.later.save(),
+        **({"freed": freed} if (freed := {name: state.freed[name] for name in names if name in state.freed}) else {}),
+        **state.later.save(only),
         **state.calendar.save(),
         **state.mending.save(),
+        **state.notices.save(),
         **({} if state.learned is None else {"learned": state.learned.save()}),
         **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
@@ -126,13 +136,12 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
-        request = _request(row, state.settings)
-        check_new(state, request)
-        state.wait(request)
+        _wait(state, row)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
     state.mending.load(state, document.get("torn", ()))
+    state.notices.load(state, document)
     if later := document.get("later"):
         state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
@@ -158,6 +167,13 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     return int(document["decisions"])
 
 
+def _wait(state: ClusterState, row: Any) -> None:
+    request = _request(row, state.settings)
+    if request is not row:
+        check_known(state, request)
+    state.wait(request)
+
+
 def _rules(state: ClusterState) -> dict[str, Any]:
     """Return how slow places are, who waits for better ones and how the cluster is shared, `None` if as usual."""
     sharing = None if state.sharing == Sharing() else state.sharing
@@ -177,7 +193,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
         raise InstanceError("fleet", "it is of other nodes: restore it with those, then resize")
     settings = document["settings"]
     for field, value in asdict(state.settings).items():
-        earlier = document["version"] < VERSION and field not in settings
+        earlier = field not in settings and (document["version"] < VERSION or field == "max_wait")
         if not earlier and settings.get(field, _USUAL.get(field)) != value:
             raise InstanceError(f"settings.{field}", f"{settings.get(field)!r} where this scheduler has {value!r}")
     for field, of in _rules(state).items():
@@ -200,10 +216,13 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
         state.interference.recent.extend(weights)
 
 
-def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
+def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
     """Have a job run where it ran, once the verifier agrees."""
+    if isinstance(row, RunningJob):
+        state.put(row)
+        return
     request = _request(row["request"], state.settings)
-    check_new(state, request)
+    check_known(state, request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
     if row["degree"] not in request.job.workers:
@@ -220,7 +239,9 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")
 
 
-def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
+def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
+    if isinstance(row, Request):
+        return row
     job = dict(row["job"])
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])
@@ -241,7 +262,7 @@ def _request(row: Mapping[str, Any], settings: SchedulerSettings) -> Request:
             raise InstanceError(field, f"{row[field]!r} is not true or false")
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
-    due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
+    due = min(row["submit"] + settings.due_after(max(seconds)), float_info.max)
     require_number(row.get("due", due), "due")
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
     rest["terms"] = Terms.of(row.get("terms", {}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from .grace import kept
 from .queue import Alike, Shape
 from .state import ClusterState
 
@@ -39,10 +40,11 @@ class Stages:
 
     def __iter__(self) -> Iterator[Stage]:
         """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
-        yield from self._once()
-        if not self._state.alike and self._stopped():  # those that stopped may go on elsewhere
-            self.again = True
+        with kept(self._state):
             yield from self._once()
+            if not self._state.alike and self._stopped():  # those that stopped may go on elsewhere
+                self.again = True
+                yield from self._once()
 
     def _once(self) -> Iterator[Stage]:
         state = self._state

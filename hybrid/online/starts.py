@@ -26,6 +26,8 @@ from .walk import Walk
 
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
+FREE = -1
+"""Stands for what is free and no queue's own, as an account that jobs take of."""
 DUE = "due"
 """The tier of those that are due."""
 
@@ -172,7 +174,8 @@ class Starts:
         """
         accounts, asks = self._state.accounts, self._state.asks(request, request.job.workers[0])
         if accounts.over_limit(request.terms, asks) is None and accounts.never(request.terms, asks) is None:
-            for number in accounts.capped(accounts.leaf(request.terms), asks) or (ROOT,):
+            leaf = accounts.leaf(request.terms)
+            for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
                 self._kept.setdefault(number, request.name)
 
     def _later(self, request: Request) -> bool:
@@ -182,6 +185,7 @@ class Starts:
         accounts, kept = self._state.accounts, self._kept
         leaf, asks = accounts.leaf(request.terms), self._state.asks(request, request.job.workers[0])
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
+        takes += [] if accounts.owns(leaf, asks) else [FREE]
         return any(kept.get(number, request.name) != request.name for number in takes)
 
     def _limited(self, request: Request) -> bool:
@@ -344,7 +348,7 @@ class Starts:
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
         state = self._state
-        if not strict and not state.settings.reserve:
+        if request.name in state.notices.claims or not (strict or state.settings.reserve):
             return True
         gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
         others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
@@ -374,7 +378,7 @@ class Starts:
         for held in self._held:
             if held.gang.name == request.name:
                 break
-            if not (held.strict or request.price is None):
+            if not (held.strict or not request.lends):
                 continue
             if held.gang.name in self._state.waiting:
                 if held.reservation is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from difflib import get_close_matches
 from heapq import heappop, heappush
@@ -30,6 +31,7 @@ from .durations.predictor import Durations
 from .kinds import as_placed, longest, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
+from .notices import Notices
 from .queue import Queue, Shape
 from .request import Request
 from .running import Nodes, RunningJob, RunningJobs
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
     from .places import Places
 
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
@@ -73,6 +77,9 @@ class ClusterState:
         closed: the least number of workers of each kind that did not fit since something last became free.
         later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
             that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
+        notices: who was told to stop, and who claims the room.
+        halted: the jobs that stopped in this decision, as they ran.
         changes: how many events there were.
         undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
@@ -89,6 +96,7 @@ class ClusterState:
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.bounded = True
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -100,6 +108,7 @@ class ClusterState:
         self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
+        self.notices, self.halted = Notices(), dict[str, RunningJob]()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Places | None = None
@@ -118,7 +127,7 @@ class ClusterState:
         self.learned: LearnedSpeeds | None = None
         self.promises: dict[str, float] = {}
         self.closed: dict[Kind, int] = {}
-        self.size = int(fleet.gpus.max())
+        self.size = int(fleet.gpus.max(initial=0))
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
         self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
@@ -145,6 +154,10 @@ class ClusterState:
         require_number(now := plain(now), "now")
         if now < self.now:
             words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
             raise InstanceError("now", words)
         return float(now)
 
@@ -192,9 +205,10 @@ class ClusterState:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
         return self._told(request.seated)
 
-    def bundle(self, request: Request, degree: int) -> int:
-        """Return how many workers stick together if they are to, 0 if so many never fit."""
-        return self.bundles.size(as_placed(request, self._told(request.seated), degree), degree, request.terms.group)
+    def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
+        """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
+        gang = as_placed(request, self.loose(request), degree)
+        return self.bundles.size(gang, degree, request.terms.group, up=up)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
@@ -258,7 +272,11 @@ class ClusterState:
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
         whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
-        return min(since + self.settings.patience * longest(whole or request.seconds, request.types), float_info.max)
+        return min(since + self.settings.due_after(longest(whole or request.seconds, request.types)), float_info.max)
+
+    def grace(self, request: Request) -> float:
+        """Return the seconds that a job has when it is told to stop."""
+        return self.settings.grace if request.terms.grace is None else request.terms.grace
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
@@ -276,9 +294,9 @@ class ClusterState:
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
 
     def _count(self) -> None:
-        """Tell the accounts what there is of the nodes that are up."""
-        if self.accounts.kept:
-            self.accounts.capacity(self.placer.whole[:3, np.array(self.up)].sum(axis=1).tolist())
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
 
     def age(self) -> None:
         """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
@@ -350,7 +368,8 @@ class ClusterState:
     def _line(self, request: Request) -> None:
         """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
-        kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
+        kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
+        alone = job.name if job.apart else calm
         intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
         whom = self.calendar.whom(request)
         group = self.accounts.group(request.terms, self._level(request))
@@ -381,6 +400,7 @@ class ClusterState:
         self.queue.remove(name)
         self.due.remove(name)
         self.promises.pop(name, None)
+        self.notices.claims.pop(name, None)
         request = self.waiting.pop(name)
         self.light -= not request.job.worker.gpu
         return request
@@ -391,8 +411,9 @@ class ClusterState:
         return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
-        """Have a waiting job, whose seats are taken, run."""
-        self.leave(job.name)
+        """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
+        if job.name in self.waiting:
+            self.leave(job.name)
         used = self.placer.uses(job.name)[1]
         self.running.add(job, used, self.accounts.leaf(job.request.terms))
         self._pay(job, used, 1)
@@ -408,6 +429,7 @@ class ClusterState:
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
+        self.notices.stopping.pop(name, None)
         self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
@@ -423,9 +445,17 @@ class ClusterState:
         self.changes += 1
         return job
 
+    def lose(self, name: str) -> RunningJob:
+        """Have a running job that lost a node wait with the work that was left when it started, and return it."""
+        ended = self.free(name)
+        again, due = ended.request.price is not None, ended.request.due + self.now - ended.since
+        self.wait(replace(ended.request, again=again, due=due))
+        self.note_freed([name])
+        return ended
+
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
-        job = self.free(name)
+        self.halted[name] = job = self.free(name)
         self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
@@ -467,6 +497,7 @@ class ClusterState:
     def alter(self, job: RunningJob) -> None:
         """Have a running job be another one on the same nodes."""
         used = self.placer.uses(job.name)[1]
+        self.held[job.name] = job.request.job, job.nodes
         self._pay(self.running[job.name], used, -1)
         self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority
@@ -496,9 +527,7 @@ class ClusterState:
 
 def renamed(job: GangJob, name: str) -> GangJob:
     """Return a gang with another name, not checked again."""
-    other = object.__new__(GangJob)
-    for field in GangJob.__slots__:
-        object.__setattr__(other, field, getattr(job, field))
+    other = copy(job)
     object.__setattr__(other, "name", name)
     return other
 

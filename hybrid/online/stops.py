@@ -105,7 +105,9 @@ class Stops:
             return
         parts = self._parts = Parts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
-        first = [request for request in first if request.job.worker.gpu and starts.degrees(request)]
+        claims = state.notices.claims
+        first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
+        first = [x for x in first if starts.degrees(x)]
         if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():

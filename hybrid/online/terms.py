@@ -43,6 +43,9 @@ class TermFields(TypedDict, total=False):
     topology: str
     group: int
     mixed: bool
+    preempts: bool
+    await_nodes: bool
+    grace: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,9 @@ class Terms:
         topology: whether that is ``required``, or ``preferred``: then one group has them if it has the room.
         group: each so many workers are on one node (tensor-parallel groups).
         mixed: whether its workers may be on several types of GPU; then the slowest counts.
+        preempts: whether others may be stopped for it.
+        await_nodes: whether it waits where the cluster as it is never has it, for nodes to come (`Scheduler.resize`).
+        grace: seconds that it has when it is told to stop, in which it holds its GPUs; `None` for the scheduler's.
     """
 
     queue: str = ""
@@ -77,6 +83,9 @@ class Terms:
     topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
     group: int = field(default=1, metadata={"positive": True})
     mixed: bool = False
+    preempts: bool = True
+    await_nodes: bool = False
+    grace: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("queue", "user", "title", "array", "within"):
@@ -92,6 +101,9 @@ class Terms:
         require_choice(self.topology, "topology", TOPOLOGIES)
         require_number(self.group, "group", whole=True, positive=True)
         require_flag(self.mixed, "mixed")
+        require_flag(self.preempts, "preempts")
+        require_flag(self.await_nodes, "await_nodes")
+        require_number(self.grace, "grace", optional=True)
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

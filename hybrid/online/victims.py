@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,8 +55,10 @@ class Victims:
         cause: of each running job, an index of `CAUSES`, int64 (n,).
         over: number of the account that holds more than its share, 0 where that is not the cause, int64 (n,).
         level: their classes, int64 (n,).
+        floor: of these accounts, the share down to which it may be brought, if not its guarantee.
     """
 
     cause: np.ndarray
     over: np.ndarray
     level: np.ndarray
+    floor: Mapping[int, float]

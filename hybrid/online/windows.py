@@ -38,11 +38,14 @@ class WindowCalls:
     def wake(self) -> float | None:
         """The next time at which something changes by the clock alone.
 
-        A job may begin; nodes close or open; of those that wait, one is due or counts as of a higher class; of those
-        that run, one may be stopped for them, or runs longer than expected, and then twice as long: until then it may
-        make room gradually, at any time. Past usage that counts less (`Sharing.halflife`) is left out.
+        A job may begin; nodes close or open; a grace is over; of those that wait, one is due or counts as of a higher
+        class; of those that run, one may be stopped for them, or runs longer than expected, and then twice as long:
+        until then it may make room gradually, at any time. Past usage that counts less (`Sharing.halflife`) is left
+        out.
         """
-        times = (self._state.later.wake(), self._state.calendar.wake(self._state.now), self._state.wake())
+        state = self._state
+        rooms = state.later.wake(), state.calendar.wake(state.now), state.notices.wake(state.now)
+        times = (*rooms, state.wake())
         return min((time for time in times if time is not None), default=None)
 
     @recorded
@@ -171,7 +174,7 @@ def stop_drained(state: ClusterState) -> list[Stop]:
         if not window.lets(state.running[name].request)
     }
     stops = []
-    jobs = [state.running[name] for name in names if state.running[name].request.price is not None]
+    jobs = [state.running[name] for name in names if state.running[name].price is not None]
     for job in sorted(jobs, key=lambda job: job.request.serial):
         held, left = state.named(job.nodes), job.left(state.now)
         state.halt(job.name)

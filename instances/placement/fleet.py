@@ -18,9 +18,11 @@ from ..arrays import (
     check_fields,
     require,
     require_counts,
+    require_number,
 )
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
+from ..quantities import counted
 
 Where = Sequence[str | int] | slice | BoolArray
 """Nodes, by name or number."""
@@ -63,8 +65,6 @@ class Fleet:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.names:
-            raise InstanceError("names", "the fleet has no node")
         DEVICES.check(int(self.gpus.sum(dtype=np.int64)), "gpus")
         known = (self.gpus == 0) | ((self.gpu_type >= 0) & (self.gpu_type < len(self.gpu_types)))
         require(known, self.gpu_type, "gpu_type", f"is not one of the {len(self.gpu_types)} GPU types")
@@ -73,9 +73,7 @@ class Fleet:
             raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
 
     def __repr__(self) -> str:
-        return (
-            f"Fleet({self.n_nodes} node{'s'[: self.n_nodes - 1]} with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
-        )
+        return f"Fleet({counted(self.n_nodes, 'node')} with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
 
     @property
     def n_nodes(self) -> int:
@@ -94,6 +92,8 @@ class Fleet:
 
     def admits(self, requires: Sequence[str], tolerates: Sequence[str]) -> BoolArray:
         """Return the nodes that carry these labels and have no taints but these, usable or not, bool (m,)."""
+        if not {*requires} <= {*self.labels}:
+            return np.zeros(self.n_nodes, dtype=bool)
         carry = self.labelled[[self.labels.index(label) for label in requires]].all(axis=0)
         return np.asarray(carry & ~self.tainted[[taint not in tolerates for taint in self.taints]].any(axis=0))
 
@@ -128,7 +128,7 @@ class Fleet:
 
         Args:
             racks: how many.
-            nodes: of each rack.
+            nodes: of each rack, none of a cluster that is empty as yet.
             gpus: of each node; several numbers go round the nodes of a rack, as several types do.
             gpu_type: of each node; ``{"A100": 6, "H100": 2}`` says how many nodes of each rack, in this order.
             cpu, memory, link: of each node, see the attributes.
@@ -139,7 +139,10 @@ class Fleet:
         Raises:
             InstanceError: if there is no such node, or types are not of all nodes of a rack.
         """
-        require_counts(racks=racks, nodes=nodes)
+        require_counts(racks=racks)
+        require_number(nodes, "nodes", whole=True)
+        if not nodes:
+            return cls.regular(1, 1, gpus, gpu_type=gpu_type, link=link, nic=nic, uplink=uplink).at(())
         levels = (Level("rack", nic), Level("cluster", nic * nodes / 2 if uplink is None else uplink))
         topology = TreeTopology.regular(levels, (nodes, racks))
         m = racks * nodes

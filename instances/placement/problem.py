@@ -76,6 +76,8 @@ class PlacementProblem:
         check_fields(self)
         if not self.jobs:
             raise InstanceError("jobs", "the batch has no job")
+        if not self.fleet.names:
+            raise InstanceError("fleet", "has no node")
         require_unique([job.name for job in self.jobs], "jobs", ".name")
         index = {job.name: i for i, job in enumerate(self.jobs)}
         models, labels = set(self.speeds.models), set(self.fleet.labels)

@@ -53,26 +53,32 @@ def model_of(problem: PlacementProblem) -> IntArray:
 
 def _compute(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return max over a job's nodes of c (1 + what the jobs beside it add), seconds, float64 (J,)."""
-    slower = np.ones(len(plan.job))
-    model = model_of(problem)[plan.job]
-    one, other = _beside(plan.node, plan.workers > 0)
-    if len(one):
-        _, card, _ = distinct(plan.node[plan.grant_row], plan.grant_gpu)
-        a, b = _beside(card, np.ones(len(card), dtype=bool))
-        held = np.unique(plan.grant_row[a].astype(np.int64) * len(plan.job) + plan.grant_row[b])
-        shared = np.isin(one.astype(np.int64) * len(plan.job) + other, held)
-        host, gpu = (x[model[one], model[other]] for x in (problem.speeds.host, problem.speeds.gpu))
-        np.add.at(slower, one, np.where(shared, gpu, host))
+    model, speeds, busy = model_of(problem)[plan.job], problem.speeds, plan.workers > 0
+    present = np.zeros((problem.fleet.n_nodes, len(speeds.models)))
+    np.add.at(present, (plan.node[busy], model[busy]), 1)
+    beside = present[plan.node]
+    beside[np.arange(len(model)), model] -= 1
+    slower = 1 + (speeds.host[model] * beside).sum(axis=1)
+    more = speeds.gpu - speeds.host  # what it adds to share a GPU besides
+    (card, row), _, _ = distinct(distinct(plan.node[plan.grant_row], plan.grant_gpu)[1], plan.grant_row)
+    card, row = (x[np.bincount(card)[card] > 1] for x in (card, row))
+    once = np.bincount(row, minlength=len(model))[row] == 1  # such rows meet others on one GPU, and are counted there
+    held = np.zeros((2, card.max(initial=0) + 1, len(speeds.models)))
+    np.add.at(held, (once.astype(int), card, model[row]), 1)
+    met = held[1, card] + held[0, card] * once[:, None]
+    met[np.arange(len(row)), model[row]] -= once
+    np.add.at(slower, row, (more[model[row]] * met).sum(axis=1))
+    a, b = _beside(card[~once])
+    pairs, _, _ = distinct(row[~once][a], row[~once][b])  # the others may meet on several
+    np.add.at(slower, pairs[0], more[model[pairs[0]], model[pairs[1]]])
     seconds = np.zeros(len(problem.jobs))
-    busy = plan.workers > 0
     np.maximum.at(seconds, plan.job[busy], (problem.compute_at(plan.job, plan.node) * slower)[busy])
     return seconds
 
 
-def _beside(place: NDArray[Any], counts: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return (one, other) of all ordered pairs of rows that count and are at the same place."""
-    rows = np.flatnonzero(counts)
-    rows = rows[np.argsort(place[rows], kind="stable")]
+def _beside(place: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return (one, other) of all ordered pairs of entries at the same place."""
+    rows = np.argsort(place, kind="stable")
     size = np.unique(place[rows], return_counts=True)[1]
     rows = rows[np.repeat(size > 1, size)]
     size = size[size > 1]

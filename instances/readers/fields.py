@@ -21,6 +21,14 @@ def number(record: dict[str, Any], key: str, where: str = "", default: Any = MIS
     return value
 
 
+def value_of(word: str) -> float | str:
+    """Return the number that a word is, else the word."""
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
 def flag(record: dict[str, Any], key: str, where: str, default: bool) -> bool:
     """Return true or false, which files write so or as 1 and 0."""
     value = plain(record.get(key, default))

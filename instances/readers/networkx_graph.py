@@ -1,4 +1,4 @@
-"""Read and write networkx graphs, as objects and as the JSON and GraphML that networkx writes; read DOT's digraphs.
+"""Read and write networkx graphs, as objects and as the JSON and GraphML that networkx writes.
 
 Node attributes: ``time`` (seconds: one number, or one per device type, null where a type cannot run the op),
 ``memory``, ``parameter_bytes``, ``activation_bytes`` (bytes), ``colocation`` (whole number or name), ``backward``
@@ -8,9 +8,7 @@ activations together. Edge attribute: ``bytes``, by default its source's ``activ
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy as np
 from ..arrays import FloatArray, plain, require_number
 from ..errors import ENTRIES, InstanceError
 from ..graph import OpGraph
-from .fields import Index, classes, flag, label, number, objects
+from .fields import Index, classes, flag, label, number, objects, value_of
 
 
 def recognises(data: dict[str, Any]) -> bool:
@@ -40,6 +38,7 @@ def from_node_link(data: dict[str, Any], *, device_type: str | None = None) -> O
     return _build(nodes, edges, device_type, key)
 
 
+_AMOUNTS = frozenset({"time", "memory", "parameter_bytes", "activation_bytes", "bytes"})
 _ID, _SOURCE, _TARGET = ("id", "name"), ("source", "from"), ("target", "to")
 """What ids and ends are called: by networkx, else by those who name them otherwise."""
 
@@ -81,9 +80,14 @@ def graphml(text: str) -> dict[str, Any]:
         raise InstanceError("content", f"is no GraphML: {type(error).__name__}: {error}") from None
     return {
         "directed": graph.is_directed(),
-        "nodes": [{**record, "id": node} for node, record in graph.nodes(data=True)],
-        "edges": [{**record, "source": a, "target": b} for a, b, record in graph.edges(data=True)],
+        "nodes": [{**_numbered(record), "id": node} for node, record in graph.nodes(data=True)],
+        "edges": [{**_numbered(record), "source": a, "target": b} for a, b, record in graph.edges(data=True)],
     }
+
+
+def _numbered(record: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes with amounts as numbers: many programs declare all keys of GraphML as strings."""
+    return {key: value_of(x) if key in _AMOUNTS and isinstance(x, str) else x for key, x in record.items()}
 
 
 def from_networkx(graph: Any, *, device_type: str | None = None) -> OpGraph:
@@ -209,57 +213,3 @@ def _twins(records: list[dict[str, Any]], index: Index) -> list[int]:
                 raise InstanceError(f"nodes[{i}].twin", f"{record['twin']!r} makes two twins of one op")
             twin[a] = b
     return twin
-
-
-_SPACE = r"(?:[\s;]|//[^\n]*|/\*.*?\*/|^\#[^\n]*)*"
-_NAME = r'(?:"(?:[^"\\]|\\.)*"|-?[\w.]+)'
-_END = rf"{_NAME}(?:\s*:\s*{_NAME})*"  # with a port
-_GIVEN = r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]'
-_FLAGS = re.DOTALL | re.MULTILINE
-_BLANK = re.compile(_SPACE, _FLAGS)
-_HEAD = re.compile(rf"{_SPACE}(?:strict\s+)?(di)?graph\b\s*(?:{_NAME})?\s*\{{", _FLAGS | re.IGNORECASE)
-_SILENT = re.compile(
-    rf"{_SPACE}(?:{_NAME}\s*=\s*{_NAME}|(?:node|edge|graph)\s*{_GIVEN}|subgraph\s*(?:{_NAME})?|\{{|\}})", _FLAGS
-)
-_STATEMENT = re.compile(rf"{_SPACE}({_END}(?:\s*->\s*{_END})*)\s*((?:{_GIVEN}\s*)*)", _FLAGS)
-_PAIR = re.compile(rf"({_NAME})\s*=\s*({_NAME})", _FLAGS)
-
-
-def is_dot(text: str) -> bool:
-    """Say whether a text begins as a graph does."""
-    return _HEAD.match(text) is not None
-
-
-def dot_link(text: str) -> dict[str, Any]:
-    """Return node-link data; ports, defaults and the frames of subgraphs say nothing about ops."""
-    head = _HEAD.match(text)
-    at = head.end() if head else 0
-    nodes: dict[str, dict[str, Any]] = {}
-    edges: list[dict[str, Any]] = []
-    while match := _SILENT.match(text, at) or _STATEMENT.match(text, at):
-        at = match.end()
-        if match.re is _SILENT:
-            continue
-        ends = [_word(word) for word in re.findall(rf"({_NAME})(?:\s*:\s*{_NAME})*", match[1], _FLAGS)]
-        given = {_word(key): _value(_word(value)) for key, value in _PAIR.findall(match[2])}
-        for end in ends:
-            nodes.setdefault(end, {"id": end})
-        if len(ends) == 1:
-            nodes[ends[0]].update({key: value for key, value in given.items() if key != "id"})
-        edges += [given | {"source": a, "target": b} for a, b in pairwise(ends)]
-    at = _BLANK.match(text, at).end()  # type: ignore[union-attr] # nothing matches too
-    if at < len(text):
-        line = text.count("\n", 0, at) + 1
-        raise InstanceError(f"line {line}", f"{text[at:].splitlines()[0]!r} is not understood")
-    return {"directed": bool(head and head[1]), "nodes": list(nodes.values()), "edges": edges}
-
-
-def _word(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
-
-
-def _value(word: str) -> float | str:
-    try:
-        return float(word)
-    except ValueError:
-        return word

@@ -18,7 +18,7 @@ from ..graph import OpGraph
 from ..intake import file_name, parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
-from . import msr, networkx_graph, pipedream
+from . import dot, msr, networkx_graph, pipedream
 from .models import LOADERS, Loaded
 from .overrides import arranged, shape, with_cluster, with_speeds
 
@@ -61,8 +61,8 @@ def _data(text: str) -> Any:
     """Return what JSON, DOT or GraphML says, None of other text."""
     if text.lstrip().startswith(("{", "[")):
         return parse_json(text)
-    if networkx_graph.is_dot(text):
-        return networkx_graph.dot_link(text)
+    if dot.is_dot(text):
+        return dot.dot_link(text)
     return networkx_graph.graphml(text) if text.lstrip().startswith("<") else None
 
 

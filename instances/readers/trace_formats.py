@@ -49,7 +49,7 @@ def _pai(row: Row, line: int) -> Job | str:
     if row["status"] != "Terminated" or blank(row, "start_time") or blank(row, "end_time"):
         return NEVER_RAN
     seconds = span(row, "start_time", "end_time", number)
-    count, gpu = whole(row, "inst_num"), number(row, "plan_gpu") / _PERCENT
+    count, gpu = 1 if blank(row, "inst_num") else whole(row, "inst_num"), number(row, "plan_gpu") / _PERCENT
     held = math.ceil(gpu)
     if not held or held > _MOST:
         raise InstanceError("plan_gpu", f"{row['plan_gpu']!r} is not a share or a number of GPUs")

@@ -191,6 +191,7 @@ class Preempted:
         held, guaranteed: the one above `job` holds so much of the cluster, once those that stop before have, and is
             guaranteed so much;
         asks, owed: the one above `other` would hold so much with it, and is guaranteed so much.
+        weight, other_weight: of these two, in what is left over guarantees.
     """
 
     job: str
@@ -207,6 +208,8 @@ class Preempted:
     guaranteed: float
     asks: float
     owed: float
+    weight: float = 1.0
+    other_weight: float = 1.0
 
 
 def verify_preemption(claim: Preempted, running: Container[str]) -> list[str]:
@@ -214,7 +217,9 @@ def verify_preemption(claim: Preempted, running: Container[str]) -> list[str]:
     c, within = claim, claim.asks <= claim.owed * (1 + _SLACK) + _SLACK
     least = max(c.least, c.price or 0.0)
     turn = c.same_queue and c.level == c.other_level and c.most is not None and c.ran >= c.most
-    allowed = {"reclaim": within and not c.same_queue, "turn": turn, "priority": c.level < c.other_level}
+    above, other_above = (c.held - c.guaranteed) / c.weight, (c.asks - c.owed) / c.other_weight
+    fair = not c.same_queue and (within or above > other_above)
+    allowed = {"reclaim": fair, "turn": turn, "priority": c.level < c.other_level}
     allowed["move"] = within
     rules = {
         f"{c.job}: it does not run": c.job in running,

@@ -14,7 +14,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 
@@ -120,15 +119,12 @@ def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[Any]], Card]:
         path: of either file, or what their names have in common.
 
     Raises:
-        InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite; or if
-            safetensors is not installed.
+        InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite.
     """
     card, weights = read_card(path), files(path)[0]
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load as deserialise
-    except ImportError:
-        raise InstanceError("weights", f"need safetensors; {extra('learn')}", str(weights)) from None
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as deserialise
+
     content = read_bytes(weights)
     if len(content) > LIMIT:
         raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))

@@ -47,7 +47,7 @@ class Rates:
         self._rows: list[Tasks] = [{} for _ in range(n)]
         self._at: defaultdict[int, Tasks] = defaultdict(dict)
         self._cards: dict[int, set[tuple[int, int]]] = {}
-        self._meets: dict[int, frozenset[tuple[int, int]]] = {}
+        self._meets: dict[int, dict[int, set[int]]] = {}
         self._crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in self._batch.bandwidth]
         self._touched: list[list[set[int]]] = [[] for _ in range(n)]
         self._costs = Costs(self._batch, self._rows, self._at, self._meets, self._crossers, self._touched)
@@ -132,9 +132,4 @@ class Rates:
         return found
 
     def _meet(self, node: int) -> None:
-        here = [(e, {g for n, g in self._cards[e] if n == node}) for e in self._at[node] if self._cards[e]]
-        pairs = [(min(a, b), max(a, b)) for i, (a, x) in enumerate(here) for b, y in here[:i] if x & y]
-        if pairs:
-            self._meets[node] = frozenset(pairs)
-        else:
-            self._meets.pop(node, None)
+        self._meets[node] = {e: {g for n, g in self._cards[e] if n == node} for e in self._at[node]}

@@ -88,23 +88,25 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
 ) -> bool:
     """Write where `need` shares, each of a GPU of its own, go to `node` and `gpu`; return whether they fit.
 
-    Consolidated: on the node with least left that fits, there on the GPUs with least left; a job larger than any node
-    on nodes all of whose GPUs have that share. Otherwise on whatever has it, lowest index first.
+    Consolidated: on the node with least left that fits, there on the GPUs with least left; a job larger than any node,
+    for its cores and memory too, on nodes that hold as much of it as if they were empty. Otherwise on whatever has it,
+    lowest index first.
     """
     m, most = left.shape
     free, unit, ok, consolidate = nodes.free, gangs.unit[job], nodes.ok[gangs.kind[job]], nodes.consolidate
     room = np.zeros(m, dtype=np.int64)
     biggest = 0
-    size = np.zeros(m, dtype=np.int64)
+    size, holds = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
     for n in range(m):
         for g in range(most):
             size[n] += left[n, g] > -np.inf
             room[n] += left[n, g] >= share - SLACK
-        biggest = max(biggest, size[n])
-        if not ok[n]:
-            room[n] = 0
-        elif free.shape[1] > 1:
+        holds[n] = size[n]
+        if free.shape[1] > 1:
             room[n] = min(room[n], able_beside(free, unit, n, most))
+            holds[n] = min(holds[n], able_beside(nodes.whole, unit, n, most))
+        room[n], holds[n] = room[n] * ok[n], holds[n] * ok[n]
+        biggest = max(biggest, holds[n])
     if consolidate and need <= biggest:
         best, least = -1, np.inf
         for n in range(m):
@@ -126,9 +128,7 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
     k = 0
     for n in range(m):
         here = min(need - k, room[n])
-        if consolidate and here < min(need - k, size[n]):
-            continue
-        if consolidate and room[n] < size[n]:
+        if consolidate and room[n] < holds[n]:
             continue
         for g in range(size[n]):
             if here > 0 and left[n, g] >= share - SLACK:

@@ -91,6 +91,8 @@ def prepare(
     require_number(preempt_cost, "preempt_cost")
     require_number(checkpoint_interval, "checkpoint_interval", optional=True)
     interval = float("inf") if checkpoint_interval is None else float(checkpoint_interval)
+    if not fleet.names:
+        raise InstanceError("fleet", "has no node")
     if options is not None and options.n_jobs != workload.n_jobs:
         raise InstanceError("options", f"is of {options.n_jobs} jobs where there are {workload.n_jobs}")
     if not scheduler.shared and (np.asarray(workload.share) < 1).any():

@@ -15,9 +15,12 @@ from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
 from ..kernels import folder, places
+
+_SETTINGS: Any = config
 
 
 class Store:
@@ -60,7 +63,8 @@ class _Here(_CacheLocator):
     def __init__(self, function: Any) -> None:
         self.digest = digest(function)
         source = Path(function.__code__.co_filename)
-        self._path = folder() / hashlib.sha256(str(source.parent).encode()).hexdigest()[:12]
+        checked = "-bounds" if _SETTINGS.BOUNDSCHECK else ""  # numba's key leaves it out
+        self._path = folder() / f"{hashlib.sha256(str(source.parent).encode()).hexdigest()[:12]}{checked}"
 
     def get_cache_path(self) -> str:
         return str(self._path)

@@ -18,7 +18,7 @@ class Costs:
 
     Args:
         at: node -> job -> (workers, servers).
-        meets: node -> pairs of jobs that have a GPU in common.
+        meets: node -> job -> GPUs that it shares.
         crossers: for each level, member -> jobs that cross it there.
         touched: for each job and each level that it crosses, the members it is in.
         fragment: expected fragments of each node, if they are the goal.
@@ -29,7 +29,7 @@ class Costs:
         batch: Batch,
         rows: list[Rows],
         at: Mapping[int, Rows],
-        meets: Mapping[int, frozenset[tuple[int, int]]],
+        meets: Mapping[int, Mapping[int, set[int]]],
         crossers: list[defaultdict[int, set[int]]],
         touched: list[list[set[int]]],
         fragment: FloatArray | None = None,
@@ -98,10 +98,11 @@ class Costs:
                 continue
             slower, here = 1.0, self.at[node]
             if len(here) > 1:
-                meets = self.meets.get(node, frozenset())
+                meets = self.meets.get(node, {})
+                cards = meets.get(j, set())
                 for i, (workers, _) in here.items():
                     if i != j and workers:
-                        slower += (gpu if ((i, j) if i < j else (j, i)) in meets else host)[self._model[i]]
+                        slower += (host if cards.isdisjoint(meets.get(i, ())) else gpu)[self._model[i]]
             worst = max(worst, alone[self._kind[node]] * slower)
         return worst
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,14 +19,16 @@ from .prepare import Batch, Rows
 Item = tuple[int, float, int]
 """A job whose tasks need a share of a GPU: (job, share, tasks)."""
 _STEPS = 3000
-"""Of a search among packings; nodes have few GPUs and few jobs that share them."""
+"""Of a search among packings."""
+_FEW = 32
+"""Tasks up to which there is a search: more are spread evenly or, where they do not fit so, put as tight as is easy."""
 
 
 def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> list[dict[int, int]] | None:
     """Put tasks that need shares on `gpus` GPUs: for each GPU, job -> its tasks there; `None` if they do not fit.
 
     Jobs share GPUs where that cannot be avoided, and then those that interfere least. With few tasks, all packings are
-    looked at up to the order of GPUs and of equal tasks; with many the first that fits may be taken.
+    looked at up to the order of GPUs and of equal tasks; with more the first that fits may be taken, of many only two.
 
     Args:
         dislike: what it costs that two jobs have a GPU in common; paid once.
@@ -39,7 +43,28 @@ def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float])
         return found + [{} for _ in range(gpus - len(found))]
     if sum(share * count for _, share, count in items) > gpus * whole:
         return None
+    if _many(items):
+        return _line_up(items, gpus, tight=False) or _line_up(items, gpus, tight=True)
     return _Packing(items, gpus, dislike).best
+
+
+def _many(items: Sequence[Item]) -> bool:
+    return sum(count for _, _, count in items) > _FEW
+
+
+def _line_up(items: Sequence[Item], gpus: int, *, tight: bool) -> list[dict[int, int]] | None:
+    """Put tasks, the largest first, on the fullest GPU that has room, or if not `tight` on the emptiest."""
+    held: list[dict[int, int]] = [{} for _ in range(gpus)]
+    order = [(0.0, -card) for card in reversed(range(gpus))]
+    for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])):
+        for _ in range(count):
+            at = bisect_right(order, (1 + TOLERANCE - share, 1)) - 1 if tight else 0
+            if at < 0 or order[at][0] + share > 1 + TOLERANCE:
+                return None
+            used, card = order.pop(at)
+            held[-card][job] = held[-card].get(job, 0) + 1
+            insort(order, (used + share, card))
+    return held
 
 
 class _Packing:
@@ -84,6 +109,9 @@ class _Packing:
 
 def fewest(items: Sequence[Item], gpus: int) -> int | None:
     """Return the least number of GPUs, up to `gpus`, that holds the tasks; `None` if that is not enough."""
+    if _many(items):
+        held = _line_up(items, gpus, tight=True)
+        return None if held is None else sum(map(bool, held))
     need = sum(share * count for _, share, count in items)
     for cards in range(int(np.ceil(need * (1 - TOLERANCE) - TOLERANCE)), gpus + 1):
         if pack(items, cards, lambda a, b: 0.0) is not None:
@@ -95,13 +123,19 @@ def undecided(items: Sequence[Item], gpus: int) -> bool:
     """Return whether `pack` finds no packing, and has not looked at all: it gives up on large ones."""
     if sum(share * count for _, share, count in items) > gpus * (1 + TOLERANCE):
         return False
+    if _many(items):
+        return pack(items, gpus, lambda a, b: 0.0) is None
     search = _Packing(items, max(0, gpus), lambda a, b: 0.0)
     return search.best is None and search.steps > 10 * _STEPS
 
 
-def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:
-    """Return the pairs of jobs, lower number first, that have a GPU in common."""
-    return frozenset((a, b) for card in held for a in card for b in card if a < b)
+def meeting(held: Sequence[dict[int, int]]) -> dict[int, set[int]]:
+    """Return the GPUs that each job has a share of."""
+    cards: defaultdict[int, set[int]] = defaultdict(set)
+    for card, jobs in enumerate(held):
+        for job in jobs:
+            cards[job].add(card)
+    return dict(cards)
 
 
 def plan_of(batch: Batch, rows: Sequence[Rows]) -> PlacementPlan | None:

@@ -43,7 +43,7 @@ class Tree:
 
 def _parts(group: IntArray, members: Indices) -> list[Indices]:
     order = np.argsort(group, kind="stable")
-    cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
+    cuts = np.searchsorted(group[order], np.arange(1, int(group.max(initial=-1)) + 1))
     return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
 
 

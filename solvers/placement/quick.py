@@ -5,42 +5,45 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import floor
 
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..run import Run
 from .build import order_of
-from .gpu_assignment import as_plan, pack
+from .gpu_assignment import as_plan
 from .prepare import Batch, Rows
 
 FIRST_FIT = "first_fit"
 Need = list[list[float]]
 """Cores, bytes and bytes/s that a task of each job occupies."""
 _TRIES = 3
-"""Orders of the jobs that are tried."""
+"""Orders of the jobs that are tried, from the second on with shares beside others even where GPUs are idle."""
 
 
 def quick(run: Run, batch: Batch) -> None:
     """Offer the plan that first fit finds, if it finds one: whatever the clock says, since it is the only one."""
     order = order_of(batch)
-    for _ in range(_TRIES):
-        nodes = _Nodes(batch)
+    for attempt in range(_TRIES):
+        nodes = _Nodes(batch, dense=attempt > 0)
         if not all(nodes.rows[j] for j in batch.pinned):
             return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
         if failed is None:
-            run.offer(as_plan(batch, nodes.rows, nodes.shared), FIRST_FIT)
+            run.offer(as_plan(batch, nodes.rows, nodes.held.__getitem__), FIRST_FIT)
             return
-        if failed == order[0]:
+        if failed == order[0] and attempt:
             return
         order.remove(failed)
         order.insert(0, failed)
 
 
 class _Nodes:
-    """What is free on each node, which only gets less; shares of a GPU are for `together` workers of one job."""
+    """What is free on each node, which only gets less; a GPU holds `together` workers of one job."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    def __init__(self, batch: Batch, *, dense: bool) -> None:
+        self.batch, self.dense = batch, dense
         fleet = batch.problem.fleet
         self.gpus = fleet.gpus.tolist()
         self.free = [fleet.cpu.tolist(), fleet.memory.tolist(), batch.nic.tolist()]
@@ -51,6 +54,8 @@ class _Nodes:
         self.together = [
             floor((1 + TOLERANCE) / x) if x < 1 and n else 1 for x, n in zip(self.share, self.each, strict=True)
         ]
+        self.used: dict[int, FloatArray] = {}
+        self.held: dict[int, list[dict[int, int]]] = {}
         self.rows: list[Rows] = [{} for _ in batch.jobs]
         self.at: list[set[int]] = [set() for _ in range(batch.n_nodes)]
         self.guarded = [False] * batch.n_nodes
@@ -71,14 +76,37 @@ class _Nodes:
                 left -= min(room, left)
         return bool(self.rows[j]) and self._serve(j)
 
-    def shared(self, node: int) -> list[dict[int, int]]:
-        items = [(j, self.share[j], self.rows[j][node][0]) for j in sorted(self.at[node]) if self._part(j)]
-        held = pack(items, self.batch.problem.fleet.gpus[node].item(), lambda a, b: 0.0)
-        assert held is not None, "each has GPUs of its own"
-        return held
-
     def _part(self, j: int) -> bool:
         return bool(self.each[j]) and self.share[j] < 1
+
+    def _beside(self, j: int, node: int) -> IntArray:
+        """Return how many workers of job j go beside the shares on each GPU of a node."""
+        free = 1 + TOLERANCE - self.used.get(node, np.full(1, np.inf))
+        fit: IntArray = np.maximum(np.floor(free / self.share[j]), 0.0).astype(np.int64)
+        return fit
+
+    def _deal(self, j: int, node: int, w: int) -> None:
+        """Put w workers on idle GPUs, then beside others, if `dense` on no more idle ones than needed; or all off."""
+        gpus = int(self.batch.problem.fleet.gpus[node])
+        used, held = self.used.setdefault(node, np.full(gpus, np.inf)), self.held.setdefault(node, [])
+        held += ({} for _ in range(gpus - len(held)))
+        for card in range(gpus if w < 0 else 0):
+            used[card] -= held[card].pop(j, 0) * self.share[j]
+            if not held[card] and np.isfinite(used[card]):
+                used[card] = np.inf
+                self.gpus[node] += 1
+        short = max(0, w - int(self._beside(j, node).sum()) if self.dense else w)
+        idle = np.flatnonzero(np.isinf(used))[: max(0, min(self.gpus[node], -(-short // self.together[j])))]
+        used[idle] = 0.0
+        self.gpus[node] -= len(idle)
+        room = self._beside(j, node)
+        for card in (*idle.tolist(), *np.flatnonzero(room).tolist()):
+            count = min(w, int(room[card]))
+            if count > 0:
+                held[card][j] = held[card].get(j, 0) + count
+                used[card] += count * self.share[j]
+                w -= count
+                room[card] -= count
 
     def _serve(self, j: int) -> bool:
         """Put the servers of job j on its own nodes, then on others; take the job off if that fails."""
@@ -125,7 +153,8 @@ class _Nodes:
     def _count(self, j: int, node: int, need: Need) -> int:
         """Return how many workers, or servers, of job j the node has room for, not looking at who it is kept from."""
         workers = need is self.worker
-        if workers and self.gpus[node] < self.each[j]:
+        part = workers and self._part(j)
+        if workers and not part and self.gpus[node] < self.each[j]:
             return 0
         here = self.at[node]
         if here and j not in here and (self.guarded[node] or self.batch.jobs[j].whole_nodes):
@@ -134,7 +163,8 @@ class _Nodes:
         if workers:
             count: int = self.room[j][kind]
             if count and self.each[j]:
-                count = min(count, self.gpus[node] // self.each[j] * self.together[j])
+                beside = int(self._beside(j, node).sum()) if part else 0
+                count = min(count, max(0, self.gpus[node]) // self.each[j] * self.together[j] + beside)
         else:
             count = self.batch.jobs[j].servers if self.batch.allowed[j, kind] else 0
         for free, x in zip(self.free, need, strict=True):
@@ -158,8 +188,10 @@ class _Nodes:
 
     def _use(self, j: int, node: int, w: int, p: int) -> None:
         """Put w workers and p servers of job j on a node; take all that it has there off if they are negative."""
-        cards = -(-abs(w) // self.together[j]) * self.each[j]
-        self.gpus[node] -= cards if w > 0 else -cards
+        if self._part(j):
+            self._deal(j, node, w)
+        else:
+            self.gpus[node] -= w * self.each[j]
         for free, worker, server in zip(self.free, self.worker, self.server, strict=True):
             free[node] -= w * worker[j] + p * server[j]
         if w < 0 or p < 0:

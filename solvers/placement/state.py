@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 
 import numpy as np
@@ -44,7 +45,7 @@ class PlacementState:
         self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.guarded = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.held: dict[int, list[dict[int, int]]] = {}
-        self.meets: dict[int, frozenset[tuple[int, int]]] = {}
+        self.meets: dict[int, dict[int, set[int]]] = {}
         self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
         self.touched: list[list[set[int]]] = [[] for _ in jobs]
         self._gpus, self._cpu, self._memory = fleet.gpus.tolist(), fleet.cpu.tolist(), fleet.memory.tolist()
@@ -301,10 +302,11 @@ class PlacementState:
             int(fits(self.free_nic[node : node + 1], batch.worker_nic[j])[0]),
             batch.jobs[j].workers[-1],
         )
-        count = 0
-        while count < most and pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is not None:
-            count += 1
-        return count
+
+        def full(count: int) -> bool:
+            return pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is None
+
+        return bisect_left(range(most), True, key=full)
 
     def shares(self, node: int, j: int, workers: int) -> tuple[list[tuple[int, float, int]], int]:
         """Return what shares GPUs on a node with so many workers of job j there too, and the GPUs left for it."""

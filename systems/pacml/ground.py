@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .jobs import JobType
 
 UNITS = ("physical", "as-published")
+GENERATED = ("resnet", "vgg", "gnmt", "inception", "bert")
+"""Networks that stand for the published models where no profiles are named; they fit on one server each."""
 JOBS, LOAD = 1_000_000, 100.0
 """At most."""
 
@@ -32,10 +34,10 @@ class Pacml(Ground):
     The protocol, and by default everything else, is PAC-ML's (arXiv 2301.13799).
 
     Attributes:
-        profiles: folder of PipeDream profiles, one NAME.txt a model; or what arrives.
+        profiles: folder of PipeDream profiles, one NAME.txt a model; or what arrives; by default generated networks.
         distribution: of what users accept, A, B, C or D.
         units: ``physical``, or ``as-published``: transfers 1000 times too cheap.
-        models: profiles, joined by commas; the published five by default.
+        models: profiles or generators, joined by commas; by default the published five, or five like them.
         cluster: communication groups x racks x servers in a rack.
         jobs, load, poisson: see `arrivals`.
     """
@@ -48,19 +50,17 @@ class Pacml(Ground):
     usual = ("para-max", "para-min", "random", *(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16)))
 
     profiles: str | Sequence[JobType] = setting(
-        "", "folder of PipeDream profiles, one NAME.txt a model", metavar="FOLDER"
+        "", "folder of PipeDream profiles, one NAME.txt a model; by default generated networks", metavar="FOLDER"
     )
     distribution: str = setting("A", "of what users accept", many=True, shown="A,B,C,D")
     units: str = setting("physical", "physical, or as-published: transfers 1000 times too cheap")
-    models: str = setting("", "profiles, joined by commas  [default: the published five]")
+    models: str = setting("", "of the profiles, joined by commas  [default: the published five]")
     cluster: str = setting("4x4x2", "communication groups x racks x servers in a rack")
     jobs: int = setting(1000, "that arrive")
     load: float = setting(1.0, "offered work, as a multiple of the published")
     poisson: bool = setting(False, "arrivals at random instead of evenly")
 
     def __post_init__(self) -> None:
-        if not self.profiles:
-            raise InstanceError("profiles", "is not given: name a folder of PipeDream profiles, one NAME.txt a model")
         require_choice(self.units, "units", UNITS)
         require_choice(self.distribution, "distribution", ("A", "B", "C", "D"))
         if not 1 <= self.jobs <= JOBS:
@@ -135,8 +135,10 @@ class Pacml(Ground):
 
 @cache
 def _types(profiles: str, models: str, cluster: str, units: Any) -> tuple[JobType, ...]:
-    from .jobs import MODELS, Blocks, read_types
+    from .jobs import MODELS, Blocks, generated_types, read_types
 
     blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
-    names = tuple(dict.fromkeys(x.strip() for x in models.split(",") if x.strip())) or MODELS
-    return tuple(read_types(profiles, names, blocks=blocks, units=units))
+    names = tuple(dict.fromkeys(x.strip() for x in models.split(",") if x.strip()))
+    if not profiles:
+        return generated_types(names or GENERATED, blocks=blocks, units=units)
+    return read_types(profiles, names or MODELS, blocks=blocks, units=units)

@@ -24,6 +24,7 @@ from gangplan.instances.arrays import (
     require_unique,
 )
 from gangplan.instances.errors import ENTRIES
+from gangplan.instances.generators import GENERATORS, generate
 from gangplan.instances.intake import read_text
 from gangplan.instances.ramp import Shape, blocks_by_shape, span
 from gangplan.instances.readers import read
@@ -342,3 +343,14 @@ def read_types(folder: str | Path, names: Sequence[str] = MODELS, **words: Any) 
         order = listed_order(read_text(path), graph)
         found.append(JobType.of(graph, order, name=name, **words))
     return tuple(found)
+
+
+def generated_types(names: Sequence[str], **words: Any) -> tuple[JobType, ...]:
+    """Return the types of generated networks on P100 GPUs, for want of profiles; other arguments as of `JobType.of`.
+
+    Raises:
+        InstanceError: if a name is no network that is generated, or an argument is wrong.
+    """
+    for i, name in enumerate(names):
+        require_choice(name, f"models[{i}]", tuple(GENERATORS))
+    return tuple(JobType.of(generate(x, device_type="P100", devices=1).graph, name=x, **words) for x in names)

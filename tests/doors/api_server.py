@@ -14,6 +14,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 Thing = dict[str, Any]
+KINDS = {"Pod": "pods", "Node": "nodes", "JobSet": "jobsets", "PodGroup": "podgroups"}
+LISTS = {"/api/v1/pods": "Pod", "/api/v1/nodes": "Node"}
+LISTS |= {
+    "/apis/jobset.x-k8s.io/v1alpha2/jobsets": "JobSet",
+    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups": "PodGroup",
+}
+"""Paths of lists, and of what they are; those of kinds that a cluster has not are not there."""
 RACK = "cloud.provider.com/topology-rack"
 
 
@@ -56,8 +63,10 @@ class ApiServer:
         self.version, self.oldest, self.cuts = 1, 0, 0
         self.refuse: Callable[[str, str], int | None] = lambda pod, node: None
         """Returns the status with which a binding is refused."""
+        self.spoil: Callable[[str], int | None] = lambda pod: None
+        """Returns the status with which a condition is refused."""
         self.bindings: list[tuple[str, str]] = []
-        self.lists = {"pods": 0, "nodes": 0}
+        self.lists = dict.fromkeys(KINDS.values(), 0)
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -130,7 +139,7 @@ class ApiServer:
     # what HTTP does
 
     def _note(self, thing: Thing) -> None:
-        kind, meta = "pods" if thing["kind"] == "Pod" else "nodes", thing["metadata"]
+        kind, meta = KINDS[thing["kind"]], thing["metadata"]
         self.version += 1
         known = self.things[kind].get(meta["name"])
         meta.setdefault("uid", f"{meta['name']}-{self.version}")
@@ -144,8 +153,11 @@ class ApiServer:
     def get(self, request: BaseHTTPRequestHandler) -> None:
         """Answer list and watch."""
         url = urlparse(request.path)
-        kind, query = url.path.rpartition("/")[2], {key: value[0] for key, value in parse_qs(url.query).items()}
-        if url.path not in ("/api/v1/pods", "/api/v1/nodes"):
+        kind, query = (
+            KINDS.get(LISTS.get(url.path, ""), ""),
+            {key: value[0] for key, value in parse_qs(url.query).items()},
+        )
+        if kind not in self.things:
             return _status(request, 404, "NotFound")
         if query.get("watch") in ("true", "True", "1"):
             return self._watch(request, kind, int(query["resourceVersion"]))
@@ -154,7 +166,7 @@ class ApiServer:
             rows, begin = list(self.things[kind].values()), int(query.get("continue", 0))
             end = begin + min(int(query.get("limit", 500)), 3)  # small pages, as a server may choose
             meta = {"resourceVersion": str(self.version), **({"continue": str(end)} if end < len(rows) else {})}
-            head = {"kind": "PodList" if kind == "pods" else "NodeList", "apiVersion": "v1", "metadata": meta}
+            head = {"kind": f"{LISTS[url.path]}List", "apiVersion": "v1", "metadata": meta}
             return _answer(request, 200, head | {"items": rows[begin:end]})
 
     def _watch(self, request: BaseHTTPRequestHandler, kind: str, version: int) -> None:
@@ -220,7 +232,11 @@ class ApiServer:
         if (name := path.rpartition("/")[2]) not in self.things["pods"]:
             return _status(request, 404, "NotFound")
         if path != urlparse(request.path).path:
-            self.change("pods", name, lambda x: x["status"].update(body["status"]))
+            if (status := self.spoil(name)) is not None:
+                return _status(request, status, "InternalError")
+            new = {x["type"]: x for x in body["status"]["conditions"]}
+            old = [x for x in self.things["pods"][name]["status"].get("conditions", []) if x["type"] not in new]
+            self.change("pods", name, lambda x: x["status"].update(conditions=[*old, *new.values()]))
         else:
             self.change("pods", name, lambda x: x["metadata"]["annotations"].update(body["metadata"]["annotations"]))
         return _answer(request, 200, self.things["pods"][name])

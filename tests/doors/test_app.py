@@ -168,6 +168,57 @@ def test_only_who_may_is_answered(folder: Path) -> None:
         assert client.get("/health").status_code == 200
 
 
+def test_who_may_only_read_changes_nothing(folder: Path) -> None:
+    """With the second token all is seen and asked, and nothing is made, told, solved or closed."""
+    app, _ = build(Store(folder), LIMITS, "secret-secret-secret", "reader-reader-reader")
+    with TestClient(app) as client:
+        mine, theirs = ({"authorization": f"Bearer {x}-{x}-{x}"} for x in ("secret", "reader"))
+        assert client.put("/v1/sessions/events", json={"cluster": "2x8"}, headers=mine).status_code == 201
+        assert client.post("/v1/sessions/events/events", json=EVENTS[:3], headers=mine).status_code == 200
+        log = client.get("/v1/sessions/events/log", headers=theirs).content
+        seen = ("/v1/sessions", "/v1/sessions/events/cluster", "/v1/openapi.json", "/metrics")
+        assert [client.get(path, headers=theirs).status_code for path in seen] == [200] * 4
+        assert client.get("/v1/sessions", headers=theirs).json() == {"sessions": ["events"], "reads": True}
+        asked = [{"event": "explain", "what": "a"}, {"event": "whatif", "job": "z", "gpus": 8, "seconds": 9}]
+        for body in (*asked, asked):
+            assert client.post("/v1/sessions/events/events", json=body, headers=theirs).status_code == 200
+        for body in (EVENTS[0], [*asked, {"event": "decide"}], {"event": "restore", "snapshot": {}}, {"event": []}, 1):
+            found = client.post("/v1/sessions/events/events", json=body, headers=theirs)
+            assert (found.status_code, found.json()["error"]["field"]) == (403, "authorization")
+        told = [
+            client.put("/v1/sessions/x", json={"cluster": "2x8"}, headers=theirs),
+            client.put("/v1/sessions/events", json={"cluster": "2x8"}, headers=theirs),
+            client.delete("/v1/sessions/events", headers=theirs),
+            client.post("/v1/solve", json={}, headers=theirs),
+            client.delete("/v1/solves/x", headers=theirs),
+        ]
+        assert [x.status_code for x in told] == [403] * 5
+        assert client.get("/v1/sessions/events/log", headers=mine).content == log
+
+
+def test_time_is_the_clocks_where_nobody_gives_any(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `now` it is seconds since 1970, forward only; a caller's own stays as it is; days ahead is refused."""
+    clock = [1.8e9]
+    monkeypatch.setattr("gangplan.doors.sessions.time.time", lambda: clock[0])
+
+    def told(name: str, **event: Any) -> Any:
+        return client.post(f"/v1/sessions/{name}/events", json=event).json()
+
+    for name in ("own", "theirs"):
+        client.put(f"/v1/sessions/{name}", json={"cluster": "1x8"})
+    assert told("own", event="submit", job="a", gpus=8, seconds=60)["now"] == 1.8e9
+    clock[0] += 30
+    assert told("own", event="decide")["now"] == 1.8e9 + 30
+    clock[0] -= 1000  # set back
+    assert told("own", event="decide")["now"] == 1.8e9 + 30
+    assert client.get("/v1/sessions/own/cluster").json()["now"] == 1.8e9 + 30
+    wrong = told("own", event="decide", now=1.8e12)["error"]
+    assert wrong["field"] == "now" and wrong["problem"].endswith("since 1970; are these milliseconds?")
+    assert told("own", event="decide", now=1.8e9 + 40)["now"] == 1.8e9 + 40
+    assert told("theirs", event="submit", job="a", gpus=8, seconds=60, now=0)["now"] == 0
+    assert told("theirs", event="decide")["now"] == 0 and told("theirs", event="decide", now=7)["now"] == 7
+
+
 def test_a_full_disk_loses_no_answer(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solve whose answer cannot be kept is answered all the same, and found as long as the process lives."""
 
@@ -220,3 +271,26 @@ def test_metrics_and_schema(client: TestClient) -> None:
     assert "gangplan_decision_seconds_count 1" in text and "gangplan_sessions 1" in text
     schema = client.get("/v1/openapi.json").json()
     assert {"/v1/solve", "/v1/verify", "/v1/decide", "/v1/sessions/{name}/events"} <= set(schema["paths"])
+
+
+def test_metrics_of_clusters(client: TestClient) -> None:
+    """Prometheus finds GPUs by type, jobs and shares by queue, and stops by cause, of any name."""
+    queue, kinds = 'q"\\\n', {"H100": 1, "A100": 1}
+    given = {"racks": 1, "nodes": 2, "gpus": 8, "gpu_type": kinds}
+    assert client.put("/v1/sessions/m", json={"cluster": given, "price": 1}).status_code == 201
+    job = {"job": {"name": "a", "workers": [6], "gpu_types": ["H100"]}, "seconds": 9000, "queue": queue}
+    more = {"job": {"name": "b", "workers": [8], "gpu_types": ["H100"]}, "seconds": 9, "priority": 1}
+    both = ({"event": "submit", "now": 100 * i, **x} for i, x in enumerate((job, more)))
+    events = [y for x in both for y in (x, {"event": "decide"})]
+    client.post("/v1/sessions/m/events", json=[*events, {"event": "fail_node", "node": "node1"}])
+    lines = client.get("/metrics").text.splitlines()
+    for line in (
+        'gpus{session="m",type="H100",state="held"} 8', 'gpus{session="m",type="H100",state="idle"} 0',
+        'gpus{session="m",type="A100",state="down"} 8', 'stops_total{session="m",cause="gain"} 1',
+        r'jobs{session="m",queue="q\"\\\n",state="waiting"} 1', 'jobs{session="m",queue="",state="running"} 1',
+        'queue_share{session="m",queue="",of="held"} 0.5',
+    ):  # fmt: skip
+        assert f"gangplan_{line}" in lines, [x for x in lines if "session" in x]
+    found = client.get("/v1/sessions/m/cluster", params={"search": "Q"}).json()
+    assert [x["job"] for x in found["waiting"]] == ["a"] and not found["running"] and found["runs"] == 1
+    assert client.get("/v1/sessions/m/cluster", params={"after": found["line"]}).status_code == 204

@@ -18,10 +18,14 @@ import uvicorn
 
 from gangplan import PartitionPlan, Scheduler
 from gangplan.doors.app import build
-from gangplan.doors.client import Client, ServiceError
+from gangplan.doors.client import Client, ServiceError, Session
+from gangplan.doors.core import as_json, text_of
 from gangplan.doors.store import Store
+from gangplan.hybrid.online import Decision
+from gangplan.hybrid.online.starts import Start
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
+from gangplan.instances.intake import parse_json
 from gangplan.instances.placement import Fleet, GangJob
 
 from .conftest import LIMITS
@@ -105,6 +109,22 @@ def test_each_path_is_reached(service: Service) -> None:
         pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
         for method in () if path in PAGE else methods:
             assert any(m == method and pattern.fullmatch(p) for m, p in service.asked), f"{method} {path}"
+
+
+def test_a_cut_decision_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision that its deadline cut is asked for again until all that can start has."""
+    asked: list[Any] = []
+
+    def cut(self: Session, event: str, **fields: Any) -> Any:
+        asked.append((event, fields))
+        start = Start(f"x{len(asked)}", 1, {"node0": (len(asked),)}, "heuristic", 60.0)
+        row = Decision(len(asked), 5.0, (start,), "heuristic", more=len(asked) < 3).as_dict()
+        return parse_json(text_of(as_json(row)))
+
+    monkeypatch.setattr(Session, "ask", cut)
+    decision = Session(Client(), "a").decide(now=5.0)
+    assert [x.job for x in decision.starts] == ["x1", "x2", "x3"] and not decision.more
+    assert asked == [("decide", {"now": 5.0})] * 3
 
 
 def test_busy_and_wrong(service: Service) -> None:

@@ -21,8 +21,9 @@ from kubernetes import client
 from gangplan import Scheduler
 from gangplan.doors.kubernetes.extender import Offers, serve
 from gangplan.doors.kubernetes.following import Loop, Server
-from gangplan.doors.kubernetes.objects import NODE, Rules, admits, node_of, pod_of, quantity
+from gangplan.doors.kubernetes.objects import NODE, Rules, node_of, pod_of
 from gangplan.doors.kubernetes.reconciler import Reconciler
+from gangplan.doors.kubernetes.requests import quantity
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
@@ -248,16 +249,43 @@ def test_a_log_goes_on(server: ApiServer, start: Callable[..., Process], tmp_pat
 
 
 def test_preemption(server: ApiServer, start: Callable[..., Process]) -> None:
-    """With a price of stops, a short gang has a long one deleted, and starts once its GPUs are free."""
+    """With a price of stops, a short gang has a long one deleted and told why, and starts once its GPUs are free."""
     server.put(*gang("long", 2, 8, labels={"gangplan/seconds": 10**6}))
     start(price=0.0)
     until(lambda: len(server.where()) == 2)
+    failing = ["long-1"]
+    server.spoil = lambda name: 500 if name in failing and not failing.remove(name) else None
     server.put(*gang("short", 2, 8, labels={"gangplan/seconds": 10}))
     until(lambda: all("deletionTimestamp" in server.things["pods"][f"long-{i}"]["metadata"] for i in (0, 1)))
+    for i in (0, 1):
+        said = next(
+            x for x in server.things["pods"][f"long-{i}"]["status"]["conditions"] if x["type"] != "PodScheduled"
+        )
+        assert (said["type"], said["status"], said["reason"]) == ("DisruptionTarget", "True", "PreemptionByScheduler")
     time.sleep(0.3)
     assert "short-0" not in server.where()
     server.remove("pods", "long-0", "long-1")
     until(lambda: {"short-0", "short-1"} <= server.where().keys())
+
+
+def test_sizes_of_objects(server: ApiServer, start: Callable[..., Process]) -> None:
+    """A JobSet and a PodGroup say how many pods start together; a reason that was refused is said again."""
+    server.things |= {"jobsets": {}, "podgroups": {}}
+    meta = {"namespace": "team"}
+    jobs = [{"replicas": 2, "template": {"spec": {"parallelism": 2, "completions": 2}}}, {"template": {"spec": {}}}]
+    group = {"kind": "PodGroup", "metadata": {"name": "g", **meta}, "spec": {"minMember": 2}}
+    server.put(group, {"kind": "JobSet", "metadata": {"name": "j", **meta}, "spec": {"replicatedJobs": jobs}})
+    server.put(*(pod(f"j{i}", 1, labels={"jobset.sigs.k8s.io/jobset-name": "j"}) for i in range(4)))
+    server.put(pod("g0", 1, labels={"scheduling.x-k8s.io/pod-group": "g"}))
+    refused = ["g0"]
+    server.spoil = lambda name: 500 if name in refused and not refused.remove(name) else None
+    start()
+    for name, words in (("j0", "4 of the 5 pods"), ("g0", "1 of the 2 pods")):
+        until(lambda name=name, words=words: words in str(server.things["pods"][name]["status"].get("conditions")))
+    assert server.where() == {} and not refused
+    server.put(pod("j4", 1, labels={"jobset.sigs.k8s.io/jobset-name": "j"}))
+    server.put(pod("g1", 1, labels={"scheduling.x-k8s.io/pod-group": "g"}))
+    until(lambda: len(server.where()) == 7)
 
 
 def test_command(server: ApiServer, tmp_path: Path) -> None:
@@ -355,4 +383,4 @@ def test_reading() -> None:
         term = {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         thing["spec"]["affinity"] = {"nodeAffinity": required}
-        assert admits(at, pod_of(thing, Rules()).where) is right
+        assert (not at.refuses(pod_of(thing, Rules()).where)) is right

@@ -14,7 +14,8 @@ from gangplan.doors.kubernetes.reconciler import Reconciler
 
 from .api_server import gang, node, pod
 
-RARE = ["lose", "fail", "cordon", "ready", "node", "gone", "other", "restart"]
+RDMA = "rdma/hca"
+RARE = ["lose", "fail", "cordon", "taint", "ready", "node", "gone", "other", "restart"]
 
 
 def pending(thing: Any) -> bool:
@@ -29,6 +30,8 @@ class World:
         self.rng, self.now, self.count, self.bound, self.given = random.Random(seed), 1.8e9, 0, 0, given
         self.pods: dict[str, Any] = {}
         self.nodes = {f"n{i}": node(f"n{i}", rack=f"r{i // 2}") for i in range(4)}
+        for each in self.nodes.values():
+            each["status"]["allocatable"][RDMA] = "3"
         self.restart()
 
     def restart(self) -> None:
@@ -46,15 +49,18 @@ class World:
         """Let something happen."""
         rng, name = self.rng, f"g{self.count}"
         pods, at = list(self.pods.values()), rng.choice(list(self.nodes))
-        what = rng.choice(
-            ["gang"] * 4 + ["end"] * 4 + ["lose", "fail", "cordon", "ready", "node", "gone", "other", "restart"]
-        )
+        what = rng.choice(["gang"] * 4 + ["end"] * 4 + RARE)
         if what == "gang":
             more = {"nodeSelector": {"kubernetes.io/hostname": at}} if rng.random() < 0.1 else {}
             notes = {"kueue.x-k8s.io/podset-required-topology": "cloud.provider.com/topology-rack"}
             more |= {"annotations": notes} if rng.random() < 0.2 else {}
             size, gpus = rng.choice([(1, 1), (2, 4), (3, 4), (2, 8), (4, 2), (1, 0)])
-            self.put(*gang(name, size, gpus, labels={"gangplan/seconds": rng.choice([10, 10**5])}, **more))
+            labels, priority = {"gangplan/seconds": rng.choice([10, 10**5])}, rng.choice([0, 0, 5])
+            made = gang(name, size, gpus, labels=labels, priority=priority, **more)
+            if rng.random() < 0.3:
+                for each in made:
+                    each["spec"]["containers"][0]["resources"]["requests"][RDMA] = "1"
+            self.put(*made)
         elif what == "end":
             label = rng.choice(pods)["metadata"]["labels"].get("gangplan/gang") if pods else None
             for each in pods:
@@ -72,6 +78,9 @@ class World:
                 self.put(again)
         elif what == "cordon":
             self.nodes[at]["spec"] = {} if self.nodes[at]["spec"] else {"unschedulable": True}
+        elif what == "taint":
+            taint = {"key": "x", "effect": "NoExecute"}
+            self.nodes[at]["spec"] = {} if self.nodes[at]["spec"] else {"taints": [taint]}
         elif what == "ready":
             state = self.nodes[at]["status"]["conditions"][0]
             state["status"] = "True" if state["status"] != "True" else "Unknown"
@@ -87,16 +96,11 @@ class World:
         elif what == "restart":
             self.restart()
 
-    def used(self, uid: str) -> int:
-        """Return the GPUs of a pod."""
-        return int(self.pods[uid]["spec"]["containers"][0]["resources"]["requests"].get("nvidia.com/gpu", 0))
-
-    def free(self, at: str) -> int:
-        """Return the free GPUs of a node."""
-        live = [
-            u for u, x in self.pods.items() if x["spec"].get("nodeName") == at and x["status"]["phase"] == "Pending"
-        ]
-        return int(self.nodes[at]["status"]["allocatable"]["nvidia.com/gpu"]) - sum(map(self.used, live))
+    def free(self, at: str, what: str = "nvidia.com/gpu") -> int:
+        """Return what is free on a node, by default GPUs."""
+        live = [x for x in self.pods.values() if x["spec"].get("nodeName") == at and pending(x)]
+        asks = [int(x["spec"]["containers"][0]["resources"]["requests"].get(what, 0)) for x in live]
+        return int(self.nodes[at]["status"]["allocatable"].get(what, 0)) - sum(asks)
 
     def step(self) -> None:
         """Have the scheduler take a step, some of whose bindings fail, and check it."""
@@ -111,13 +115,14 @@ class World:
         for each, at in step.binds:
             there = sum(x.gang == each.gang and x.live and bool(x.node) for x in pods.values())
             done = sum(x.gang == each.gang and not x.live for x in pods.values())
-            assert nodes[at].open and told[each.gang] + there + done >= each.size, each
+            assert nodes[at].open and not nodes[at].taints
+            assert told[each.gang] + there + done >= (each.group.size or 1), each
             selector = self.pods[each.uid]["spec"].get("nodeSelector")
             assert selector in (None, {"kubernetes.io/hostname": at})
             if self.rng.random() < 0.9:
                 self.pods[each.uid]["spec"]["nodeName"] = at
                 self.bound += 1
-            assert self.free(at) >= 0, at
+            assert self.free(at) >= 0 and self.free(at, RDMA) >= 0, at
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -138,5 +143,7 @@ def test_nothing_is_given_away_twice(seed: int) -> None:
     live = Counter(each["metadata"]["labels"].get("gangplan/gang") for each in world.pods.values() if pending(each))
     for each in filter(pending, world.pods.values()):
         labels = each["metadata"]["labels"]
-        if "nodeName" not in each["spec"] and not ("nodeSelector" in each["spec"] or each["metadata"]["annotations"]):
+        if "nodeName" not in each["spec"] and not (
+            "nodeSelector" in each["spec"] or each["metadata"]["annotations"] or RDMA in str(each)
+        ):
             assert live[labels["gangplan/gang"]] < int(labels["gangplan/size"]), each

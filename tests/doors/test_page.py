@@ -104,6 +104,9 @@ def test_a_cluster_is_drawn(client: TestClient) -> None:
     for body, told in ((given, "2 of 8 GPUs"), ({"cluster": cluster}, "0 of 8 GPUs")):
         svg = client.post("/v1/picture", json=body).json()["svg"]
         assert told in svg and ElementTree.fromstring(svg).attrib["viewBox"] and "<script" not in svg
+    mixed = encoded(Fleet.regular(1, 3, 4, gpu_type={"H100": 1, "A100": 2}))
+    drawn = client.post("/v1/picture", json={"cluster": mixed, "held": {"a": {"node0": [0], "node2": [1]}}}).json()
+    assert "H100" in drawn["svg"] and "A100" in drawn["svg"] and "2 of 12 GPUs" in drawn["svg"]
     assert "no job on 20 nodes" in client.post("/v1/picture", json={"cluster": "20x8"}).json()["svg"]
     for held in ({"a": {"node0": [4]}}, {"a": {"x": [0]}}, {"a": {"node0": [0, 0]}}, {"a": 1}, [1]):
         assert client.post("/v1/picture", json={"cluster": cluster, "held": held}).status_code == 422

@@ -176,6 +176,20 @@ def test_initial() -> None:
     assert trace(again) == [(result.objective, "initial")]
 
 
+def test_initial_of_other_times() -> None:
+    """A step's plan made before ops took longer keeps devices and order; a plan that no times mend is refused."""
+    problem = generate("layered", ops=12, layers=4, devices=3, objective="step", seed=5)
+    plan = solve(problem, time_limit=5, method="heft").plan
+    graph = replace(problem.graph, time=problem.graph.time * np.linspace(1, 3, problem.graph.n_ops))
+    slower = replace(problem, graph=graph)
+    assert plan is not None and not verify(slower, plan).ok
+    result = solve(slower, time_limit=5, method="heft", initial=plan)
+    assert result.trace[0].by == "initial" and "made for other times" in result.notes[0]
+    elsewhere = replace(slower, graph=replace(graph, memory=np.full(graph.n_ops, 1e30)))
+    with pytest.raises(InstanceError, match="initial: is not feasible"):
+        solve(elsewhere, time_limit=5, initial=plan)
+
+
 @pytest.mark.parametrize(
     "method", [name for name in methods() if name not in ("bounds", "spectral")]
 )  # they only prove

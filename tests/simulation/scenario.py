@@ -54,6 +54,9 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
     runs = None
     if len(types) > 1 and rng.random() < 0.7:
         runs = {m: sorted(rng.sample(types, rng.randint(1, len(types)))) for m in ("m", "k")}
+    due = random.Random(f"due {nodes!r}")  # its own, so that other clusters stay what they were
+    if due.random() < 0.3:
+        options["max_wait"] = due.choice((None, 60.0, 3600.0))
     rushed = policy == "Sleeps" or rng.random() < 0.1
     more, near = random.Random(repr(nodes)), None  # its own, so that other clusters stay what they were
     if runs is None and more.random() < 0.5:

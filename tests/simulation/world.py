@@ -14,7 +14,7 @@ from .wrong import hold
 
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
-PATIENCE = 50.0
+PATIENCE, MAX_WAIT, LEAST = 50.0, 86400.0, 10.0
 LONGER = 0.091
 """By whose exponential a job is slower than at best if it starts nonetheless, by the patient rule."""
 Nodes = dict[str, tuple[int, ...]]
@@ -62,11 +62,11 @@ class Job:
         seconds = None if seconds is None else [x * least for x in seconds]  # on the type that is best
         self.on = {kind: x / least for kind, x in self.on.items()}
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
-        self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(self.worst or seconds)
         self.left, self.pays, self.repeats = 1.0, 0.0, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
-        self.patience = options.get("patience", PATIENCE)
+        self.patience, self.most = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
+        self.due = self.due_from(now, self.worst)
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
         self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
@@ -102,7 +102,12 @@ class Job:
     def ripe(self, since: float) -> None:
         """Have it wait from now on, due by when it might."""
         if self.due < inf:
-            self.due = since + self.patience * max(self.seconds or [inf])
+            self.due = self.due_from(since, self.seconds)
+
+    def due_from(self, since: float, seconds: list[float] | None) -> float:
+        """Return when it is due that may wait since then."""
+        longest = max(seconds or [inf])
+        return since + min(self.patience * longest, inf if self.most is None else max(LEAST * longest, self.most))
 
 
 class World:

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from kubernetes import client
@@ -17,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from gangplan.instances.intake import decoded, parse_json
 
 from .extender import Offers
+from .gangs import OBJECTS, size_of
 from .objects import NODE, Node, Pod, Rules, node_of, pod_of
 from .reconciler import Reconciler, Step
 
@@ -42,8 +45,10 @@ class Server:
 
     def __init__(self, api: client.ApiClient) -> None:
         self._core = client.CoreV1Api(api)
+        custom = client.CustomObjectsApi(api).list_cluster_custom_object
         self._lists: dict[str, Callable[..., Any]] = {
-            "pods": self._core.list_pod_for_all_namespaces, "nodes": self._core.list_node
+            "pods": self._core.list_pod_for_all_namespaces, "nodes": self._core.list_node,
+            **{kind: partial(custom, *group, kind) for kind, group in OBJECTS.items()},
         }  # fmt: skip
 
     def list(self, kind: str) -> tuple[list[dict[str, Any]], str]:
@@ -93,21 +98,26 @@ class Server:
         self._core.patch_namespaced_pod(name, space, body, **_RAW).read()
 
     def evict(self, pod: Pod) -> None:
-        """Delete a pod whose GPUs another is to have; the server refuses it if it is another pod by now."""
+        """Delete a pod whose GPUs another is to have; the server refuses it if it is another pod by now.
+
+        As kube-scheduler does, say so in a condition first, which policies of jobs read; the pod has the time that it
+        asks for to end.
+        """
         space, _, name = pod.key.partition("/")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        why = {"reason": "PreemptionByScheduler", "message": "gangplan: it gives way", "lastTransitionTime": now}
+        self._condition(pod.key, {"type": "DisruptionTarget", "status": "True", **why}, uid=pod.uid)
         body = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=pod.uid))
         self._core.delete_namespaced_pod(name, space, body=body, **_RAW).read()
 
     def explain(self, key: str, why: str) -> None:
         """Say of a pod why it waits, in the condition that autoscalers read too."""
+        reason = {"reason": "Unschedulable", "message": f"gangplan: {why}"}
+        self._condition(key, {"type": "PodScheduled", "status": "False", **reason})
+
+    def _condition(self, key: str, condition: dict[str, str], **meta: str) -> None:
         space, _, name = key.partition("/")
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": f"gangplan: {why}",
-        }
-        body = {"status": {"conditions": [condition]}}
+        body = {"metadata": meta, "status": {"conditions": [condition]}}
         self._core.patch_namespaced_pod_status(name, space, body, **_RAW).read()
 
 
@@ -126,7 +136,11 @@ def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> No
         except ApiException as error:
             if error.status == 410:
                 version = ""
-            LOG.warning("%s: watched anew: %s %s", kind, error.status, error.reason)
+            if absent := kind in OBJECTS and error.status in (403, 404):  # the cluster has none, or none to show
+                news.put(("LIST", kind, []))
+                pause = _PAUSE[1]
+            level = logging.DEBUG if absent else logging.WARNING
+            LOG.log(level, "%s: watched anew: %s %s", kind, error.status, error.reason)
         except (HTTPError, OSError, ValueError, KeyError) as error:
             LOG.warning("%s: watched anew: %s", kind, error)
         ended.wait(pause)
@@ -144,10 +158,14 @@ class Loop:
     """
 
     def __init__(self, server: Server, reconciler: Reconciler, rules: Rules, offers: Offers | None = None) -> None:
-        self._server, self._reconciler, self._rules, self._offers = server, reconciler, rules, offers
+        self._server, self._reconciler, self._offers = server, reconciler, offers
         self._news: News = queue.SimpleQueue()
         self._ended = threading.Event()
         self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, Node](), set[str]()
+        self._sizes: dict[str, dict[str, int]] = {kind: {} for kind in OBJECTS}
+        self._known: dict[str, dict[str, Any]] = {"pods": self._pods, "nodes": self._nodes, **self._sizes}
+        self._readers: dict[str, Callable[[Any], Any]] = {kind: partial(size_of, kind) for kind in OBJECTS}
+        self._readers |= {"pods": partial(pod_of, rules=rules), "nodes": partial(node_of, rules=rules)}
         self._said: dict[str, str] = {}
 
     def end(self, *_: object) -> None:
@@ -157,14 +175,14 @@ class Loop:
 
     def run(self) -> None:
         """Follow the server, and make a step whenever something has happened."""
-        for kind in ("pods", "nodes"):
+        for kind in ("pods", "nodes", *OBJECTS):
             given = self._server, kind, self._news, self._ended
             threading.Thread(target=_follow, args=given, daemon=True).start()
         due = 0.0
         with ThreadPoolExecutor(8) as threads:
             while not self._ended.is_set():
                 heard = self._heard(max(_TOGETHER, due - time.monotonic()))
-                if len(self._listed) < 2 or not (heard or time.monotonic() >= due):
+                if not {"pods", "nodes"} <= self._listed or not (heard or time.monotonic() >= due):
                     continue
                 wait = _LATEST if self._step(threads) else _AGAIN
                 if (wake := self._reconciler.wake) is not None:
@@ -186,18 +204,20 @@ class Loop:
         return changed
 
     def _note(self, what: str, kind: str, item: Any) -> bool:
-        known: dict[str, Any] = self._pods if kind == "pods" else self._nodes
+        known = self._known[kind]
         before = dict(known) if what == "LIST" else {}
         if what == "LIST":
             known.clear()
             self._listed.add(kind)
         for each in item if what == "LIST" else [item]:
-            name = each["metadata"]["uid" if kind == "pods" else "name"]
+            meta = each["metadata"]
+            name = meta["uid"] if kind == "pods" else meta["name"]
+            name = f"{meta['namespace']}/{name}" if kind in OBJECTS else name
             if name in known:
                 before[name] = known.pop(name)
             try:
                 if what != "DELETED":
-                    known[name] = (pod_of if kind == "pods" else node_of)(each, self._rules)
+                    known[name] = self._readers[kind](each)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 LOG.warning("%s %s is left out: %s: %s", kind, each["metadata"]["name"], type(error).__name__, error)
             if what != "LIST":
@@ -206,7 +226,7 @@ class Loop:
 
     def _step(self, threads: ThreadPoolExecutor) -> bool:
         """Make a step, and return whether all of it could be done."""
-        step = self._reconciler.step(self._pods, self._nodes, time.time())
+        step = self._reconciler.step(self._pods, self._nodes, time.time(), self._sizes)
         act = self._server.bind
         if self._offers is not None:
             act, step.binds = self._server.offer, self._offers.renew(step.binds, step.waits)
@@ -230,7 +250,9 @@ class Loop:
         self._said = step.waits
         if self._offers is not None:
             return  # kube-scheduler says it
-        list(threads.map(lambda row: self._try(self._server.explain, *row), news.items()))
+        done = threads.map(lambda row: self._try(self._server.explain, *row), news.items())
+        for key in [key for key, said in zip(news, done, strict=True) if not said]:
+            del self._said[key]  # and say it at the next step
 
     def _try(self, act: Callable[..., None], *given: Any) -> bool:
         try:

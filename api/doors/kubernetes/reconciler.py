@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
-from .objects import Needs, Node, Pod, fleet_of, most, room_of, total
+from .objects import Needs, Node, Pod, fleet_of, needs_of
+from .requests import PODS, Amounts, less, short, total
+from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
 
 LOG = logging.getLogger("gangplan.kubernetes")
 _DEADLINE = 1.0
 """Seconds of a decision."""
 _KEPT = 64
-"""Constraints of pods that are kept though no pod has them any more, so that nodes need not be exchanged often."""
+"""Marks of units that are kept though nobody has them any more, so that nodes need not be exchanged often."""
+_WHOLE = np.array([1, 1, 2.0**30])
+"""A GPU, a core, a GiB."""
+
+Seats = list[tuple[Pod, str]]
+"""Pods, and the nodes where they are to be."""
 
 
 @dataclass(slots=True)
@@ -29,14 +38,17 @@ class Job:
     """A job of the scheduler: pods of a gang that are to start together.
 
     Attributes:
+        pods: uids.
+        key, unit, most: what it was submitted as, and how many of its pods may share a node.
         seats: the node of each pod, once it runs.
-        sign: what it was submitted with.
         own: whether it was decided here, and not found bound.
     """
 
     gang: str
     pods: list[str]
-    sign: Any = None
+    key: str = ""
+    unit: Unit | None = None
+    most: int = 0
     seats: dict[str, str] = field(default_factory=dict)
     own: bool = True
 
@@ -45,7 +57,7 @@ class Job:
 class Step:
     """Say what is to be done: pods to bind to nodes, pods to delete, why pods wait; and whether that is all."""
 
-    binds: list[tuple[Pod, str]] = field(default_factory=list)
+    binds: Seats = field(default_factory=list)
     evicts: list[Pod] = field(default_factory=list)
     waits: dict[str, str] = field(default_factory=dict)
     all: bool = True
@@ -61,43 +73,61 @@ class Reconciler:
     def __init__(self, make: Callable[[Fleet], Scheduler]) -> None:
         self._make, self._scheduler = make, None
         self._jobs: dict[str, Job] = {}
-        self._seen: Any = None  # what the scheduler's nodes were made of
+        self._rows: dict[str, Any] = {}  # of the scheduler's nodes, by mark
+        self._seen: Any = None  # what else they were made of
         self._gone: set[str] = set()  # pods that were told to go
 
     _scheduler: Scheduler | None
 
-    def step(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now: float) -> Step:
+    def step(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now: float, sizes: Sizes | None = None) -> Step:
         """Take in what there is, decide, and return what is to be done.
 
         Args:
             pods: by uid.
             nodes: by name; nothing is done if there are none.
             now: seconds since 1970.
+            sizes: of gangs whose pods do not state them.
         """
-        step = Step()
-        if not nodes:
-            return step
+        step, sizes = Step(), sizes or {}
         self._gone &= pods.keys()
+        if not nodes:
+            step.waits = {x.key: "there is no node" for x in pods.values() if x.ours and x.live and not x.node}
+            return step
         self._end(pods, nodes)
-        s = self._resized(pods, nodes)
-        self._close(s, nodes)
-        ready = self._ready(pods)
-        for name, job in [(name, job) for name, job in self._jobs.items() if not job.seats]:
-            if (same := ready.pop(job.sign, None)) is None:
-                self._drop(name)
-            else:
-                job.pods = [pod.uid for pod in same]
-        for sign, some in ready.items():
-            self._submit(s, some, sign, now, step)
-        self._adopt(s, pods, now)
-        self._decide(s, pods, max(now, s.now), step)
-        self._bind(pods, nodes, step)
+        rows, left = [nodes[name] for name in sorted(nodes)], _left(pods, nodes)
+        ahead = dict(left)
+        for pod, at in _unbound(self._jobs.values(), pods):
+            ahead[at] = less(ahead[at], pod.asks)
+        some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
+        held = self._stoppable(pods)
+        places = {mark: place_of(mark, rows, ahead, held) for mark in {unit.mark for unit in some.values()}}
+        s = self._resized(pods, rows, places)
+        self._enter(s, some, places, now, step)
+        self._adopt(s, pods, sizes, now)
+        self._decide(s, pods, places, max(now, s.now), step)
+        self._bind(pods, left, step)
+        step.evicts = [pods[uid] for uid in sorted(self._gone) if not pods[uid].leaving]
         return step
 
     @property
     def wake(self) -> float | None:
         """When something changes by the clock alone."""
         return None if self._scheduler is None else self._scheduler.wake
+
+    @property
+    def _placed(self) -> set[str]:
+        """The pods that have a seat, or were told to go."""
+        return {uid for job in self._jobs.values() for uid in job.seats} | self._gone
+
+    def _stoppable(self, pods: Mapping[str, Pod]) -> dict[str, list[Amounts]]:
+        """Return what each pod of jobs that may be stopped holds, by node."""
+        held = defaultdict[str, list[Amounts]](list)
+        running = self._scheduler._state.running if self._scheduler else {}
+        for name, job in self._jobs.items():
+            if name in running and running[name].request.price is not None:
+                for uid in job.seats.keys() & pods.keys():
+                    held[job.seats[uid]].append(pods[uid].asks)
+        return held
 
     def _drop(self, name: str, finished: bool = False) -> None:
         assert self._scheduler is not None
@@ -109,7 +139,7 @@ class Reconciler:
 
     def _end(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> None:
         """End jobs whose pods have ended, and give the seats of pods that are gone to those that replace them."""
-        free = self._unseated(pods)
+        free = unplaced(pods, self._placed)
         for name, job in [(name, job) for name, job in self._jobs.items() if job.seats]:
             there = [pods[uid] for uid in job.seats if uid in pods]
             live = [pod for pod in there if pod.live]
@@ -117,59 +147,58 @@ class Reconciler:
                 self._drop(name, job.own and any(pod.phase == "Succeeded" for pod in there))
                 continue
             lost = [uid for uid in job.seats if uid not in pods or pods[uid].phase == "Failed"]
-            spare = [pod for pod in free.get(job.gang, ()) if not pod.node][: len(lost)]
+            spare = [pod for pod in free.get(job.gang, ()) if not pod.node and not pod.wrong][: len(lost)]
             for uid, pod in zip(lost, spare, strict=False):
                 free[job.gang].remove(pod)
                 job.seats[pod.uid] = job.seats.pop(uid)
                 live.append(pod)
             elsewhere = any(pod.node and pod.node != job.seats[pod.uid] for pod in live)
             unbound = [pod for pod in live if not pod.node]
-            shut = any(job.seats[x.uid] not in nodes or not nodes[job.seats[x.uid]].open for x in unbound)
+            seats = [(x, nodes.get(job.seats[x.uid])) for x in unbound]
+            shut = any(at is None or at.refuses(pod.where) for pod, at in seats)
             torn = len(lost) > len(spare) and len(unbound) == len(live)
             if elsewhere or shut or torn:
                 self._drop(name)
 
-    def _unseated(self, pods: Mapping[str, Pod]) -> dict[str, list[Pod]]:
-        """Return the pods of each gang that are to be placed and have no seat, by name."""
-        seated = {uid for job in self._jobs.values() for uid in job.seats}
-        found = defaultdict[str, list[Pod]](list)
-        for pod in sorted(pods.values(), key=lambda x: (len(x.key), x.key)):
-            if pod.ours and pod.live and not pod.leaving and pod.uid not in seated and pod.uid not in self._gone:
-                found[pod.gang].append(pod)
-        return found
-
-    def _resized(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> Scheduler:
+    def _resized(self, pods: Mapping[str, Pod], rows: Sequence[Node], places: Mapping[str, Place]) -> Scheduler:
         """Return the scheduler, of the nodes as they are."""
-        wheres = {pod.where for pod in pods.values() if pod.ours and pod.live}
-        if self._seen and wheres <= self._seen[0] and len(self._seen[0]) <= _KEPT:
-            wheres = self._seen[0]
-        seats = {uid for job in self._jobs.values() if job.own for uid in job.seats}
-        loads: tuple[dict[str, Needs], dict[str, Needs]] = {}, {}
-        for pod in pods.values():
-            if pod.node and pod.live:
-                load = loads[pod.uid not in seats]
-                load[pod.node] = total((load.get(pod.node, (0, 0.0, 0.0)), pod.needs))
-        rows = [nodes[name] for name in sorted(nodes)]
-        room = room_of(rows, *loads)
-        fixed = [(x.name, x.has[0], x.rack, x.product, x.labels, x.taints, room[x.name]) for x in rows]
-        if (wheres, fixed) != self._seen:
-            fleet = fleet_of(rows, sorted(wheres), room)
+        room = self._room(pods, rows)
+        seen = [(x.name, x.rack, x.product, room[x.name]) for x in rows]
+        marks = {mark: place.row for mark, place in places.items()}
+        if self._seen == seen and len({**self._rows, **marks}) <= _KEPT:
+            marks = {**self._rows, **marks}
+        if self._seen != seen or marks.keys() != self._rows.keys() or any(
+            (row != self._rows[mark]).any() for mark, row in marks.items()
+        ):  # fmt: skip
+            fleet = fleet_of(rows, marks, room)
             if self._scheduler is None:
                 self._scheduler = self._make(fleet)
                 self._resume(self._scheduler, pods)
-            try:
-                lost = self._scheduler.resize(fleet)
-            except InstanceError as error:  # jobs that run or wait do not fit it any more
-                LOG.info("jobs are entered anew: %s", error)
-                lost = (*self._scheduler.running, *self._scheduler.waiting)
-                for name in lost:
-                    self._drop(name)
-                self._scheduler.resize(fleet)
-            for name in lost:
+            for name in self._scheduler.resize(fleet):
                 self._drop(name)
-            self._seen = wheres, fixed
+            self._seen, self._rows = seen, marks
         assert self._scheduler is not None
         return self._scheduler
+
+    def _room(self, pods: Mapping[str, Pod], rows: Sequence[Node]) -> dict[str, Needs]:
+        """Return GPUs, cores and memory of each node that gangs may use.
+
+        All GPUs, and those that are held though the node has lost them; of the others what pods leave that are in no
+        job of the scheduler's own, in whole cores and GiB.
+        """
+        own = {uid for job in self._jobs.values() if job.own for uid in job.seats}
+        mine, theirs = (defaultdict[str, Any](lambda: np.zeros(3)) for _ in range(2))
+        for pod, at in (
+            *_unbound(self._jobs.values(), pods),
+            *((x, x.node) for x in pods.values() if x.node and x.live),
+        ):
+            (mine if pod.uid in own else theirs)[at] += pod.needs
+        room = {}
+        for node in rows:
+            has, held, others = needs_of(node.has), mine[node.name], theirs[node.name]
+            _, cpu, memory = np.maximum(held, has - np.ceil(others / _WHOLE) * _WHOLE).tolist()
+            room[node.name] = int(max(has[0], held[0] + others[0])), max(cpu, 0.0), max(memory, 0.0)
+        return room
 
     def _resume(self, s: Scheduler, pods: Mapping[str, Pod]) -> None:
         """Keep the jobs of a log whose pods are bound as it says, and forget the others."""
@@ -182,113 +211,148 @@ class Reconciler:
             seats = {names[i]: len(ids) // per for i, ids in running.nodes.items()} if running else {}
             if seats and Counter(x.node for x in there) == seats:
                 self._jobs[name] = Job(gang, [x.uid for x in there], seats={x.uid: x.node for x in there})
+                s.change(name, requires=())
             else:
                 s.withdraw(name)
+        for window in s.windows:  # of earlier versions
+            if window.drain:
+                s.undrain(window.nodes[0])
 
-    def _close(self, s: Scheduler, nodes: Mapping[str, Node]) -> None:
-        """Have nobody start on nodes that are cordoned or not ready."""
-        shut = {window.nodes[0] for window in s.windows if window.drain}
-        for name, node in nodes.items():
-            if not node.open and name not in shut:
-                s.drain(name)
-            elif node.open and name in shut:
-                s.undrain(name)
-
-    def _ready(self, pods: Mapping[str, Pod]) -> dict[Any, list[Pod]]:
-        """Return the pods of gangs that are complete, the oldest first, by what they ask for."""
-        found = dict[Any, list[Pod]]()
-        bound = Counter(x.gang for x in pods.values() if x.ours and x.live and not x.leaving)
-        for gang, some in self._unseated(pods).items():
-            pending, size = [pod for pod in some if not pod.node], max(pod.size for pod in some)
-            seated = bound[gang] - len(pending)
-            if pending and bound[gang] >= size > seated:
-                chosen = pending[: size - seated]
-                needs, first = chosen[0].needs, chosen[0]
-                for pod in chosen:
-                    needs = most(needs, pod.needs)
-                rank = max(x.priority for x in chosen)
-                rest = size > len(chosen)  # others of the gang hold GPUs already
-                sign = (gang, len(chosen), needs, first.where, 2 * 10**9 if rest else rank, first.seconds,
-                        first.limit, first.within, first.topology)  # fmt: skip
-                found[sign] = chosen
-        return dict(sorted(found.items(), key=lambda row: max(pod.created for pod in row[1])))
-
-    def _submit(self, s: Scheduler, pods: list[Pod], sign: Any, now: float, step: Step) -> None:
-        """Let a gang wait, at the time at which its last pod came."""
-        gang, count, (gpu, cpu, memory), where, priority, seconds, limit, within, topology = sign
-        name = f"{gang}.{s._state.serial}"
-        job = GangJob(
-            name, "any", (count,), Demand(gpu, cpu, memory) if any(sign[2]) else Demand(0, 0.001), requires=(where,)
-        )
-        terms: dict[str, Any] = {"user": gang.partition("/")[0], "title": gang, "limit": limit, "priority": priority}
-        terms |= {"within": within, "topology": topology} if within and gpu else {}
-        try:
-            s.submit(job, seconds, now=max(s.now, min(now, max(x.created for x in pods))), **terms)
-            self._jobs[name] = Job(gang, [pod.uid for pod in pods], sign)
-        except InstanceError as error:
-            step.waits |= {pod.key: str(error) for pod in pods}
-
-    def _adopt(self, s: Scheduler, pods: Mapping[str, Pod], now: float) -> None:
-        """Have bound pods with GPUs that no job has run as jobs: those of other schedulers, or of a process before."""
-        seated = {uid for job in self._jobs.values() for uid in job.seats}
-        groups, count = dict[str, list[Pod]](), Counter(x.gang for x in pods.values() if x.live)
-        for pod in pods.values():
-            held = pod.node and pod.live and pod.needs[0] and not pod.leaving
-            if held and pod.uid not in seated and pod.uid not in self._gone:
-                whole = pod.ours and count[pod.gang] == pod.size
-                groups.setdefault(pod.gang if whole else f"{pod.gang}#{pod.key}", []).append(pod)
-        number = {name: i for i, name in enumerate(s._state.fleet.names)}
-        for key, some in groups.items():
-            there, per = Counter(pod.node for pod in some), max(pod.needs[0] for pod in some)
-            if any(x not in number or s._state.placer.free[number[x]] < n * per for x, n in there.items()):
-                continue  # it does not fit beside what was decided; nobody is bound where there is no room
-            name = f"{some[0].gang}.{s._state.serial}"
-            gang, user = GangJob(name, "any", (len(some),), Demand(per)), name.partition("/")[0]
-            try:
-                s.submit(gang, some[0].seconds, now=max(now, s.now), together=False, price=None, user=user)
-                s.adopt(name, there, since=min(x.created for x in some))
-            except InstanceError as error:
-                LOG.warning("%s is not taken over: %s", key, error)
+    def _enter(
+        self, s: Scheduler, some: Mapping[str, Unit], places: Mapping[str, Place], now: float, step: Step
+    ) -> None:
+        """Have the units wait, and nothing else: those that do keep their place, new ones come the oldest first."""
+        new = dict(sorted(some.items(), key=lambda row: row[1].created))
+        for name, job in [(name, job) for name, job in self._jobs.items() if not job.seats]:
+            unit = some.get(job.key)
+            if unit is not None and unit == job.unit and places[unit.mark].most == job.most:
+                job.pods = [pod.uid for pod in new.pop(job.key).pods]
+            else:
                 self._drop(name)
-                continue
-            self._jobs[name] = Job(key, [x.uid for x in some], seats={x.uid: x.node for x in some}, own=False)
+        for key, unit in new.items():
+            gang, most = unit.pods[0].gang, places[unit.mark].most
+            name, worker = f"{gang}.{s._state.serial}", Demand(*unit.needs) if any(unit.needs) else Demand(0, 0.001)
+            share = most if most < unit.count else None
+            try:
+                job = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
+                s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
+                self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, most)
+            except InstanceError as error:
+                step.waits |= {pod.key: str(error) for pod in unit.pods}
 
-    def _decide(self, s: Scheduler, pods: Mapping[str, Pod], now: float, step: Step) -> None:
+    def _adopt(self, s: Scheduler, pods: Mapping[str, Pod], sizes: Sizes, now: float) -> None:
+        """Have bound pods with GPUs that no job has run as jobs: those of other schedulers, or of a process before.
+
+        A gang of ours goes on as what it is; a part of one, and pods of others, are never stopped.
+        """
+        gangs, jobs = dict[str, list[Pod]](), {uid: name for name, job in self._jobs.items() for uid in job.seats}
+        for pod in pods.values():
+            if pod.live and pod.uid not in self._gone:
+                gangs.setdefault(pod.gang if pod.ours else f"#{pod.key}", []).append(pod)
+        for gang in gangs.values():
+            some, size = [x for x in gang if x.needs[0]], max(sizes_of(gang, sizes), default=1)
+            whole = gang[0].ours and len(gang) >= size and all(x.node for x in gang)
+            parts = {jobs[x.uid] for x in gang if x.uid in jobs}
+            if whole and len(parts) > 1 and len(gang) == size and len({x.needs[0] for x in some}) == 1:
+                for name in parts:  # its rest has joined it
+                    self._drop(name)
+                parts, jobs = set(), {uid: name for uid, name in jobs.items() if name not in parts}
+            if not (whole and some and not parts and self._take(s, some, now, gang[0].terms)):
+                for pod in some:
+                    if pod.node and pod.uid not in jobs:
+                        self._take(s, [pod], now, {})
+
+    def _take(self, s: Scheduler, some: Sequence[Pod], now: float, terms: Mapping[str, Any]) -> bool:
+        """Have pods run as a job, that is never stopped if it has no terms; return whether there is room for it."""
+        there, per = Counter(pod.node for pod in some), max(pod.needs[0] for pod in some)
+        number = {name: i for i, name in enumerate(s._state.fleet.names)}
+        if any(x not in number or s._state.placer.free[number[x]] < n * per for x, n in there.items()):
+            return False  # it does not fit beside what was decided; nobody is bound where there is no room
+        gang = some[0].gang
+        name = f"{gang}.{s._state.serial}"
+        given: dict[str, Any] = {key: x for key, x in terms.items() if key not in SHARED}
+        given = given or {"price": None, "user": some[0].terms["user"]}
+        try:
+            job = GangJob(name, "any", (len(some),), Demand(per))
+            s.submit(job, some[0].seconds, now=max(now, s.now), together=False, **given)
+            s.adopt(name, there, since=min((x.since for x in some if x.since), default=None))
+        except InstanceError as error:
+            LOG.warning("%s is not taken over as it is: %s", gang, error)
+            self._drop(name)
+            return bool(terms) and self._take(s, some, now, {})
+        seats = {x.uid: x.node for x in some}
+        self._jobs[name] = Job(gang if terms else f"{gang}#", [*seats], seats=seats, own=False)
+        return True
+
+    def _decide(
+        self, s: Scheduler, pods: Mapping[str, Pod], places: Mapping[str, Place], now: float, step: Step
+    ) -> None:
         more = True
         while more:
             decision = s.decide(_DEADLINE, now=now)
             stopped = {stop.job for stop in decision.stops}
             for start in decision.starts:
                 job = self._jobs[start.job]
-                per = job.sign[2][0] or 1
-                seats = [node for node, ids in start.nodes.items() for _ in range(len(ids) // per)]
                 if start.job not in stopped:
+                    assert job.unit is not None
+                    per = job.unit.needs[0] or 1
+                    seats = [node for node, ids in start.nodes.items() for _ in range(len(ids) // per)]
                     job.seats = dict(zip(job.pods, seats, strict=False))  # of whole nodes some may be spare
+                    s.change(start.job, requires=())  # it stays whatever its nodes become
             for name in stopped:
-                step.evicts += [pods[uid] for uid in self._jobs[name].seats if uid in pods]
-                self._gone |= {*self._jobs[name].seats}
+                self._gone |= {x for x in self._jobs[name].seats if x in pods and pods[x].node and pods[x].live}
                 self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
-        for name in s.waiting:
-            step.waits |= {pods[uid].key: s._waits.get(name) or "it waits" for uid in self._jobs[name].pods}
+        for name, request in s._state.waiting.items():
+            job, degree = self._jobs[name], request.job.gang
+            few = s._state.ground(request, degree).total < s._state.placed(request, degree).workers[0]
+            why = "the nodes are too few for it" if few else s._waits.get(name) or "it waits"
+            others = places[job.unit.mark].why if job.unit else ""
+            step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 
-    def _bind(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], step: Step) -> None:
-        """Bind gangs all of whose pods have room by what the server shows: who was told to go may be there still."""
-        left = {name: node.has for name, node in nodes.items()}
+    def _bind(self, pods: Mapping[str, Pod], left: dict[str, dict[str, float]], step: Step) -> None:
+        """Bind gangs all of whose pods have room by what the server shows: who was told to go may be there still.
 
-        def take(at: str, needs: Needs) -> None:
-            left[at] = left[at][0] - needs[0], left[at][1] - needs[1], left[at][2] - needs[2]
-
+        One that has none even without those is placed anew.
+        """
+        soon = dict(left)
         for pod in pods.values():
-            if pod.node in left and pod.live:
-                take(pod.node, pod.needs)
-        for job in self._jobs.values():
-            some = [(pods[uid], at) for uid, at in job.seats.items() if uid in pods and not pods[uid].node]
-            before = dict(left)
-            for pod, at in some:
-                take(at, pod.needs)
-            if all(min(left[at]) > -1e-3 for _, at in some):
+            if pod.node in left and pod.live and (pod.leaving or pod.uid in self._gone):
+                soon[pod.node] = total(soon[pod.node], pod.asks)
+        for name, job in list(self._jobs.items()):
+            some = _unbound([job], pods)
+            lack = _seated(some, left)
+            if not lack:
                 step.binds += some
-            else:
-                left = before
-                step.waits |= {pod.key: "its GPUs are not free yet" for pod, _ in some}
+                _seated(some, soon)
+                continue
+            step.waits |= {pod.key: f"{lack} not free yet" for pod, _ in some}
+            if _seated(some, soon):
+                self._drop(name)
+                step.all = False
+
+
+def _unbound(jobs: Iterable[Job], pods: Mapping[str, Pod]) -> Seats:
+    """Return the pods of jobs that are to be bound, and where."""
+    some = ((pods[uid], at) for job in jobs for uid, at in job.seats.items() if uid in pods)
+    return [(pod, at) for pod, at in some if pod.live and not pod.node and not pod.leaving]
+
+
+def _left(pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> dict[str, dict[str, float]]:
+    """Return what pods leave of each node: nothing if what one holds cannot be read."""
+    left = {name: dict(node.has) for name, node in nodes.items()}
+    for pod in pods.values():
+        if pod.node in left and pod.live:
+            left[pod.node] = less(left[pod.node], pod.asks)
+    return left | {pod.node: {PODS: 0.0} for pod in pods.values() if pod.node in left and pod.live and not pod.asks}
+
+
+def _seated(some: Seats, left: dict[str, dict[str, float]]) -> str:
+    """Take what pods ask for from what is left of their nodes; return what is too little, and take nothing then."""
+    after = dict(left)
+    for pod, at in some:
+        if lack := short(after[at], pod.asks):
+            return lack
+        after[at] = less(after[at], pod.asks)
+    left.update(after)
+    return ""

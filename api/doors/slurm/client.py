@@ -48,19 +48,30 @@ def run(*words: str) -> str:
     return done.stdout.decode(errors="replace").replace("\0", "\ufffd")
 
 
-def rows(command: str, key: str) -> list[dict[str, Any]]:
-    """Return the jobs that `squeue --json` prints, or the nodes of `sinfo --json`."""
+def jobs() -> list[dict[str, Any]]:
+    """Return all jobs, those too that ended or are in hidden partitions, which later versions print only if asked."""
+    return list(_told("jobs", "squeue", "--json", "--states=all", "--all") or ())
+
+
+def nodes() -> list[dict[str, Any]]:
+    """Return all nodes: `sinfo --json` prints them in 22.05, and groups of nodes since 23.02."""
+    found = _told("nodes", "sinfo", "--json")
+    return list((_told("nodes", "scontrol", "show", "nodes", "--json") if found is None else found) or ())
+
+
+def _told(key: str, command: str, *words: str) -> Any:
+    """Return what a command prints under a key, `None` if it is not there."""
     try:
-        told = parse_json(run(command, "--json"))
+        told = parse_json(run(command, *words))
         if told.get("errors"):  # with exit code 0 and none of what there is
             raise AwayError("slurm", f"{command}: slurmctld does not answer: {plain(told['errors'][0].get('error'))}")
-        return list(told[key])
+        return told[key] if key == "jobs" else told.get(key)
     except (InstanceError, KeyError, TypeError) as error:  # half an answer, since the controller ended
         raise error if isinstance(error, AwayError) else AwayError("slurm", f"{command} --json: {error}") from None
 
 
 def records(entity: str) -> list[dict[str, str]]:
-    """Return what `scontrol show` prints of partitions, or of the topology, a mapping a line."""
+    """Return what `scontrol show` prints of partitions, or of the topology, a mapping a line, the name first."""
     lines = run("scontrol", "show", entity, "--oneliner").splitlines()
     return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines if "=" in line]
 

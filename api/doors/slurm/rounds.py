@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
-from ..core import Core, encoded
+from ..core import Core, checked, encoded
 from .client import AwayError, plain, run
-from .gang import NotOursError, event_of
+from .gang import NotOursError, events_of
+from .refusals import COMING, Refusal, noted
 from .view import SlurmJob, View
 
 GRACE = 60.0
 """Seconds in which a released job has to start: then it is held again, and placed anew."""
-REFUSED = 60.0
-"""Seconds until a job is tried again of which Slurm refused what was decided."""
 DONE = ("COMPLETED", "TIMEOUT")
 """States of a job that ran as long as it was to, so that its seconds teach something."""
 DEADLINE = 1.0
@@ -36,22 +36,28 @@ class Rounds:
         core: the scheduler.
         mark: word in the comment of the jobs that gangplan places; `None` to look at all jobs and act on none.
         say: takes what an operator should know.
-        options: ``memory`` and ``spread`` of `event_of`.
+        options: ``memory`` and ``spread`` of `events_of`.
     """
 
     def __init__(self, core: Core, mark: str | None, say: Callable[[str], object], **options: bool) -> None:
         self.core, self.mark, self._say, self._options = core, mark, say, options
         self._said = dict[str, str]()
-        self._refused = dict[str, float]()
+        self._refused = dict[str, Refusal]()
         self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
+        self._asked = dict[str, str]()  # what gives jobs back the numbers of nodes that they asked for
+        self._released = set[str]()
+        self._holders = dict[str, SlurmJob]()
         self._fleet: Any = None
+        self._began = 0.0
         self._open = True  # whether there is something to decide
 
     def round(self, view: View) -> list[str]:
         """Bring both into agreement, decide, carry it out, and return what was done in words."""
+        self._began = self.now
         self._resize(view.fleet)
         self._nodes(view)
         self._known(view)
+        self._changed(view)
         self._new(view)
         wake = self.core.scheduler.wake
         if self._open or (wake is not None and wake <= self.now):
@@ -72,26 +78,25 @@ class Rounds:
         self._open = True
         return self.core.answer({"event": event, "now": self.now, **fields})
 
-    def _note(self, name: str, words: str) -> None:
-        """Say something of a job, once as long as it is so."""
+    def _note(self, name: str, words: str, job: SlurmJob | None = None) -> None:
+        """Say something of a job, once as long as it is so, and in its comment for its users."""
         if self._said.get(name) != words:
             self._said[name] = words
             self._say(f"{name}: {words}")
+            if job is not None:
+                self._comment(job, words)
+
+    def _comment(self, job: SlurmJob, words: str) -> None:
+        """Write words behind a user's own comment, or take them away."""
+        if (new := noted(job.row["comment"], words)) != job.row["comment"]:
+            self._order(job, ("update", f"JobId={job.id}", f"Comment={new}"))
 
     def _resize(self, fleet: Fleet) -> None:
-        """Exchange the nodes if they are others than before; jobs that do not fit any more are told of anew."""
+        """Exchange the nodes if they are others than before; who ran on those that are gone is told of anew."""
         data = encoded(fleet)
-        if data == (self._fleet or encoded(self.core.scheduler._state.fleet)):
-            return
-        for jobs in ((), self.core.scheduler.waiting, self.core.scheduler.running):
-            try:
-                for name in jobs:
-                    self._tell("withdraw", job=name)
-                self._tell("resize", fleet=data)
-                self._fleet = data
-                return
-            except InstanceError as error:
-                self._note("cluster", plain(error))
+        if data != (self._fleet or encoded(self.core.scheduler._state.fleet)):
+            self._tell("resize", fleet=data)
+            self._fleet = data
 
     def _nodes(self, view: View) -> None:
         """Tell which nodes are up, closed or down."""
@@ -109,41 +114,105 @@ class Rounds:
         for name in self.core.scheduler.running:
             job, piece = _job(name, view)
             if job is None or not (job.waits or job.holds):
-                done = job is not None and job.state in DONE and not piece
+                done = job is not None and any(word in DONE for word in job.row["states"]) and not piece
                 self._tell("finish" if done else "withdraw", job=name)
             elif piece:
                 if piece not in job.parts():
                     self._tell("withdraw", job=name)
-            elif (job.waits and not self._ours(job)) or not {*job.parts()} <= {*self.places(name)}:
+            elif not {*job.parts()} <= {*self.places(name)} or (job.waits and not self._ours(job, "BadConstraints")):
                 self._tell("withdraw", job=name)
-            elif job.waits and not job.held[0] and self.now - self.core.scheduler._state.running[name].since > GRACE:
+            elif job.waits and (reason := self._why(name, job)) == "BeginTime":  # it ran, and was requeued
                 self._take_back(name, job)
+            elif job.waits and reason:
+                self._refuse(name, job, reason)
         for name in self.core.scheduler.waiting:
             job, piece = _job(name, view)
             if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
                 self._tell("withdraw", job=name)
-            elif not job.held[0]:  # its node failed, or somebody released it
+            elif not job.held:  # its node failed, or somebody released it
                 self._hold(job)
 
-    def _ours(self, job: SlurmJob) -> bool:
-        """Return whether gangplan is to place a job that waits."""
-        marked = self.mark is None or self.mark in (job.row["comment"] or "").split()
-        return marked and not (job.held[0] and job.held[1])
+    def _ours(self, job: SlurmJob, *reasons: str) -> bool:
+        """Return whether gangplan is to place a job that waits: nobody but its user holds it, or for these reasons."""
+        marked = self.mark is None or self.mark in job.row["comment"].split()
+        return marked and not (job.held and job.reason not in ("JobHeldUser", *reasons))
+
+    def _why(self, name: str, job: SlurmJob) -> str:
+        """Return Slurm's reason not to start a job that is to run; "" if it may start still, or is yet to be released.
+
+        Whatever is not known to pass as nodes become free is a reason: a limit, a license, a hold of its user's.
+        """
+        if job.held:
+            return job.reason if job.id in self._released or job.reason != "JobHeldUser" else ""
+        late = self.now - self.core.scheduler._state.running[name].since > GRACE
+        return job.reason if late or job.reason not in COMING else ""
+
+    def _refuse(self, name: str, job: SlurmJob, reason: str) -> None:
+        """Have a job that Slurm does not start give back its nodes, and wait before it is tried again."""
+        refusal = Refusal.next(self._refused.get(job.id) or Refusal.read(job.row["comment"]), reason, self.now)
+        self._refused[job.id] = refusal
+        if job.id in self._released or not job.held:
+            self._hold(job)
+        self._tell("withdraw", job=name)
+        self._note(job.id, str(refusal), job)
+
+    def _refusal(self, job: SlurmJob, view: View) -> Refusal | None:
+        """Return why a job is not to be tried yet, unless it was released or changed since."""
+        found = self._refused.get(job.id)
+        if found is None and (found := Refusal.read(job.row["comment"])) is not None:
+            self._refused[job.id] = found
+            self._told.setdefault(job.id, next(iter(self._events(job, view)), {}))
+        if found is None or found.at >= self._began or (job.held and self._same(job, view)):
+            return found
+        del self._refused[job.id]
+        self._comment(job, "")
+        return None
+
+    def _changed(self, view: View) -> None:
+        """Forget what was noted of jobs that start; when one ends, try another that waits for a limit of its user's.
+
+        Limits are of a user, an account or a QOS.
+        """
+        held, self._holders = self._holders, {name: job for name, job in view.jobs.items() if job.holds}
+        for memory in (self._refused, self._told, self._asked):
+            for name in memory.keys() - view.jobs.keys():
+                del memory[name]
+        self._released &= view.jobs.keys()
+        for name in self._holders.keys() - held.keys():
+            self._refused.pop(name, None)
+            self._released.discard(name)
+            self._comment(view.jobs[name], "")
+        for gone in (held[name] for name in held.keys() - self._holders.keys()):
+            for name, refusal in self._refused.items():
+                limit = refusal.reason.startswith(("QOS", "Assoc")) and refusal.until > self.now
+                if limit and _shares(gone, view.jobs[name]):
+                    self._refused[name] = replace(refusal, until=self.now)
+                    break
 
     def _same(self, job: SlurmJob, view: View) -> bool:
-        """Return whether a job asks for what it was submitted with, as far as that is remembered."""
+        """Return whether a job asks for what it was submitted with, as far as that is remembered.
+
+        Of several partitions it is another as soon as that has room, and the one that was told has not.
+        """
         if (told := self._told.get(job.id)) is None:
             return True
         try:
-            return self._event(job, view) == told
+            events = self._events(job, view)
         except NotOursError:
             return False
+        now = self.now
+        told, *events = ({**event, "begin": max(now, event.get("begin", now))} for event in (told, *events))
+        return told in events and (len(events) == 1 or self._fits(told) or not any(map(self._fits, events)))
 
-    def _event(self, job: SlurmJob, view: View) -> dict[str, Any]:
+    def _fits(self, event: dict[str, Any]) -> bool:
+        """Return whether there is room for a job now."""
+        return self.core.scheduler._state.placer.fits(decode(checked(event, self.core.most)[1]["job"]))
+
+    def _events(self, job: SlurmJob, view: View) -> list[dict[str, Any]]:
         state = self.core.scheduler._state
         if any(job.id in names for names in (state.running, state.waiting, state.later.held, state.finished)):
             job = replace(job, row={**job.row, "required_nodes": ""})  # which is of an earlier decision
-        return event_of(job, view, state.sharing.queues, **self._options)
+        return list(events_of(job, view, state.sharing.queues, **self._options))
 
     def _take_back(self, name: str, job: SlurmJob) -> None:
         """Have a released job that did not start wait again."""
@@ -160,10 +229,17 @@ class Rounds:
             for node in job.parts() if job.holds else ():
                 self._adopt(job, node, view)
         for job in fresh:
-            partition = view.partitions.get((job.row["partition"] or "").split(",")[0], {})
-            ready = not job.row["dependency"] and partition.get("State", "UP") == "UP"
-            if job.waits and self._ours(job) and ready and self._refused.get(job.id, 0.0) <= self.now:
-                self._submit(job, view)
+            if job.waits and self._ours(job) and not view.depends(job):
+                try:
+                    events = self._events(job, view)
+                    refusal = self._refusal(job, view)
+                except NotOursError as error:
+                    self._note(job.id, f"is left to Slurm, for its {error}", job)
+                    if job.held:
+                        self._order(job, ("release", job.id))
+                    continue
+                if refusal is None or refusal.until <= self.now:
+                    self._submit(job, events)
 
     def _adopt(self, job: SlurmJob, node: str, view: View) -> None:
         """Tell what a job holds on a node; jobs of ours that were to be there, and are not yet, make room."""
@@ -186,25 +262,26 @@ class Rounds:
             if name in self.core.scheduler.waiting:
                 self._tell("withdraw", job=name)
 
-    def _submit(self, job: SlurmJob, view: View) -> None:
-        """Let a job wait that is to be placed, or leave it to Slurm if only Slurm can."""
-        try:
-            event = self._event(job, view)
-        except NotOursError as error:
-            self._note(job.id, f"is left to Slurm, for its {error}")
-            if job.held[0]:
-                self._order(job, ("release", job.id))
-            return
-        if not job.held[0]:
+    def _submit(self, job: SlurmJob, events: list[dict[str, Any]]) -> None:
+        """Let a job wait that is to be placed."""
+        if not events:
+            self._note(job.id, f"partition {plain(job.row['partition'])} is not up", job)
+        elif not job.held:
             self._hold(job)
-        for topology in dict.fromkeys((event["topology"], "preferred")):  # perhaps no rack ever has the room
-            try:
-                name = self._name(job.id)
-                self._tell(**event | {"job": event["job"] | {"name": name}, "topology": topology})
-                self._told[job.id] = event
-                return
-            except InstanceError as error:
-                self._note(job.id, plain(error))
+        if len(events) > 1:
+            events.sort(key=lambda event: not self._fits(event))
+        why = ""
+        for event in events:
+            for topology in dict.fromkeys((event["topology"], "preferred")):  # perhaps no rack ever has the room
+                try:
+                    name = self._name(job.id)
+                    self._tell(**event | {"job": event["job"] | {"name": name}, "topology": topology})
+                    self._told[job.id] = event
+                    return
+                except InstanceError as error:
+                    why = why or plain(error)
+        if why:
+            self._note(job.id, why, job)
 
     def _name(self, name: str) -> str:
         """Return a name that no job had."""
@@ -218,32 +295,42 @@ class Rounds:
         done = []
         for name in self.core.scheduler.running:
             job, piece = _job(name, view)
-            if job is None or piece or not (job.waits and job.held[0]):
+            if job is None or piece or not (job.waits and job.held):
                 continue
             nodes = self.places(name)
-            where = f"ReqNodeList={','.join(nodes)}", f"NumNodes={len(nodes)}"
-            if self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
+            where = [f"ReqNodeList={','.join(nodes)}"]
+            if most := job.row["max_nodes"]:
+                where.append(f"NumNodes={len(nodes)}-{len(nodes)}")
+                self._asked[job.id] = f"NumNodes={job.row['node_count'] or 1}-{most}"
+            if why := self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
+                self._refuse(name, job, why)
+            else:
                 done.append(f"{job.id} on {','.join(nodes)}")
                 self._said.pop(job.id, None)
-            else:
-                self._refused[job.id] = self.now + REFUSED
-                self._tell("withdraw", job=name)
+                self._released |= {job.id} if self.mark is not None else set()
         return done
 
     def _hold(self, job: SlurmJob) -> None:
-        self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", "ReqNodeList="))
+        self._released.discard(job.id)
+        back = ("ReqNodeList=", *filter(None, [self._asked.get(job.id)]))
+        if why := self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", *back)):
+            self._note(job.id, why)
 
-    def _order(self, job: SlurmJob, *commands: tuple[str, ...]) -> bool:
-        """Tell Slurm something of a job; return whether it took it."""
+    def _order(self, job: SlurmJob, *commands: tuple[str, ...]) -> str:
+        """Tell Slurm something of a job; return why it did not take it, "" if it did."""
         try:
             for words in commands if self.mark is not None else ():
                 run("scontrol", *words)
-            return True
         except AwayError:
             raise
         except InstanceError as error:
-            self._note(job.id, plain(error.problem))
-            return False
+            return plain(error.problem)
+        return ""
+
+
+def _shares(one: SlurmJob, other: SlurmJob) -> bool:
+    """Return whether two jobs have a user, an account or a QOS in common."""
+    return one.user == other.user or any(one.row[x] and one.row[x] == other.row[x] for x in ("account", "qos"))
 
 
 def _job(name: str, view: View) -> tuple[SlurmJob | None, str]:

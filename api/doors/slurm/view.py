@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ import numpy as np
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
-from .client import names_in, numbers_in, plain, records, rows, run
+from .client import jobs, names_in, nodes, numbers_in, plain, records, run
+from .fields import job_row, node_row
 
 HOLD = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 """States of a job that has nodes."""
-_OPEN = ("idle", "mixed", "allocated", "completing", "unknown")
+_OPEN = {"IDLE", "MIXED", "ALLOCATED", "COMPLETING", "UNKNOWN"}
 """States of a node that is up, if no flag says otherwise; unknown is one until it answers."""
 _CLOSED = {"DRAIN", "FAIL", "NOT_RESPONDING", "RESERVED", "MAINTENANCE", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
-_CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG"}
+_CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG", "BLOCKED"}
 """Flags of a node on which nobody starts, though jobs there run on."""
-_GPU = re.compile(r"(?:^|[,:/])gpu(?::([^:,=()]+))?[:=](\d+)")
-"""A number of GPUs in ``gpu:4``, ``gres:gpu:a100:2(S:0)``, with their type if it is said."""
+_GPU = re.compile(r"(?:^|[,:/])gpu(?=[:=,(]|$)(?::((?!\d+(?:[,(]|$))[^:,=()]+))?(?:[:=](\d+))?")
+"""A number of GPUs in ``gpu``, ``gpu:4``, ``gres/gpu:a100:2(S:0)``, with their type if it is said."""
 _NIC, _LINK = 25e9, 300e9
 """Bytes a second of a node's link, and between its GPUs, which Slurm does not say."""
 MIB = 2.0**20
@@ -41,18 +43,31 @@ class SlurmJob:
 
     Attributes:
         id: what `scontrol` calls it, ``17`` or ``17_3``.
-        row: what `squeue --json` says.
-        state: the word of Slurm.
-        holds, waits: whether it has nodes; whether it is to get some.
-        held: whether Slurm is not to start it, and whether an administrator says so.
+        row: what Slurm says, as `job_row` reads it.
     """
 
     id: str
     row: Mapping[str, Any]
-    state: str
-    holds: bool
-    waits: bool
-    held: tuple[bool, bool]
+
+    @property
+    def holds(self) -> bool:
+        """Return whether it has nodes."""
+        return any(word in HOLD for word in self.row["states"])
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it is to get some."""
+        return "PENDING" in self.row["states"] and not self.holds and "REVOKED" not in self.row["states"]
+
+    @property
+    def held(self) -> bool:
+        """Return whether Slurm is not to start it."""
+        return bool(self.row["priority"] == 0)
+
+    @property
+    def reason(self) -> str:
+        """Return Slurm's word for why it does not run."""
+        return plain(self.row["state_reason"]) or "None"
 
     @property
     def user(self) -> str:
@@ -61,9 +76,10 @@ class SlurmJob:
 
     def parts(self) -> dict[str, tuple[int, int]]:
         """Return the GPUs and CPUs that it has on each node."""
-        seats = (self.row.get("job_resources") or {}).get("allocated_nodes") or []
-        names = [seat["nodename"] for seat in seats] or names_in(self.row["nodes"])
-        gpus = [gpus_in(text)[0] for text in self.row["gres_detail"]]
+        names = self.row["seats"] or names_in(self.row["nodes"])
+        gpus, total = [gpus_in(text)[0] for text in self.row["gres_detail"]], self.row["tres_alloc_str"]
+        if not gpus and names and (found := re.search(r"gres/gpu=(\d+)", total)):  # without details: shared out
+            gpus = [-(-int(found[1]) // len(names))] * len(names)
         cpus = -(-(self.row["cpus"] or 0) // max(1, len(names)))
         return {name: (gpus[i] if i < len(gpus) else 0, cpus) for i, name in enumerate(names)}
 
@@ -98,28 +114,56 @@ class View:
             AwayError: if nobody answers.
             InstanceError: if an answer is not understood.
         """
-        told, nodes, since = rows("squeue", "jobs"), rows("sinfo", "nodes"), time.monotonic()
+        told, there, since = jobs(), nodes(), time.monotonic()
         if last is not None and since - last.since < _SELDOM:
             since, switches, partitions = last.since, last.switches, last.partitions
         else:
             switches = records("topology")
             partitions = {row["PartitionName"]: row for row in records("partition") if "PartitionName" in row}
         try:
-            nodes = [row for row in nodes if row["state"] != "future"]
-            states, fleet = {row["name"]: _state(row) for row in nodes}, _fleet(nodes, switches)
-            there = np.array([states[row["name"]] != "down" and "DRAIN" not in row["state_flags"] for row in nodes])
-            most = (np.bincount(fleet.topology.group[0], there * each).max() for each in (1, fleet.gpus))
+            rows = [row for row in map(node_row, there) if "FUTURE" not in row["states"]]
+            states, fleet = {row["name"]: _state(row) for row in rows}, _fleet(rows, switches)
+            usable = np.array([states[row["name"]] != "down" and "DRAIN" not in row["states"] for row in rows])
+            most = (np.bincount(fleet.topology.group[0], usable * each).max() for each in (1, fleet.gpus))
             rack = int(next(most)), int(next(most))
-            return cls(states, fleet, _jobs(told), partitions, rack, since, switches)
+            return cls(states, fleet, _jobs([*map(job_row, told)]), partitions, rack, since, switches)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            words = f"{type(error).__name__} {error}: not what Slurm 22.05 says"
+            words = f"{type(error).__name__} {error}: not what Slurm 22.05 to 24.11 says"
             raise error if isinstance(error, InstanceError) else InstanceError("slurm", words) from None
+
+    def depends(self, job: SlurmJob) -> bool:
+        """Return whether a job waits for another still, which Slurm itself notes a minute late of a held job."""
+        parts = [part for part in re.split("[,?]", job.row["dependency"]) if part]
+        blocked = [self._before(job, *part.partition("(")[0].partition(":")[::2]) for part in parts]
+        return all(blocked) and blocked != [] if "?" in job.row["dependency"] else any(blocked)
+
+    def _before(self, job: SlurmJob, kind: str, parents: str) -> bool:
+        """Return whether what a job depends on is yet to end, or of ``after`` to start."""
+        if kind == "singleton":
+            alike = self._groups[job.user, job.row["name"]]
+            return any(x.holds or (x.waits and x.row["job_id"] < job.row["job_id"]) for x in alike)
+        for array, told in re.findall(r"(?:^|:)(\d+)(?:_(\d+|\*))?", parents):
+            task = job.id.partition("_")[2] if kind == "aftercorr" else told
+            there = (x for x in self._groups[array] if task in ("", "*") or x.id == f"{array}_{task}")
+            if any(x.waits or (x.holds and kind != "after") for x in there):
+                return True
+        return False
+
+    @cached_property
+    def _groups(self) -> Mapping[Any, Sequence[SlurmJob]]:
+        """Return jobs by number, of which an array has many, and by user and name."""
+        groups = defaultdict[Any, list[SlurmJob]](list)
+        for job in self.jobs.values():
+            groups[job.id.partition("_")[0]].append(job)
+            groups[job.user, job.row["name"]].append(job)
+        return groups
 
 
 def gpus_in(text: str) -> tuple[int, str]:
-    """Return the number of GPUs that a list of resources has, and their type if it is said."""
+    """Return the number of GPUs that a list of resources has, and their type if it is said, ``a+b`` if several are."""
     found = _GPU.findall(text)
-    return sum(int(count) for _, count in found), next((kind for kind, _ in found if kind), "")
+    kinds = dict.fromkeys(kind for kind, _ in found if kind)
+    return sum(int(count or 1) for _, count in found), "+".join(sorted(kinds))
 
 
 def tracks_memory() -> bool:
@@ -131,9 +175,10 @@ def _jobs(told: Sequence[Mapping[str, Any]]) -> dict[str, SlurmJob]:
     """Return all jobs; of the tasks of an array that are held together, so many as its limit lets run."""
     found, busy = dict[str, SlurmJob](), Counter[int]()
     for row in told:
-        busy[row["array_job_id"]] += row["job_state"] in HOLD or (row["job_state"] == "PENDING" and row["priority"] > 0)
+        job = SlurmJob("", row)
+        busy[row["array_job_id"]] += job.holds or (job.waits and not job.held)
     for row in told:
-        state, array, most = row["job_state"], row["array_job_id"], row["array_max_tasks"] or 0
+        array, most = row["array_job_id"], row["array_max_tasks"] or 0
         if row["array_task_id"] is not None:
             names = [f"{array}_{row['array_task_id']}"]
         elif array:
@@ -142,22 +187,21 @@ def _jobs(told: Sequence[Mapping[str, Any]]) -> dict[str, SlurmJob]:
             names = [f"{array}_{int(task)}" for task, _ in zip(tasks, range(min(left, _TASKS)), strict=False)]
         else:
             names = [f"{row['job_id']}"]
-        held = row["priority"] == 0, row["state_reason"] == "JobHeldAdmin"
-        found |= {x: SlurmJob(x, row, state, state in HOLD, state == "PENDING", held) for x in names}
+        found |= {x: SlurmJob(x, row) for x in names}
     return found
 
 
 def _state(row: Mapping[str, Any]) -> str:
-    flags = {*row["state_flags"]}
-    return "down" if row["state"] not in _OPEN or "DOWN" in flags else "closed" if flags & _CLOSED else "up"
+    words = {*row["states"]}
+    return "down" if not words & _OPEN or "DOWN" in words else "closed" if words & _CLOSED else "up"
 
 
 def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
     gpus = [gpus_in(row["gres"]) for row in nodes]
     kinds = tuple(dict.fromkeys(kind or "gpu" for count, kind in gpus if count)) or ("gpu",)
-    features = [(row["active_features"] or row["features"]).split(",") for row in nodes]
+    features = [row["active_features"] or row["features"] for row in nodes]
     of = [
-        {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some if x)}
+        {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some)}
         for row, some in zip(nodes, features, strict=True)
     ]
     labels = tuple(sorted({label for each in of for label in each}))
@@ -178,9 +222,10 @@ def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, s
 def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTopology:
     """Return racks, which are the lowest switches, those above, and the cluster."""
     above: dict[str, list[str]] = {node: [] for node in nodes}
-    for row in sorted(switches, key=lambda row: int(row["Level"])):
-        for node in names_in(row.get("Nodes", "")):
-            above.setdefault(node, []).append(row["SwitchName"])
+    inside = [(names_in(row.get("Nodes", "")), row) for row in switches]
+    for members, row in sorted(inside, key=lambda x: (int(x[1].get("Level", 0)), len(x[0]))):  # blocks have no level
+        for node in members:
+            above.setdefault(node, []).append(next(iter(row.values())))
     depth = max([1, *(len(above[node]) for node in nodes)])
     lone = "all" if not switches else "node {}"  # a node under no switch is a rack of its own
     paths = [above[node] or [lone.format(node)] for node in nodes]

@@ -4,8 +4,8 @@ import { $, make, options, picture, safely } from "./dom.js";
 import { ask, request } from "./net.js";
 import { replay } from "./replay.js";
 
-const EXAMPLE = "example", MOST = 200, shades = new Map();
-let timer = 0;
+const EXAMPLE = "example", MOST = 200, EPOCH = 1e9, shades = new Map();
+let timer = 0, ticker = 0, state = null, came = 0, asking = false;
 
 // A job keeps its colour, by its number in `known`, while the page is open.
 export async function drawCluster(box, { cluster, held, down }, known) {
@@ -16,37 +16,105 @@ export async function drawCluster(box, { cluster, held, down }, known) {
 
 const path = (rest) => `/v1/sessions/${encodeURIComponent($("session").value)}/${rest}`;
 const why = safely(async (event) => {
+  $("why").textContent = "…";
   $("why").textContent = (await ask("POST", path("events"), event)).text;
 });
 
-function jobs(list, names, none) {
-  const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
-  const rows = names.slice(0, MOST).map((name) => {
-    const row = make("li", "");
-    row.append(make("button", name, { type: "button", onclick: () => why({ event: "explain", what: name }) }));
-    return row;
-  });
-  if (names.length > MOST) rows.push(make("li", `and ${names.length - MOST} more`));
-  list.replaceChildren(...(rows.length ? rows : [make("li", none)]));
+// Seconds as people say them.
+function span(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"]].filter(([size]) => seconds >= size);
+  return units.length ? `${+(seconds / units[0][0]).toPrecision(2)} ${units[0][1]}` : `${Math.max(0, Math.round(seconds))} s`;
+}
+
+const percent = (share) => `${+(100 * share).toPrecision(3)} %`;
+// A session whose time is this machine's goes on while nothing happens.
+const now = () => state.now + (state.now > EPOCH ? (Date.now() - came) / 1000 : 0);
+
+function cells(body, rows, none) {
+  const width = body.parentNode.querySelectorAll("th").length;
+  body.replaceChildren(...rows.map((row) => {
+    const line = make("tr", "");
+    for (const each of row) {
+      const cell = make("td", each instanceof Node ? "" : each);
+      if (each instanceof Node) cell.append(each);
+      line.append(cell);
+    }
+    return line;
+  }));
+  if (!rows.length) {
+    const cell = make("td", none, { colSpan: width, className: "quiet" });
+    body.append(make("tr", ""));
+    body.firstChild.append(cell);
+  }
+}
+
+// What a queue holds of the cluster, as a bar and in words.
+function held({ share }) {
+  const found = make("span", "");
+  found.append(make("meter", "", { min: 0, max: 1, value: Math.min(1, share) }), percent(share));
+  found.firstChild.setAttribute("aria-hidden", "true");
+  return found;
+}
+
+function jobs(id, rows, total, time, none) {
+  const list = $(id), focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
+  cells(list, rows.map((row) => [
+    make("button", row.job, { type: "button", onclick: () => why({ event: "explain", what: row.job }) }),
+    row.gpus, row.user, row.queue, row.priority || "", span(now() - row.since), ...(time ? [span(row.left - (now() - state.now))] : []),
+  ]), none);
+  const more = total - rows.length, found = $("search").value ? "found" : "shown";
+  $(`${id}-count`).textContent = more > 0 ? `${total}, ${rows.length} ${found}` : `${total}`;
   if (focused) [...list.querySelectorAll("button")].find((x) => x.textContent === focused)?.focus();
 }
 
-async function refresh() {
-  if (!$("session").value) return;
-  const state = await ask("GET", path("cluster")), running = Object.keys(state.held);
-  const down = state.down.length ? `; down: ${state.down.join(", ")}` : "";
-  $("cluster-now").textContent = `At ${+state.now.toFixed(3)} s: ${running.length} run, ${state.waiting.length} wait${down}.`;
-  jobs($("waiting"), state.waiting, "nobody waits");
-  jobs($("running"), running, "nobody runs");
-  await drawCluster($("cluster-picture"), state, shades);
+function tables() {
+  if (!state || $("cluster").hidden) return;
+  jobs("waiting", state.waiting, state.waits, false, "nobody waits");
+  jobs("running", state.running, state.runs, true, "nobody runs");
+}
+
+function show() {
+  const down = state.down.length ? `; down: ${state.down.join(", ")}` : "", time = state.now > EPOCH ? new Date(1000 * state.now).toLocaleTimeString() : `${+state.now.toFixed(3)} s`;
+  $("cluster-now").textContent = `At ${time}: ${state.runs} run, ${state.waits} wait${down}.`;
+  cells($("types"), state.types.map((x) => [x.type, x.held, x.idle, x.down || ""]), "no GPUs");
+  cells($("queues"), state.queues.map((x) => [x.queue || "(none)", held(x), x.gpus, x.guaranteed === null ? "" : percent(x.guaranteed), x.most === null ? "" : percent(x.most), x.running, x.waiting]), "no jobs");
+  cells($("users"), state.users.slice(0, MOST).map((x) => [x.user || "(nobody)", x.gpus, x.most ?? "", x.running, x.waiting]), "no jobs");
+  tables();
+}
+
+// Ask what is so now; with `whole` also if nothing has happened since.
+async function refresh(whole = true) {
+  if (!$("session").value || asking) return;
+  asking = true;
+  try {
+    const mine = `${$("session").value} ${$("search").value}`;
+    const query = new URLSearchParams({ search: $("search").value, after: whole ? -1 : state?.line ?? -1 });
+    const response = await request("GET", path(`cluster?${query}`));
+    if (response.status === 204) return;
+    [state, came] = [await response.json(), Date.now()];
+    show();
+    await drawCluster($("cluster-picture"), state, shades);
+    if (mine !== `${$("session").value} ${$("search").value}`) setTimeout(safely(refresh));
+  } finally {
+    asking = false;
+  }
+}
+
+function follow() {
+  clearInterval(timer);
+  clearInterval(ticker);
+  if (!$("follow").checked) return;
+  timer = setInterval(safely(() => refresh(false)), 2000);
+  ticker = setInterval(tables, 5000);
 }
 
 export async function start() {
-  const { sessions } = await ask("GET", "/v1/sessions");
+  const { sessions, reads } = await ask("GET", "/v1/sessions");
   options($("session"), sessions.length ? sessions.map((name) => [name, name]) : [["", "none yet"]]);
   $("session-replay").disabled = !sessions.length;
-  $("session-example").disabled = sessions.includes(EXAMPLE);
+  $("session-example").disabled = reads || sessions.includes(EXAMPLE);
   await refresh();
+  follow();
 }
 
 // Gangs of all sizes come, a node fails and is repaired, one is drained.
@@ -68,10 +136,11 @@ async function example() {
 
 export function stop() {
   clearInterval(timer);
-  $("follow").checked = false;
+  clearInterval(ticker);
 }
 
 $("session").addEventListener("change", safely(refresh));
+$("search").addEventListener("input", safely(refresh));
 $("refresh").addEventListener("click", safely(start));
 $("session-example").addEventListener("click", safely(example));
 $("session-replay").addEventListener("click", safely(async () => {
@@ -79,10 +148,7 @@ $("session-replay").addEventListener("click", safely(async () => {
   location.hash = "replay";
   await replay(log);
 }));
-$("follow").addEventListener("change", () => {
-  clearInterval(timer);
-  if ($("follow").checked) timer = setInterval(safely(refresh), 2000);
-});
+$("follow").addEventListener("change", follow);
 $("whatif").addEventListener("submit", (event) => {
   event.preventDefault();
   const [gpus, seconds] = ["whatif-gpus", "whatif-seconds"].map((id) => Number($(id).value));

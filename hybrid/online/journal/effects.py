@@ -10,6 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 
 from ..durations.again import predict_again
+from ..notices import tell
 from ..request import Request
 from ..running import RunningJob
 from ..state import ClusterState
@@ -32,7 +33,7 @@ class Before:
         self.stale = self.is_stale(scheduler)
         if decides:
             self._promises, self._faults = dict(state.promises), dict(scheduler._watchdog.faults)
-            self._undone = state.undone
+            self._undone, self._claims = state.undone, dict(state.notices.claims)
             self._kinds = 0 if state.learned is None else len(state.learned.model.kinds)
             self._thoughts = scheduler._network and scheduler._network.thoughts
 
@@ -47,6 +48,8 @@ class Before:
         state, after = scheduler._state, dict[str, Any]()
         if state.promises != self._promises:
             after["promises"] = dict(state.promises)
+        if state.notices.claims != self._claims:
+            after["claims"] = state.notices.claimed()
         if scheduler._watchdog.faults != self._faults:
             after["faults"] = dict(scheduler._watchdog.faults)
         if state.queue.order != state.settings.order:
@@ -99,6 +102,10 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     for start in row.get("starts", ()):
         state.find(start["job"], "waits")
         _start(state, state.waiting[start["job"]], start)
+    for told in row.get("stopping", ()):
+        tell(state, told)
+    if "claims" in after:
+        state.notices.claim(after["claims"])
     rows = ([each["job"] for each in row.get(name, ())] for name in ("stops", "starts"))
     state.note_freed(*rows)
     state.mending.torn = {}

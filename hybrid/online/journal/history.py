@@ -72,7 +72,7 @@ class History:
     cut: int = 0
 
 
-_OWN = ("finish", "report", RESTORE)
+_OWN = ("finish", "report", "stopped", RESTORE)
 """Events that another course does not have, or has at other times."""
 
 
@@ -90,6 +90,7 @@ class _Reader:
 
     def __init__(self, log: Log, past: History, progress: Callable[[float], None]) -> None:
         self._log, self._past, self._progress, self._at = log, past, progress, 0
+        self._told_why = dict[str, str]()  # why jobs were told to stop
         self._ended, self._told = list[str](), False  # since the last decision: who, and whether anything else came
 
     def line(self, scheduler: Scheduler, row: Mapping[str, Any]) -> None:
@@ -109,6 +110,8 @@ class _Reader:
             course.note((row["job"],), finished=row["job"])
             past.jobs[row["job"]].fate = ENDED
             self._ended.append(row["job"])
+        elif event == "stopped":
+            course.note((row["job"],), {row["job"]: self._told_why.pop(row["job"], "gain")})
         elif event == "apply":
             course.note(None, {move["job"]: "move" for move in row["moves"]["moves"]})
         elif event != "report":
@@ -124,6 +127,7 @@ class _Reader:
         past = self._past
         starts = row.get("starts", ())
         stops = {stop["job"]: stop["cause"] for stop in row.get("stops", ())}
+        self._told_why |= {told["job"]: told["cause"] for told in row.get("stopping", ())}
         past.course.note([*stops, *(start["job"] for start in starts)], stops)
         for start in starts:
             past.jobs[start["job"]].tier = past.jobs[start["job"]].tier or start["tier"]

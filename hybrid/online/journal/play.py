@@ -121,6 +121,8 @@ class _Play:
             self._decisions, more = self._decisions + 1, decision.more
             names = [*(stop.job for stop in decision.stops), *(start.job for start in decision.starts)]
             self._changed(names, decision.stops)
+            for told in decision.stopping:
+                self._ask(told.until)
 
     def _changed(self, names: list[str] | None, stops: Iterable[Stop] = (), cause: str = FAILURE) -> None:
         """Note who runs and who does not any more, and when they end."""

@@ -16,8 +16,6 @@ from .read import Log, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal
 
-MANY = 20_000
-"""Lines that are played in some seconds; a longer log gets a state to begin from."""
 AMPLE = 600.0
 """Deadline of a decision that is made again, seconds: no clock cuts it."""
 
@@ -60,6 +58,7 @@ def replay(
     """
     scheduler = scheduler_of(log, policy) if scheduler is None else scheduler
     for number, row in log.rows:
+        scheduler._state.bounded = False  # what was done is done
         with at_line(number, log.path):
             if row.get("fitted") and scheduler._state.learned is not None:
                 scheduler._state.learned.model.refresh()
@@ -70,6 +69,7 @@ def replay(
             else:
                 carry_out(scheduler, row)
             after(scheduler, row)
+    scheduler._state.bounded = True
     return scheduler
 
 
@@ -80,7 +80,7 @@ def call(scheduler: Scheduler, row: Mapping[str, Any], now: float | None = None)
     if not hasattr(method, "recorded"):
         raise InstanceError("event", f"{name!r} is nothing that this version of Scheduler is told")
     if name == RESTORE:
-        return scheduler.restore(row["snapshot"])
+        return scheduler._restore(row["snapshot"], decode(row.get("nodes")))
     rest = {key: decode(value) for key, value in row.items() if key not in ("event", "now", "fitted")}
     if _has_time(method):
         rest["now"] = row["now"] if now is None else now
@@ -103,13 +103,12 @@ def _again(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
             raise InstanceError(field, f"are decided otherwise: {pair[0]} now, {pair[1]} in the log")
 
 
-def resume(path: str | PathLike[str], policy: Any, sync: bool) -> Scheduler:
+def resume(path: str | PathLike[str], policy: Any, sync: bool, every: int) -> Scheduler:
     """Return the scheduler that wrote a log, going on with it; see `Scheduler.open`."""
     log = read_log(path, last=True)
     if isinstance(log.policy, dict) and policy is None:
         raise InstanceError("policy", f"is an object of {log.policy.get('name')}: give one", log.path)
     scheduler = replay(log, policy)
-    scheduler._journal = Journal.resume(path, log.size, sync)
-    if len(log.rows) > MANY:
-        scheduler.checkpoint()
+    scheduler._journal = Journal.resume(log, sync, every)
+    scheduler._journal.tidy(scheduler)
     return scheduler

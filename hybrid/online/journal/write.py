@@ -22,6 +22,7 @@ from .values import encode, pairs
 
 if TYPE_CHECKING:
     from ..scheduler import Scheduler
+    from .read import Log
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMAT = 1
@@ -32,6 +33,8 @@ _WORDS: dict[type[Exception], str] = {
 }
 DECIDE, RESTORE = "decide", "restore"
 """Events whose lines say more than their arguments: what was decided; the whole state."""
+OF_LOG = ("log", "sync", "checkpoint_every")
+"""Arguments of `Scheduler` that say how its log is written, and are not in it."""
 
 
 class Journal:
@@ -39,10 +42,16 @@ class Journal:
 
     What cannot be written must not keep a decision from whoever carries it out: it is a warning, and the next line that
     can be written has the whole state. With `sync` each line is on disk before the call returns.
+
+    Attributes:
+        every: lines after which the whole state follows, or as many as there are jobs if that is more; 0 for never.
+        since: lines since the last whole state.
+        lines: of the file.
     """
 
-    def __init__(self, path: Any, flags: int, sync: bool) -> None:
+    def __init__(self, path: Any, flags: int, sync: bool, every: int) -> None:
         self.path, self.sync, self.busy, self.gap, self.stale = file_name(path), sync, False, False, False
+        self.every, self.since, self.lines = every, 0, 0
         self._file = -1
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
@@ -54,11 +63,11 @@ class Journal:
             raise InstanceError("log", words, self.path) from None
 
     @classmethod
-    def begin(cls, path: Any, given: Mapping[str, Any], sync: bool) -> Journal:
+    def begin(cls, path: Any, given: Mapping[str, Any]) -> Journal:
         """Begin a log of a scheduler that was made with these arguments."""
-        journal = cls(path, os.O_CREAT | os.O_EXCL, sync)
+        journal = cls(path, os.O_CREAT | os.O_EXCL, given["sync"], given["checkpoint_every"])
         head = {"gangplan": "log", "format": FORMAT, "version": version("gangplan")}
-        arguments = {key: value for key, value in given.items() if key not in ("self", "log", "sync")}
+        arguments = {key: value for key, value in given.items() if key not in ("self", *OF_LOG)}
         journal.write(head | {"hash": content_hash(_line(given["cluster"])), "arguments": arguments})
         if journal.gap:
             os.unlink(journal.path)  # half of a line, which is nobody's
@@ -68,20 +77,24 @@ class Journal:
         return journal
 
     @classmethod
-    def resume(cls, path: Any, size: int, sync: bool) -> Journal:
-        """Append to a log behind its first `size` bytes: a half-written line is cut off."""
-        journal = cls(path, 0, sync)
-        os.ftruncate(journal._file, size)
+    def resume(cls, log: Log, sync: bool, every: int) -> Journal:
+        """Append to a log that was read: a half-written line is cut off."""
+        journal = cls(log.path, 0, sync, every)
+        os.ftruncate(journal._file, log.size)
+        journal.since, journal.lines = len(log.rows), log.rows[-1][0] if log.rows else 1
         return journal
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append a line."""
+        """Append a line; one that has the whole state says which it is, so that none before it need be read."""
+        if whole := row.get("event") == RESTORE:
+            row = {"event": RESTORE, "line": self.lines + 1} | row
         try:
             left = f"{_line(row)}\n".encode()
             while left:
                 left = left[os.write(self._file, left) :]
             if self.sync:
                 os.fsync(self._file)
+            self.lines, self.since = self.lines + 1, 0 if whole else self.since + 1
         except (OSError, TypeError, ValueError) as error:
             self.gap = True
             words = f"gangplan.Scheduler: the log {self.path} lacks what happened now: {error}"
@@ -91,8 +104,21 @@ class Journal:
         """Append the whole state after a gap, behind whatever was half-written."""
         with suppress(OSError):
             os.write(self._file, b"\n")
-            self.gap = False
-            self.write({"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()})
+            self.lines, self.gap = self.lines + 1, False
+            row = {"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()}
+            self.write(row | {"nodes": scheduler._state.fleet})
+
+    def tidy(self, scheduler: Scheduler) -> None:
+        """Append the whole state if there are many lines since the last one."""
+        jobs = len(scheduler._state.running) + len(scheduler._state.waiting)
+        if not self.every or self.since < max(self.every, jobs):
+            return
+        self.since = 0  # what goes wrong is tried again after as many lines
+        try:
+            scheduler.checkpoint()
+        except Exception as error:  # no decision is lost for that
+            words = f"gangplan.Scheduler: the log {self.path} gets no state to begin from: {error}"
+            warnings.warn(words, RuntimeWarning, stacklevel=4)
 
     def __del__(self) -> None:
         if self._file >= 0:
@@ -129,12 +155,15 @@ def recorded(method: F) -> F:
         for key, value in (*zip(names, args, strict=False), *options.items()):
             if key != "now" and value is not ... and (value is not None or usual.get(key, ...) is not None):
                 row[key] = pairs(value)
+        if name == RESTORE:
+            row["nodes"] = self._state.fleet
         if name == DECIDE:
             row |= _decided(answer) | before.effects(self, answer, row.get("deadline"))
         if journal.gap:
             journal.mend(self)
         else:
             journal.write(row)
+            journal.tidy(self)
         journal.stale = before.is_stale(self)
         return answer
 
@@ -145,7 +174,7 @@ def recorded(method: F) -> F:
 def _decided(decision: Any) -> dict[str, Any]:
     """Return what a decision says, but for its time and what is as usual."""
     row = {"number": decision.number, "tier": decision.tier, "seconds": round(decision.seconds, 6)}
-    for name in ("stops", "starts"):
+    for name in ("stops", "starts", "stopping"):
         if some := getattr(decision, name):
             row[name] = [{f: getattr(x, f) for f in _fields(x.__class__)} for x in some]
     if decision.notes:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gangplan.instances import StepPlan
 from gangplan.instances.lazy import on_demand
 
 from ...kernels import in_memory
@@ -109,6 +110,12 @@ def _cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
     cpsat(run, p, below=below)
 
 
+def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
+    from .schedule import retime, sent_of
+
+    return retime(p, plan.device, plan.start, sent_of(plan))
+
+
 def _referee() -> Referee:
     from . import referee
 
@@ -127,4 +134,4 @@ METHODS: dict[str, Method] = {
     "bounds": Method(_bounds),
     **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp, exact=False),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, repair=_repair)

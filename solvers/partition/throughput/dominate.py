@@ -65,7 +65,9 @@ class _Merger:
 
     def _hosts(self, u: int) -> set[int]:
         if self.variant == "free":
-            return set().union(*(self.pins[e] for e in self.touching[u])) - {u}
+            # what takes time gains only by a net that u shares with one group alone; other pairs are many in a star
+            idle = any(self.time[u][t] <= 0 for t in self.present)
+            return set().union(*(self.pins[e] for e in self.touching[u] if idle or len(self.pins[e]) == 2)) - {u}
         if self.variant == "convex" and not self.single[u]:
             return set()
         return {v for side in (self.before[u], self.after[u]) if len(side) == 1 for v in side}

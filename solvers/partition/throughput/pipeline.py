@@ -30,6 +30,8 @@ _PLACES = 100
 """Where a long order is cut at first."""
 _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
+_STATES = 1 << 25
+"""Vectors c times groups, of types that are all needed, that the recurrence has memory for."""
 _FAR = 1e3
 """A plan that is so many times better than the ceiling of a family's loads asks for a finer one."""
 
@@ -42,6 +44,9 @@ def pipedream(run: Run, q: Quotient) -> None:
     if impossible(q) is not None:
         return
     few = few_mixes(q)
+    if few is None:
+        run.note("too many mixes of device types that are all needed for the recurrence")
+        return
     family = list(prefixes(linear_extension(few)))
     every = 1 << max(0, (len(family) // _PLACES).bit_length() - 1)
     while every and not run.stopped:
@@ -89,15 +94,16 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
             _exact(run, q, family, others)
 
 
-def few_mixes(q: Quotient) -> Quotient:
-    """Return `q` with the slowest types that no group needs idle if vectors c are too many for the recurrence."""
+def few_mixes(q: Quotient) -> Quotient | None:
+    """Return `q` with the slowest types that no group needs idle if vectors c are many; `None` if still too many."""
     few = q
     for t in np.argsort(q.speed, kind="stable"):
         if np.prod(few.counts + 1.0) <= _MIXES or np.count_nonzero(few.counts) <= 1:
             break
         fewer = replace(q, counts=np.where(np.arange(len(few.counts)) == t, 0, few.counts).astype(np.int32))
         few = few if impossible(fewer) else fewer
-    return few
+    mixes = np.prod(few.counts + 1.0)
+    return None if mixes > _MIXES and mixes * q.n_groups > _STATES else few
 
 
 def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:

@@ -102,8 +102,9 @@ class KeyDecoder:
 
 
 def decoder_of(q: Quotient) -> KeyDecoder | None:
-    """Return the decoder of a contiguous quotient, `None` if it plainly has no plan."""
-    return KeyDecoder(few_mixes(q)) if impossible(q) is None else None
+    """Return the decoder of a contiguous quotient, `None` if it plainly has no plan, or too many mixes of types."""
+    few = few_mixes(q) if impossible(q) is None else None
+    return None if few is None else KeyDecoder(few)
 
 
 def pipedream(run: Run, decoder: KeyDecoder) -> None:

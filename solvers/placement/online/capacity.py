@@ -98,10 +98,9 @@ class Nodes:
         """Return the nodes where such workers may be: usable, by labels, taints and types; its GPUs run the model."""
         fleet, speeds = self.fleet, self.speeds
         requires, tolerates, types = kind.where
-        for label in requires:
-            if label not in fleet.labels:
-                raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
         found = np.array(fleet.usable, dtype=bool) & fleet.admits(requires, tolerates)
+        if kind.shared is not None and not kind.shared.possible(fleet):
+            found[:] = False
         if kind.model is not None:
             if types:
                 accepted = np.array([name in types for name in fleet.gpu_types], dtype=bool)
@@ -168,7 +167,7 @@ class Capacity:
     def total(self) -> int:
         """How many workers of one gang the whole cluster could take."""
         if self._held is not None:
-            return int(self._held.max())
+            return int(self._held.max(initial=0))
         return int(self.sums[-1].sum())
 
     def chosen(self, workers: int) -> Capacity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
@@ -103,6 +103,20 @@ class Placer:
         """Bring a node back."""
         self._nodes.free[:, node], self._idle[node] = self._down.pop(node)
         self._nodes.guarded[node] = False
+        self._log.note([node])
+
+    def close(self, node: int, gpus: Collection[int], amounts: Long) -> Long:
+        """Have idle GPUs of a node and such amounts, as far as it has them, be nobody's; return the amounts."""
+        less = np.minimum(self._nodes.free[:, node], amounts)
+        self._nodes.free[:, node] -= less
+        self._idle[node] = [gpu for gpu in self._idle[node] if gpu not in gpus]
+        self._log.note([node])
+        return np.asarray(less)
+
+    def open(self, node: int, gpus: Collection[int], amounts: Long) -> None:
+        """Take back what `close` did."""
+        self._nodes.free[:, node] += amounts
+        self._idle[node] = sorted([*self._idle[node], *gpus])
         self._log.note([node])
 
     def most_on(self, job: GangJob, *, up: bool = True) -> Long:

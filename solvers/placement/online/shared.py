@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, GangJob
 
@@ -32,6 +31,10 @@ class Shared:
     types: tuple[tuple[str, float], ...] = ()
     mixed: bool = False
 
+    def possible(self, fleet: Fleet) -> bool:
+        """Return whether the fleet has the level, if that is required."""
+        return not (self.level and self.required) or self.level in levels_of(fleet)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedGang(GangJob):
@@ -45,18 +48,18 @@ class SharedGang(GangJob):
         return cls(**{f.name: getattr(job, f.name) for f in fields(GangJob)}, shared=shared)
 
 
-def level_groups(fleet: Fleet, level: str) -> Long:
-    """Return the group of each node at a level, int64 (m,).
+def levels_of(fleet: Fleet) -> tuple[str, ...]:
+    """Return the levels of a fleet, the nodes first."""
+    return NODE, *(each.name for each in fleet.topology.levels)
 
-    Raises:
-        InstanceError: if the fleet has no such level.
-    """
+
+def level_groups(fleet: Fleet, level: str) -> Long:
+    """Return the group of each node at a level, int64 (m,): one group if the fleet has no such level."""
     if level == NODE:
         return np.arange(fleet.n_nodes)
-    names = [each.name for each in fleet.topology.levels]
-    if level not in names:
-        raise InstanceError("within", f"{level!r} is no level of the cluster: {', '.join((NODE, *names))}")
-    return np.asarray(fleet.topology.group[names.index(level)], dtype=np.int64)
+    names = levels_of(fleet)[1:]
+    at = fleet.topology.group[names.index(level)] if level in names else np.zeros(fleet.n_nodes)
+    return np.asarray(at, dtype=np.int64)
 
 
 class Parts:
@@ -68,7 +71,7 @@ class Parts:
     """
 
     def __init__(self, fleet: Fleet, shared: Shared) -> None:
-        group = level_groups(fleet, shared.level) if shared.level else np.zeros(fleet.n_nodes, dtype=np.int64)
+        group = level_groups(fleet, shared.level)
         times = dict(shared.types)
         of = np.where(fleet.gpus > 0, fleet.gpu_type, 0).astype(np.int64)
         slow = np.array([times.get(kind, 1.0) for kind in fleet.gpu_types] or [1.0])[of]
@@ -91,7 +94,7 @@ class Parts:
 
 def _numbered(group: Long, kind: Long, slow: FloatArray) -> tuple[Long, FloatArray]:
     """Return the part of each node, numbered from 0, and the slowest of each part."""
-    names, part = np.unique(group * (int(kind.max()) + 1) + kind, return_inverse=True)
+    names, part = np.unique(group * (int(kind.max(initial=0)) + 1) + kind, return_inverse=True)
     slowest = np.zeros(len(names))
     np.maximum.at(slowest, part, slow)
     return np.asarray(part.ravel(), dtype=np.int64), slowest

@@ -108,7 +108,7 @@ class Placement(NamedTuple):
         record: the least cost of all so far, (1,).
         dirty: jobs whose cost is to be renewed, (J,).
         other: compute and synchronisation that a candidate would leave to each job, (J, 2).
-        changed: jobs that a candidate changes, (J,).
+        changed, spot: jobs that a candidate changes, (J,), and where in that list each is, if it is there, (J,).
         trial: rows of a place that is looked at, (R, 3).
         place, size, least: rows of the best place so far, (R, 3), how many they are, and what it costs, (1,).
         window, seen: nodes that are looked at for a gang, and behind them others, (m,), and how many, (1,).
@@ -116,9 +116,11 @@ class Placement(NamedTuple):
         groups: of one level and the next, scratch, (2, R).
         sums: workers, servers and parts in each of them, scratch, (2, R, 3).
         mark: groups that a candidate crosses, 0 between two candidates, (M,).
-        bins: how full GPUs are that are shared, of a node, scratch, (G,).
-        bin_of: tasks of each job on a node that are on each of these GPUs, scratch, (A + 1, G).
+        bins: how full GPUs are that are shared, of a node, scratch, (G,); no more than there are tasks.
+        inside, filled: places in `order` of the tasks on each of these GPUs, ascending, scratch, (G, T), and how many,
+            (G,).
         order: jobs on a node that share GPUs, the largest shares first, scratch, (A + 1,).
+        met: of each of them the last with which it has a GPU in common, scratch, (A + 1,).
         gone, found: jobs that went in the last round, in the order in which they came back, -1 behind them, (4,), of
             which the first is -1 if none went; and what the batch would cost with them back, inf if they were not all
             put back, (1,).
@@ -143,6 +145,7 @@ class Placement(NamedTuple):
     dirty: Bools
     other: Floats2
     changed: Ints
+    spot: Ints
     trial: Ints2
     place: Ints2
     size: Ints
@@ -154,7 +157,9 @@ class Placement(NamedTuple):
     sums: Ints3
     mark: Ints
     bins: Floats
-    bin_of: Ints2
+    inside: Ints2
+    filled: Ints
     order: Ints
+    met: Ints
     gone: Ints
     found: Floats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ _LARGE = 65_536
 """Nodes beyond which there are fewer."""
 _ROWS = 512
 """Rows of one gang, at most."""
-_HERE = 64
-"""Jobs on a node, at most."""
+_CROWD = 16
+"""Jobs on a node, squared, that take as long as this many nodes."""
 
 
 class Walk(NamedTuple):
@@ -56,7 +56,8 @@ class RuinRecreate:
         self.batch, self.until = batch, until
         self.given = given_of(batch)
         self.failed: int | None = None
-        self._step = max(1, min(CHUNK, _LARGE // batch.n_nodes))
+        self.most_here = most_here(batch)
+        self._step = max(1, min(CHUNK, _LARGE // max(batch.n_nodes, self.most_here**2 // _CROWD)))
 
     def holds(self, rows: Sequence[Rows]) -> bool:
         """Return whether no gang is on more nodes than there are rows for."""
@@ -69,7 +70,7 @@ class RuinRecreate:
         """
         self.failed = None
         best, count = self._arrays(rows)
-        now, waiting = empty(self.given), np.array(queue, dtype=np.int64)
+        now, waiting = self._empty(rows), np.array(queue, dtype=np.int64)
         cost = np.inf
         for first in range(0, max(1, len(queue)), self._step):
             if self.until():
@@ -93,7 +94,7 @@ class RuinRecreate:
         Numbers are drawn anew after each: another `few` is another walk.
         """
         best, count = self._arrays(rows)
-        now, none = empty(self.given), np.zeros(0, dtype=np.int64)
+        now, none = self._empty(rows), np.zeros(0, dtype=np.int64)
         step = few or self._step
         for first in range(0, max(1, rounds), step):
             if first and self.until():
@@ -101,6 +102,10 @@ class RuinRecreate:
             last = min(first + step, rounds)
             cost = search(self.given, now, best, count, none, first, last, max(1, rounds), seed + first)
             yield Walk(now, best, count, cost)
+
+    def _empty(self, rows: Sequence[Rows]) -> Placement:
+        on = np.bincount([node for row in rows for node in row], minlength=1)
+        return empty(self.given, max(self.most_here, int(on.max())))
 
     def _arrays(self, rows: Sequence[Rows]) -> tuple[Indices, Indices]:
         shape = self.given.standing.shape
@@ -119,11 +124,12 @@ def _rows(best: Indices, count: Indices) -> list[Rows]:
     ]
 
 
-def empty(given: Given) -> Placement:
-    """Return the arrays of a placement with no job."""
+def empty(given: Given, here: int) -> Placement:
+    """Return the arrays of a placement with no job, for up to `here` jobs on a node."""
     jobs, most, _ = given.standing.shape
-    nodes, groups, models, gpus = len(given.kind), len(given.above), len(given.host), int(given.gpus.max(initial=1))
-    here = min(jobs, _HERE)
+    nodes, groups, models = len(given.kind), len(given.above), len(given.host)
+    tasks = max(1, int(given.degrees[given.together > 0].max(axis=1, initial=0).sum()))
+    gpus, inside = min(int(given.gpus.max(initial=1)), tasks), min(int(given.together.max(initial=0)) + 1, tasks)
     return Placement(
         rows=np.zeros((jobs, most, 3), np.int64), count=np.zeros(jobs, np.int64), wide=np.zeros(jobs, np.bool_),
         here=np.zeros((nodes, here, 3), np.int64), many=np.zeros(nodes, np.int64),
@@ -132,14 +138,33 @@ def empty(given: Given) -> Placement:
         whole=np.zeros(nodes, np.int64), guarded=np.zeros(nodes, np.int64), load=np.zeros(groups),
         compute=np.zeros(jobs), sync=np.zeros(jobs), cost=np.zeros(jobs), fragment=np.zeros(nodes),
         record=np.zeros(1), dirty=np.zeros(jobs, np.bool_), other=np.zeros((jobs, 2)),
-        changed=np.zeros(jobs, np.int64), trial=np.zeros((most, 3), np.int64), place=np.zeros((most, 3), np.int64),
+        changed=np.zeros(jobs, np.int64), spot=np.zeros(jobs, np.int64),
+        trial=np.zeros((most, 3), np.int64), place=np.zeros((most, 3), np.int64),
         size=np.zeros(1, np.int64), least=np.zeros(1), window=np.arange(nodes), seen=np.full(1, nodes),
         room=np.zeros(nodes, np.int64),
         groups=np.zeros((2, most + 1), np.int64), sums=np.zeros((2, most + 1, 3), np.int64),
-        mark=np.zeros(groups, np.int64), bins=np.zeros(max(1, gpus)),
-        bin_of=np.zeros((here + 1, max(1, gpus)), np.int64), order=np.zeros(here + 1, np.int64),
+        mark=np.zeros(groups, np.int64), bins=np.zeros(gpus),
+        inside=np.zeros((gpus, inside), np.int64), filled=np.zeros(gpus, np.int64),
+        order=np.zeros(here + 1, np.int64), met=np.zeros(here + 1, np.int64),
         gone=np.full(RUIN + 1, -1), found=np.zeros(1),
     )  # fmt: skip
+
+
+def most_here(batch: Batch) -> int:
+    """Return how many jobs a node holds at most: those that ask for least of what it has least of."""
+    fleet, servers = batch.problem.fleet, np.array([job.servers > 0 for job in batch.jobs])
+    needs: list[tuple[Any, Any]] = [
+        (fleet.gpus, np.where(servers, 0.0, batch.each * batch.share)),
+        (fleet.cpu, np.where(servers, np.minimum(batch.worker_cpu, batch.server_cpu), batch.worker_cpu)),
+        (fleet.memory, np.where(servers, np.minimum(batch.worker_memory, batch.server_memory), batch.worker_memory)),
+        (batch.nic, np.where(servers, np.minimum(batch.worker_nic, batch.server_nic), batch.worker_nic)),
+    ]
+    most = 1
+    for kind, node in enumerate(batch.sample.tolist()):
+        able = (batch.room[:, kind] > 0) | (servers & batch.allowed[:, kind])
+        held = [np.cumsum(np.sort(need[able])) <= has[node] * (1 + 2 * TOLERANCE) for has, need in needs]
+        most = max(most, min(int(row.sum()) for row in held))
+    return most
 
 
 def given_of(batch: Batch) -> Given:
@@ -165,6 +190,7 @@ def given_of(batch: Batch) -> Given:
     for row, job_ in zip(degrees, jobs, strict=True):
         row[: len(job_.workers)] = job_.workers[::-1]
     shared = (batch.share < 1) & (batch.each > 0)
+    together = np.minimum((1 + TOLERANCE) / np.where(shared, batch.share, 1.0), 2.0**31)
     free = np.ones(count, np.bool_)
     free[list(batch.pinned)] = False
     need = np.stack([
@@ -190,7 +216,7 @@ def given_of(batch: Batch) -> Given:
         servers=np.array([job.servers for job in jobs], whole),
         value=np.array([np.inf if job.value is None else job.value for job in jobs], dtype=float), migration=migration,
         alone_on_nodes=np.array([job.whole_nodes for job in jobs], np.bool_), free=free,
-        together=np.where(shared, np.floor((1 + TOLERANCE) / np.where(shared, batch.share, 1.0)), 0).astype(whole),
+        together=np.where(shared, together, 0).astype(whole),
         share=np.where(shared, batch.share, 0.0).astype(float), need=need, alone=_matrix(batch.alone),
         room=batch.room.astype(whole), degrees=degrees, apart=apart, standing=standing, standing_rows=standing_rows,
         expected=np.array(

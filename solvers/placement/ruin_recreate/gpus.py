@@ -83,13 +83,12 @@ def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job:
                 ):
                     best = gpu
             if best < 0:
-                if used == gpus:
+                if used >= gpus:
                     return -1
                 best = used
-                _open(now, count, best)
+                _open(now, best)
                 used += 1
-            now.bins[best] += given.share[this]
-            now.bin_of[place, best] += 1
+            _share(given, now, place, this, best)
     return used
 
 
@@ -104,28 +103,41 @@ def _apart(given: Given, now: Placement, node: int, count: int, gpus: int) -> in
             for gpu in range(used):
                 if now.bins[gpu] + given.share[this] > 1.0 + TOLERANCE:
                     continue
-                lost = 0.0
-                for other in range(place):
-                    if now.bin_of[other, gpu] and not now.bin_of[place, gpu]:
-                        lost += 1e-9 + _dislike(given, this, now.here[node, now.order[other], 0])
+                lost, before = 0.0, -1
+                if not _has(now, gpu, place):
+                    for at in range(now.filled[gpu]):
+                        other = now.inside[gpu, at]
+                        if other != before:  # tasks of a job are side by side
+                            lost += 1e-9 + _dislike(given, this, now.here[node, now.order[other], 0])
+                        before = other
                 if lost < least:
                     best, least = gpu, lost
             if least > 0.0 and used < gpus:
                 best = used
-                _open(now, count, best)
+                _open(now, best)
                 used += 1
             if best < 0:
                 return -1
-            now.bins[best] += given.share[this]
-            now.bin_of[place, best] += 1
+            _share(given, now, place, this, best)
     return used
 
 
 @lean
-def _open(now: Placement, count: int, gpu: int) -> None:
-    now.bins[gpu] = 0.0
-    for place in range(count):
-        now.bin_of[place, gpu] = 0
+def _open(now: Placement, gpu: int) -> None:
+    now.bins[gpu], now.filled[gpu] = 0.0, 0
+
+
+@lean
+def _share(given: Given, now: Placement, place: int, job: int, gpu: int) -> None:
+    now.inside[gpu, now.filled[gpu]] = place
+    now.bins[gpu] += given.share[job]
+    now.filled[gpu] += 1
+
+
+@lean
+def _has(now: Placement, gpu: int, place: int) -> bool:
+    """Return whether a task of a job is on a GPU, jobs that come later not being on any."""
+    return bool(now.filled[gpu] > 0 and now.inside[gpu, now.filled[gpu] - 1] == place)
 
 
 @lean
@@ -140,11 +152,16 @@ def _dislike(given: Given, job: int, other: int) -> float:
 @lean
 def _meetings(given: Given, now: Placement, node: int, count: int, used: int) -> None:
     for place in range(count):
+        now.met[place] = -1
+    for place in range(count):
+        for gpu in range(used):
+            shared = False
+            for at in range(now.filled[gpu]):
+                shared = shared or now.inside[gpu, at] == place
+            for at in range(now.filled[gpu] if shared else 0):
+                now.met[now.inside[gpu, at]] = place
         for other in range(place):
-            met = False
-            for gpu in range(used):
-                met = met or (now.bin_of[place, gpu] > 0 and now.bin_of[other, gpu] > 0)
-            if met:
+            if now.met[other] == place:
                 for one, two in ((now.order[place], now.order[other]), (now.order[other], now.order[place])):
                     job, model = now.here[node, one, 0], given.model[now.here[node, two, 0]]
                     more = given.gpu[given.model[job], model] - given.host[given.model[job], model]

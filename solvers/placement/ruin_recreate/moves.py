@@ -28,6 +28,14 @@ _MANY = 2.0**31 - 1
 @lean
 def add(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> None:
     """Put a job, which is nowhere, on these rows."""
+    put_down(given, now, job, rows, count)
+    for row in range(count):
+        renew_node(given, now, rows[row, 0])
+
+
+@lean
+def put_down(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> None:
+    """Do what `add` does, but leave it to `renew_node` to share the GPUs of the nodes out."""
     model = given.model[job]
     for row in range(count):
         node, workers = rows[row, 0], rows[row, 1]
@@ -64,6 +72,7 @@ def remove(given: Given, now: Placement, job: int) -> None:
         now.many[node] = last
         now.extra[job, row] = 0.0
         _use(given, now, job, node, workers, rows[row, 2], -1)
+        renew_node(given, now, node)
         if workers > 0:
             for other in range(len(given.host)):
                 now.suffer[node, other] -= given.host[other, model]
@@ -78,7 +87,6 @@ def _use(given: Given, now: Placement, job: int, node: int, workers: int, server
     now.guarded[node] += sign * given.alone_on_nodes[job]
     if given.together[job] == 0:
         now.whole[node] += sign * workers * int(need[0])
-    renew_node(given, now, node)
 
 
 @lean
@@ -167,10 +175,13 @@ def _tried(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> f
 
 @lean
 def _known(now: Placement, job: int, changed: int) -> bool:
-    for at in range(changed):  # noqa: SIM110
-        if now.changed[at] == job:
-            return True
-    return False
+    return bool(now.spot[job] < changed and now.changed[now.spot[job]] == job)
+
+
+@lean
+def _list(now: Placement, job: int, changed: int) -> int:
+    now.changed[changed], now.spot[job] = job, changed
+    return changed + 1
 
 
 @lean
@@ -192,8 +203,7 @@ def _slowed(given: Given, now: Placement, model: int, rows: Ints2, count: int) -
                 now.other[job, 0] = max(now.other[job, 0], then)
             elif then > now.compute[job]:
                 now.other[job, 0], now.other[job, 1] = then, now.sync[job]
-                now.changed[changed] = job
-                changed += 1
+                changed = _list(now, job, changed)
     return changed
 
 
@@ -207,8 +217,7 @@ def _delayed(given: Given, now: Placement, job: int, changed: int) -> int:
         return changed
     if not _known(now, job, changed):
         now.other[job, 0] = now.compute[job]
-        now.changed[changed] = job
-        changed += 1
+        changed = _list(now, job, changed)
     now.other[job, 1] = sync
     return changed
 

@@ -8,7 +8,7 @@ from ...compiled.kernel import Floats, Ints, Ints3, by_reference, inner, kernel,
 from ...compiled.routines import below, sow, uniform
 from .arrays import FRAGMENTATION, Given, Placement
 from .gpus import renew_node
-from .moves import add, find_room, remove, settle
+from .moves import add, find_room, put_down, remove, settle
 from .places import better, copy_rows, insert
 
 RUIN = 3
@@ -50,12 +50,12 @@ def search(  # noqa: PLR0912, PLR0915
     sow(seed)
     jobs = len(count)
     if first == 0:
-        for node in range(len(now.many)):
-            renew_node(given, now, node)
         for job in range(jobs):
             now.dirty[job] = True
             if count[job]:
-                add(given, now, job, best[job], count[job])
+                put_down(given, now, job, best[job], count[job])
+        for node in range(len(now.many)):
+            renew_node(given, now, node)
         now.record[0] = settle(given, now)
     if len(queue):
         for at in range(first, last):

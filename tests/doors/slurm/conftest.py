@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.slurm_daemons import Daemons, missing
 from gangplan.doors.core import Core
-from gangplan.doors.slurm import client, view
+from gangplan.doors.slurm import client, rounds, view
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
@@ -93,9 +93,81 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(RECORDED.read_text())
 
     def run(*words: str) -> str:
-        said = told[" ".join(words)]
+        said = told["squeue --json" if words[0] == "squeue" else " ".join(words)]
         return said if isinstance(said, str) else json.dumps(said)
 
     monkeypatch.setattr(client, "run", run)
     monkeypatch.setattr(view, "run", run)
     return told
+
+
+class Played:
+    """Slurm as far as `gangplan slurm` sees it: jobs that are held, released and refused; and time.
+
+    Attributes:
+        told: what its commands print, as recorded, with no jobs at first.
+        reasons: of jobs that do not start when they are released, by number.
+        now: seconds of the clock.
+        said: what the operator was told.
+    """
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.told, self.reasons, self.now, self.said = told, dict[str, str](), 1.8e9, list[str]()
+        told["scontrol show config"] = ""
+        self.usual = next(row for row in told["squeue --json"]["jobs"] if row["job_id"] == 2)
+        self.jobs: list[dict[str, Any]] = []
+        told["squeue --json"]["jobs"] = self.jobs
+        for node in told["sinfo --json"]["nodes"]:
+            node |= {"state": "idle", "state_flags": []}
+        self.restart()
+
+    def restart(self) -> None:
+        """Start `gangplan slurm` anew, with an empty log."""
+        self.core = Core(Scheduler(View.read().fleet))
+        self.door = rounds.Rounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
+
+    def submit(self, number: int, nodes: int = 1, **fields: Any) -> dict[str, Any]:
+        """Add a held job for four GPUs on each of so many nodes; return what is said of it."""
+        row = self.usual | {"job_id": number, "name": f"job{number}", "node_count": nodes, "max_nodes": nodes}
+        self.jobs.append(row | {"tasks": nodes, "cpus": nodes, "time_limit": 5} | fields)
+        return self.jobs[-1]
+
+    def order(self, *words: str) -> str:
+        """Do what `scontrol` is told."""
+        number = words[2].removeprefix("JobId=")
+        row = next(row for row in self.jobs if f"{row['job_id']}" == number)
+        if words[1] == "uhold":
+            row |= {"priority": 0, "state_reason": "JobHeldUser"}
+        elif words[1] == "release":
+            row |= {"priority": 9, "state_reason": self.reasons.get(number, "None"), "eligible_time": int(self.now)}
+        for name, value in (word.split("=", 1) for word in words[3:]):
+            if name == "NumNodes":
+                least, _, most = value.partition("-")
+                row |= {"node_count": int(least), "max_nodes": int(most or row["max_nodes"])}
+            else:
+                row[{"Comment": "comment", "ReqNodeList": "required_nodes"}[name]] = value
+        return ""
+
+    def round(self, seconds: float = 2.0) -> list[str]:
+        """Do a round so many seconds later; then Slurm starts whom it may, where it was told."""
+        self.now += seconds
+        done = self.door.round(View.read())
+        for row in self.jobs:
+            if row["priority"] and row["job_state"] == "PENDING" and row["state_reason"] == "None":
+                nodes = row["required_nodes"]
+                self.set(row, "RUNNING", nodes=nodes, gres_detail=["gpu:4"] * (1 + nodes.count(",")))
+        return done
+
+    @staticmethod
+    def set(row: dict[str, Any], state: str, **fields: Any) -> None:
+        """Have a job be in a state."""
+        row |= {"job_state": state, "state_reason": "None", "job_resources": {}, "end_time": 0, **fields}
+
+
+@pytest.fixture
+def played(recorded: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Played:
+    """Play Slurm: eight idle nodes of four GPUs, no jobs."""
+    slurm = Played(recorded)
+    monkeypatch.setattr(rounds, "run", slurm.order)
+    monkeypatch.setattr(rounds.time, "time", lambda: slurm.now)
+    return slurm

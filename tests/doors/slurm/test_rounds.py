@@ -257,6 +257,86 @@ def test_a_refused_order_is_not_repeated_at_once(door: Door, monkeypatch: pytest
     door.until("COMPLETED", name)
 
 
+@pytest.fixture
+def partitions(slurm: Daemons) -> Iterator[None]:
+    """Have partitions with limits, and of half the nodes."""
+    kinds = {"small": "Nodes=ALL MaxNodes=1", "short": "Nodes=ALL MaxTime=1", "off": "Nodes=ALL State=DOWN"}
+    kinds |= {"left": "Nodes=n[0-3]", "right": "Nodes=n[4-7]"}
+    for name, words in kinds.items():
+        slurm.ask("scontrol", "create", f"PartitionName={name}", *words.split())
+    yield
+    slurm.ask("scancel", "--user=root")
+    slurm.wait(lambda: slurm.states() == ["idle"] * 8, "idle nodes")
+    for name in kinds:
+        slurm.ask("scontrol", "delete", f"PartitionName={name}")
+
+
+@pytest.mark.usefixtures("partitions")
+def test_limits_of_partitions_keep_no_gpus(slurm: Daemons, tmp_path: Path) -> None:
+    """Three jobs that Slurm starts nowhere keep no idle cluster from a fourth, and say why in their comments."""
+    with loop(slurm, tmp_path / "log.jsonl"):
+        wide = [slurm.submit(1, *OURS, f"--partition={name}", "--nodes=4", "--gres=gpu:4") for name in ("small",) * 2]
+        long = slurm.submit(1, *OURS, "--partition=short", "--nodes=4", "--gres=gpu:4")
+        slurm.wait(lambda: all("tried 1 time" in slurm.jobs()[x]["comment"] for x in [*wide, long]), "comments")
+        fits = slurm.submit(1, *OURS, "--nodes=8", "--gres=gpu:4")
+        slurm.wait(lambda: completed(slurm, [fits]), "end of the job that fits", 30.0)
+        rows = slurm.jobs()
+        assert all("PartitionNodeLimit" in rows[name]["comment"] for name in wide)
+        assert "PartitionTimeLimit" in rows[long]["comment"] and rows[long]["required_nodes"] == ""
+        slurm.ask("scontrol", "update", f"JobId={long}", "TimeLimit=1")
+        slurm.wait(lambda: completed(slurm, [long]), "end of the job that was mended", 30.0)
+    assert slurm.jobs()[long]["comment"] == "gangplan"
+
+
+@pytest.mark.usefixtures("partitions")
+def test_several_partitions_and_ranges(door: Door, tmp_path: Path) -> None:
+    """A job of two partitions has all nodes in the one with room; a range has what was decided; others say why."""
+    slurm = door.slurm
+    full = slurm.submit(tmp_path / "end", *OURS, "--partition=left", "--nodes=4", "--gres=gpu:4")
+    door.until("RUNNING", full)
+    both = slurm.submit(1, *OURS, "--partition=left,right", "--nodes=2", "--gres=gpu:4")
+    some = slurm.submit(1, *OURS, "--nodes=1-6", "--gres=gpu:1")
+    off = slurm.submit(1, *OURS, "--partition=off", "--gres=gpu:1")
+    rows = door.until("COMPLETED", both, some)
+    assert nodes_of(rows[both]) <= {"n4", "n5", "n6", "n7"}
+    assert nodes_of(rows[some]) == decided(door.log)[some] and rows[some]["restart_cnt"] == 0
+    assert door.slurm.jobs()[off]["comment"] == "gangplan [gangplan: partition off is not up]"
+    (tmp_path / "end").touch()
+
+
+def test_a_dependent_job_starts_as_its_parent_ends(door: Door, tmp_path: Path) -> None:
+    """In the round after the end, where Slurm notes a minute later that the dependency is fulfilled."""
+    slurm = door.slurm
+    parent = slurm.submit(tmp_path / "end", "--time=5")
+    child = slurm.submit(1, *OURS, f"--dependency=afterok:{parent}", "--gres=gpu:1")
+    slurm.wait(lambda: slurm.jobs()[parent]["job_state"] == "RUNNING", "start of the parent")
+    assert door.round() == []
+    (tmp_path / "end").touch()
+    slurm.wait(lambda: slurm.jobs()[parent]["job_state"] == "COMPLETED", "end of the parent")
+    assert slurm.jobs()[child]["dependency"] and [line.split()[0] for line in door.round()] == [child]
+    door.until("COMPLETED", child)
+
+
+def test_a_users_hold_after_the_release_is_kept(door: Door) -> None:
+    """A job that its user holds before it starts gives back its nodes, until the user releases it."""
+    slurm = door.slurm
+    other = slurm.submit(600, "--nodes=8", "--gres=gpu:4")
+    name = slurm.submit(1, *OURS, "--nodes=8", "--gres=gpu:4")
+    early = View.read()  # in which the other waits or runs not yet
+    slurm.wait(lambda: slurm.jobs()[other]["job_state"] == "RUNNING", "start of the other")
+    while not any(line.startswith(f"{name} on") for line in door.rounds.round(early)):
+        early = View.read()
+        early.jobs.pop(other)  # type: ignore[attr-defined]
+    slurm.ask("scontrol", "uhold", name)
+    slurm.ask("scancel", other)
+    slurm.wait(lambda: slurm.states().count("idle") == 8, "idle nodes")
+    for _ in range(3):
+        assert door.round() == []
+    assert slurm.jobs()[name]["comment"].endswith("JobHeldUser, tried 1 time; held]")
+    slurm.ask("scontrol", "release", name)
+    door.until("COMPLETED", name)
+
+
 def test_nodes_that_change(recorded: dict[str, Any]) -> None:
     """A node that goes, and GPUs that are fewer than a job there holds: the scheduler has what Slurm has."""
     said = list[str]()

@@ -27,7 +27,7 @@ def test_jobs_and_tasks(recorded: dict[str, Any]) -> None:
     view = View.read()
     assert {*view.jobs} == {"1", "2", "3", "4", "5_0", "5_1", "6", "7", "8", "9", "10"}
     assert view.jobs["1"].holds and view.jobs["1"].parts() == {"n0": (3, 2), "n1": (3, 2)}
-    assert view.jobs["2"].waits and view.jobs["2"].held == (True, False)
+    assert view.jobs["2"].waits and view.jobs["2"].held and view.jobs["2"].reason == "JobHeldUser"
 
 
 def test_nodes_of_types_without_switches(recorded: dict[str, Any]) -> None:
@@ -61,16 +61,64 @@ def test_an_answer_with_errors_is_none(recorded: dict[str, Any]) -> None:
 
 def test_another_version_is_an_error(recorded: dict[str, Any]) -> None:
     """What is not understood is said, not guessed."""
-    for row in recorded["squeue --json"]["jobs"]:
-        row["priority"] = {"set": True, "infinite": False, "number": 0}
-    with pytest.raises(InstanceError, match="not what Slurm"):
-        View.read()
+    for told, problem in (("high", "priority: 'high' is no number"), (None, "a job has no priority")):
+        recorded["squeue --json"]["jobs"][0]["priority"] = told
+        with pytest.raises(InstanceError, match=problem):
+            View.read()
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("gres:gpu:2", (2, "")), ("gpu:a100:4(S:0)", (4, "a100")), ("gpu:1(IDX:0)", (1, "")), ("gres:shard:3", (0, ""))],
+    [
+        ("gres:gpu:2", (2, "")),
+        ("gpu:a100:4(S:0)", (4, "a100")),
+        ("gpu:1(IDX:0)", (1, "")),
+        ("gres:shard:3", (0, "")),
+        ("gres:gpu", (1, "")),
+        ("gres/gpu:a100:4(S:0-1)", (4, "a100")),
+        ("gpu:a100:1,gpu:h100:2", (3, "a100+h100")),
+        ("gres:gpu_mem:80", (0, "")),
+        ("gpu:1g.5gb:7(S:0)", (7, "1g.5gb")),
+        ("gres/gpu=2", (2, "")),
+        ("gpu:0", (0, "")),
+    ],
 )
 def test_gpus_in(text: str, found: tuple[int, str]) -> None:
     """Numbers and types are read from lists of resources."""
     assert gpus_in(text) == found
+
+
+@pytest.mark.parametrize(
+    ("dependency", "state", "waits"),
+    [
+        ("afterok:1(unfulfilled)", "RUNNING", True),
+        ("afterok:1(unfulfilled)", "COMPLETED", False),
+        ("afterany:1(unfulfilled),afterok:99(unfulfilled)", "FAILED", False),  # 99 is long gone
+        ("after:1+5(unfulfilled)", "RUNNING", False),
+        ("after:1(unfulfilled)", "PENDING", True),
+        ("afterok:1:3(unfulfilled)", "COMPLETED", True),
+        ("afterok:1(unfulfilled)?afterok:3(unfulfilled)", "COMPLETED", False),
+        ("afterok:1(unfulfilled)?afterok:3(unfulfilled)", "RUNNING", True),
+        ("afterok:5_*(unfulfilled)", "COMPLETED", True),
+        ("afterok:5_9(unfulfilled)", "COMPLETED", False),
+        ("singleton(unfulfilled)", "RUNNING", True),
+        ("singleton(unfulfilled)", "COMPLETED", False),
+        ("", "RUNNING", False),
+    ],
+)
+def test_dependencies(recorded: dict[str, Any], dependency: str, state: str, waits: bool) -> None:
+    """Whether a parent has ended is seen in the parent, since Slurm notes it a minute late of a held job."""
+    rows = recorded["squeue --json"]["jobs"]
+    rows[0] |= {"job_state": state, "name": "single"}
+    rows[1] |= {"dependency": dependency, "name": "single"}
+    view = View.read()
+    assert view.depends(view.jobs["2"]) is waits
+
+
+def test_blocks_are_racks(recorded: dict[str, Any]) -> None:
+    """A topology of blocks, which have no level, is one of racks and of what is above them."""
+    recorded["scontrol show topology --oneliner"] = (
+        "BlockName=b1 BlockIndex=0 Nodes=n[0-3] BlockSize=4\nBlockName=b2 BlockIndex=1 Nodes=n[4-7] BlockSize=4\n"
+        "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[0-7] BlockSize=8\n"
+    )
+    assert View.read().fleet.topology.group.tolist() == [[0] * 4 + [1] * 4, [0] * 8, [0] * 8]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gangplan.hybrid.online import RunsNow, Scheduler
+from gangplan.hybrid.online import RunsNow, Scheduler, WaitingJob
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances import InstanceError
+from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Fleet, GangJob
 
 
@@ -229,6 +234,32 @@ def test_seconds_by_type_change(tmp_path: Path) -> None:
     assert start.seconds == 600.0 and [*start.nodes] == ["node0"]
 
 
+def test_a_running_job_asks_for_no_label_any_more() -> None:
+    """A job that runs stays where its node loses a label that it needs no longer; one that needs it has to leave."""
+    nodes = Fleet.regular(1, 2, 2, labels={"fast": ["node0"]})
+    s = Scheduler(nodes, "heuristic")
+    for name in ("a", "b"):
+        s.submit(GangJob(name, "any", (1,), requires=("fast",)), 100.0, now=0.0)
+    s.decide(60.0)
+    s.change("a", requires=())
+    with pytest.raises(InstanceError, match=r"^requires"):
+        s.change("a", requires=("slow",))
+    assert s.resize(Fleet.regular(1, 2, 2, labels={"fast": ["node1"]})) == ("b",)
+    s.submit(GangJob("c", "any", (2,)), 100.0)
+    s.change("c", requires=("fast",))
+    assert started(s) == ["b"] and [*s.running] == ["a", "b"]
+
+
+def test_who_waited_elsewhere_is_due_sooner() -> None:
+    """A job that began to wait elsewhere goes before shorter ones that came later once it is due."""
+    s = Scheduler(Fleet.regular(1, 1, 2), "heuristic", patience=10.0)
+    s.submit(one("a", 2), 100.0, now=10_000.0, since=0.0)
+    s.submit(one("b", 2), 50.0)
+    assert started(s) == ["a"]
+    with pytest.raises(InstanceError, match=r"^since"):
+        s.submit(one("c", 2), 50.0, since=float("nan"))
+
+
 def fleet(*names: str, gpus: int = 2) -> Fleet:
     """Return nodes of these names."""
     whole = Fleet.regular(1, 6, gpus)
@@ -257,23 +288,71 @@ def test_nodes_come_and_go() -> None:
     assert {x.job: [*x.nodes] for x in s.decide(60.0).starts} == {"wide": ["node0"]}
 
 
-def test_nodes_that_cannot_go() -> None:
-    """A job would never fit, a node has fewer GPUs than are held, a snapshot is of other nodes: nothing has changed."""
-    s = Scheduler(fleet("node0", "node1"), "heuristic")
+def test_a_gang_waits_while_its_nodes_are_gone(tmp_path: Path) -> None:
+    """Any nodes are taken: what no longer fits waits, says by how much, and starts once there are enough again."""
+    s = Scheduler(fleet("node0", "node1"), "heuristic", log=(log := tmp_path / "log.jsonl"))
     s.submit(one("whole", 2), 100.0, now=0.0)
     s.submit(one("all", 4), 100.0)
     s.decide(60.0)
-    before = s.snapshot()
-    for nodes, words in (
-        (fleet("node0"), "'all' with 4 workers never fits"),
-        (fleet("node0", "node1", gpus=1), "snapshot"),
-        ("node0", "fleet: 'node0' is no Fleet"),
-    ):
-        with pytest.raises(InstanceError, match=words):
-            s.resize(nodes)  # type: ignore[arg-type]
-        assert s.snapshot() == before
+    assert s.resize(fleet("node0", "node1", gpus=1), now=1.0) == ("whole",)  # node0 has less than it holds
+    assert s.resize(fleet("node1")) == ()
+    assert s.resize(fleet()) == () and str(s).count("0 nodes, 0 of 0 GPUs idle")
+    assert not s.decide(60.0).starts and "room for 0 of its 4 workers" in s.explain("all").why  # type: ignore[union-attr]
+    s.change("all", now=2.0, priority=1)
+    s.checkpoint()
+    s.resize(fleet("node5"))
+    assert [start.job for start in s.decide(60.0).starts] == ["whole"]
+    told = s.explain("all")
+    assert isinstance(told, WaitingJob)
+    assert told.why == "the nodes that there are are too few for it: they have room for 2 of its 4 workers"
+    s.checkpoint()
+    state = s.snapshot()
+    del s  # which writes to it
+    s = Scheduler.open(log)
+    assert s.snapshot() == state == replay(read_log(log)).snapshot()
+    s.resize(fleet("node5", "node3", "node4"))
+    assert [start.job for start in s.decide(60.0).starts] == ["all"]
+    with pytest.raises(InstanceError, match="fleet: 'node0' is no Fleet"):
+        s.resize("node0")  # type: ignore[arg-type]
     with pytest.raises(InstanceError, match="fleet: it is of other nodes"):
-        Scheduler(fleet("node0", "node2"), "heuristic").restore(before)
+        Scheduler(fleet("node0", "node2"), "heuristic").restore(
+            Scheduler(fleet("node0", "node1"), "heuristic").snapshot()
+        )
+
+
+def test_labels_types_and_racks_may_go() -> None:
+    """A job whose label, GPU type or level no node has any more waits, runs nowhere, and starts when it comes back."""
+    rich = Fleet.regular(1, 2, 2, gpu_type=("A", "B"), labels={"ssd": [0]})
+    flat = replace(fleet("node3"), topology=TreeTopology((Level("row", 1e9),), np.zeros((1, 1), np.int32)))
+    s = Scheduler(rich, "heuristic")
+    s.submit(GangJob("label", "any", (1,), requires=("ssd",)), 9.0, now=0.0)
+    s.submit(one("type"), {"B": 9.0})
+    s.submit(one("rack"), 9.0, within="rack")
+    assert len(s.decide(60.0).starts) == 3 and s.resize(flat, now=1.0) == ("label", "rack", "type")
+    assert not s.decide(60.0).starts
+    for name in s.waiting:
+        assert "room for 0 of its 1 worker" in s.explain(name).why  # type: ignore[union-attr]
+        s.change(name, now=2.0, priority=2)
+    s.resize(rich)
+    assert len(s.decide(60.0).starts) == 3
+
+
+def test_an_empty_cluster_grows() -> None:
+    """A job that awaits nodes is taken where there are none of its size, label or type; any other is refused."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=0), "hybrid", price=5.0)
+    asks = GangJob("big", "any", (16,), requires=("ssd",))
+    with pytest.raises(InstanceError, match="'ssd' is no label"):
+        s.submit(asks, 60.0, now=0.0)
+    with pytest.raises(InstanceError, match="16 GPUs, more than the 0 that there are; await_nodes=True"):
+        s.submit(one("big", 16), 60.0, now=0.0)
+    s.submit(asks, 60.0, now=0.0, await_nodes=True)
+    s.submit(one("typed", 2), {"H100": 60.0}, await_nodes=True)
+    assert s.whatif(one("more", 3), 5.0, await_nodes=True).earliest is None and not s.decide(60.0).starts
+    assert s.defragment(gang="big") is None
+    s.resize(Fleet.regular(1, 2, 8, gpu_type=("A", "H100"), labels={"ssd": [0, 1]}), now=5.0)
+    assert {start.job for start in s.decide(60.0).starts} == {"typed"}
+    s.finish("typed", now=60.0)
+    assert {start.job for start in s.decide(60.0).starts} == {"big"}
 
 
 def test_nodes_that_go_and_come_back_change_nothing() -> None:
@@ -326,3 +405,40 @@ def test_who_cannot_be_where_he_is_said_to_be() -> None:
     s.fail_node("node1")
     with pytest.raises(InstanceError, match="down"):
         s.adopt("b", {"node1": 2})
+
+
+def test_a_wrong_time_is_refused_or_set_back(tmp_path: Path) -> None:
+    """Milliseconds, or a date ten years on, are refused; what happened at a wrong date happened when it is set back."""
+    fair = {"queues": {"a": 0.5}, "halflife": 60.0}
+    s = Scheduler(Fleet.regular(1, 1, 4), price=5.0, sharing=fair, log=(log := tmp_path / "log.jsonl"))
+    with pytest.raises(InstanceError, match="more than 1000 years"):
+        s.submit(one("a", 2), 100.0, now=1.8e12 + 0.5)
+    s.submit(one("a", 2), 100.0, now=1.8e9)
+    assert started(s) == ["a"]
+    with pytest.raises(InstanceError, match="more than 10 years"):
+        s.finish("a", now=1.8e9 + 4e8)
+    s.submit(one("b", 2), 100.0, now=1.8e9 + 3e8)
+    assert started(s) == ["b"]
+    s.submit(one("c", 4), 50.0, queue="a")
+    with pytest.raises(InstanceError, match="set_clock sets a wrong time back"):
+        s.submit(one("d", 4), 50.0, now=1.8e9 + 10.0)
+    s.set_clock(1.8e9 + 10.0)
+    told, waits = s.explain("b"), s.explain("c")
+    assert isinstance(told, RunsNow) and (told.since, told.left) == (1.8e9 + 10.0, 100.0)
+    assert isinstance(waits, WaitingJob) and waits.submit == s.now == 1.8e9 + 10.0
+    with pytest.raises(InstanceError, match="time goes on by events"):
+        s.set_clock(1.8e9 + 11.0)
+    s.finish("a", now=1.8e9 + 20.0)
+    state = s.snapshot()
+    del s  # which writes to it
+    assert Scheduler.open(log).snapshot() == state
+
+
+def test_a_log_whose_times_ran_ahead_is_read(tmp_path: Path) -> None:
+    """What an earlier version wrote in milliseconds is played all the same."""
+    s = Scheduler(Fleet.regular(1, 1, 4), log=(log := tmp_path / "log.jsonl"))
+    s._state.bounded = False
+    s.submit(one("a", 2), 100.0, now=1.8e12)
+    state = s.snapshot()
+    del s
+    assert Scheduler.open(log).snapshot() == state

@@ -265,3 +265,14 @@ def test_no_moves_to_nodes_that_close() -> None:
         moves = scheduler.defragment("node2")
         assert moves is not None and moves.proved and len(moves.moves) == count
         assert [start.job for start in scheduler.apply(moves).starts][-1] == "a"
+
+
+@pytest.mark.parametrize("price", [0.0, 1e-320, 60.0, 1e300])
+def test_moves_that_cost_nothing_or_very_much(price: float) -> None:
+    """Whatever a stop costs, the search by CP-SAT answers: here no moves make the room."""
+    s = gangplan.Scheduler(Fleet.regular(racks=2, nodes=1, gpus=4), price=price)
+    for name, workers in (("a", 3), ("pad", 2), ("b", 2)):
+        s.submit(GangJob(name, "any", (workers,)), 7200.0, now=0.0)
+    s.decide(60.0)
+    s.finish("pad", now=600.0)
+    assert s.defragment(domain="rack") is None and s.defragment(gang=GangJob("new", "any", (4,))) is None

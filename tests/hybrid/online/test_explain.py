@@ -10,7 +10,9 @@ import pytest
 
 from gangplan import InstanceError
 from gangplan.hybrid.online import Scheduler, WaitingJob
+from gangplan.hybrid.online.request import Request
 from gangplan.hybrid.online.runs import RunsNow
+from gangplan.hybrid.online.state import ClusterState
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
@@ -221,3 +223,33 @@ def test_job_that_runs() -> None:
     assert (told.degree, told.left, told.stops, told.price) == (4, 1200.0, 60.0, 60.0)
     assert "may be stopped for others from 60 s on, which costs 60 s" in " ".join(str(told).split())
     assert busy().explain("short").stops is None
+
+
+def test_work_is_bounded_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1,200 jobs that wait, an explanation takes over some hundreds a few times, and says which it left out."""
+    scheduler = Scheduler(Fleet.regular(racks=4, nodes=8, gpus=8))
+    rng = np.random.default_rng(0)
+    for i in range(1200):
+        scheduler.submit(GangJob(f"j{i}", "m", (int(rng.choice([8, 16, 32, 64])),)), float(rng.integers(100, 9999)))
+    scheduler.decide(60.0)
+    order = sorted(scheduler.waiting, key=lambda name: scheduler._state.waiting[name].seconds)
+    work = {"waits": 0, "decisions": 0}
+    wait, decide = ClusterState.wait, Scheduler.decide
+
+    def waits(self: ClusterState, request: Request) -> None:
+        work["waits"] += 1
+        wait(self, request)
+
+    def decides(self: Scheduler, *args: Any, **options: Any) -> Any:
+        work["decisions"] += 1
+        return decide(self, *args, **options)
+
+    monkeypatch.setattr(ClusterState, "wait", waits)
+    monkeypatch.setattr(Scheduler, "decide", decides)
+    told = [scheduler.explain(order[at]) for at in (100, 800)]
+    assert work["waits"] < 2 * 2 * 2048 and work["decisions"] < 600
+    first, last = told
+    assert isinstance(first, WaitingJob) and isinstance(last, WaitingJob)
+    assert first.earliest is not None and first.unseen > 800
+    assert f"with {first.queue - first.unseen} of the {first.queue} jobs that wait" in " ".join(str(first).split())
+    assert last.earliest is None and "not simulated: more than 255 jobs are before it" in str(last)

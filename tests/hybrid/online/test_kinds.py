@@ -125,7 +125,6 @@ def test_work_is_kept_when_the_type_changes() -> None:
         (gang("a", 16), 5.0, {"group": 16}, "job"),
         (gang("a", 8, worker=Demand(0, cpu=1)), {"A100": 5.0}, {}, "seconds"),
         (gang("a", 8, worker=Demand(0, cpu=1)), 5.0, {"group": 2}, "group"),
-        (gang("a", 8, worker=Demand(0, cpu=1)), 5.0, {"price": 2.0}, "price"),
         (gang("a", 8, worker=Demand(0, cpu=1)), 5.0, {"together": True}, "together"),
         (gang("a", 8, worker=Demand(0)), 5.0, {}, "job.worker"),
         (gang("a", 3, worker=Demand(0, cpu=80)), 5.0, {}, "job"),

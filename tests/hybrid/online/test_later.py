@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from math import inf, nextafter
 
+import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler, WaitingJob
@@ -203,3 +205,25 @@ def test_due_as_if_it_came_when_it_may_wait(durations: str) -> None:
         s.decide(60.0, now=10.0)
         due.append(s._state.waiting["a"].due)
     assert due[0] == due[1] and (durations != "told" or due[0] == 10 + 50 * 600.0)
+
+
+def test_members_of_an_array_remember_their_types_and_level() -> None:
+    """The second one starts where the same job alone does, on one type or in one rack, and does so after a restore."""
+    mixed = replace(Fleet.regular(1, 3, 8), gpu_types=("A", "B"), gpu_type=np.array([0, 1, 0], np.int32))
+    racks = Fleet.regular(2, 2, 8)
+    for fleet, gang, terms, taken, where in (
+        (mixed, GangJob("j", "any", (6,), gpu_types=("A", "B")), {}, (5, 5, 5), {0, 2}),
+        (racks, GangJob("j", "any", (6,)), {"within": "rack"}, (6, 4, 6, 5), {0, 1}),
+    ):
+        s = Scheduler(fleet, "heuristic", together=False)
+        s.submit_array(gang, 3, 200.0, most=1, now=0.0, **terms)  # type: ignore[arg-type]
+        s.decide(60.0)
+        s.finish("j[0]", now=20.0)
+        for i, count in enumerate(taken):
+            s.submit(GangJob(f"h{i}", "any", (count,)), 1e6)
+            s.adopt(f"h{i}", {f"node{i}": count})
+        other = Scheduler(fleet, "heuristic", together=False)
+        other.restore(json.loads(json.dumps(s.snapshot())))
+        for each in (s, other):
+            (start,) = each.decide(60.0).starts
+            assert start.job == "j[1]" and {*start.nodes} == {f"node{i}" for i in where}

@@ -273,6 +273,16 @@ def test_a_policy_makes_jobs_wait_until_they_are_due() -> None:
             assert (start.job, start.tier) == ("back", "due")
 
 
+def test_a_due_job_waits_for_room_not_for_the_policy() -> None:
+    """A job that is due may have every number of workers, whatever the policy says: what it lacks is GPUs."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), Ranking(lambda view: [np.inf] * len(view.options)), patience=2.0)
+    scheduler.submit(GangJob("runs", "m", (1,)), 1000.0)
+    assert scheduler.decide(PLENTY, now=2000.0).starts
+    scheduler.submit(GangJob("back", "m", (2,)), 50.0, now=2000.0)
+    held, due = (scheduler.explain(scheduler.decide(PLENTY, now=now)).waiting["back"] for now in (2099.0, 2100.0))
+    assert held == "the policy makes it wait" and due == "it does not fit"
+
+
 def test_a_policy_that_makes_jobs_wait_is_shown_all() -> None:
     """Of 200 jobs that it makes wait none starts, and of one number of workers that it refuses only the other does."""
     scheduler = Scheduler(Fleet.regular(1, 1, 4), Ranking(lambda view: [np.inf for _ in view.options]))
@@ -317,3 +327,27 @@ def test_what_is_no_proposal_is_named(proposal: Any) -> None:
     """A policy that proposes something else is told what it proposed, and the rule decides."""
     decision = crowd(Proposing(lambda view: [proposal])).decide(PLENTY)
     assert decision.tier == "heuristic" and any(repr(proposal) in note for note in decision.notes), decision.notes
+
+
+def test_a_policy_cannot_write_what_it_sees() -> None:
+    """Neither the arrays of the fleet, by any of their bases, nor where jobs run."""
+
+    def act(view: View) -> Any:
+        arrays: list[Any] = [view.fleet.gpus, view.fleet.usable, view.fleet.topology.group]
+        while arrays:
+            if isinstance(array := arrays.pop(), np.ndarray):
+                with pytest.raises(ValueError, match="WRITEABLE"):
+                    array.flags.writeable = True
+                arrays.append(array.base)
+        for job in view.running.values():
+            with pytest.raises(TypeError):
+                job.nodes[0] = (5,)  # type: ignore[index]
+        asked.append(len(view.running))
+        return [0.0] * len(view.options)
+
+    asked: list[int] = []
+    s = Scheduler(Fleet.regular(1, 2, 2), Ranking(act))
+    for name in "ab":
+        s.submit(GangJob(name, "any", (2,)), 9.0)
+        assert not s.decide(60.0).notes
+    assert asked == [0, 1]

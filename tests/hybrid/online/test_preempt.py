@@ -59,6 +59,18 @@ def test_the_lowest_classes_stop() -> None:
     assert not scheduler.decide(60.0).stops
 
 
+@pytest.mark.parametrize("sharing", [{}, {"preempt": False}])
+def test_nobody_stops_for_who_preempts_nobody(sharing: dict[str, object]) -> None:
+    """Neither its class nor what a stop gains has others stop for such a job; its like behind it has them stop."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), price=0.0, sharing=sharing)
+    scheduler.submit(GangJob("long", "any", (2,)), 1e6, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("calm", "any", (2,)), 10.0, now=10.0, priority=1, preempts=False)
+    assert not scheduler.decide(60.0).stops
+    scheduler.submit(GangJob("new", "any", (2,)), 9.0, now=20.0, priority=1)
+    assert [stop.job for stop in scheduler.decide(60.0).stops] == ["long"]
+
+
 def test_the_least_and_the_most_that_a_job_runs() -> None:
     """Nobody stops before the least; after the most a job gives way to one of its class that waits."""
     sharing = {"least_run": 100.0, "most_run": 1000.0}
@@ -164,7 +176,7 @@ def test_the_verifier_refuses_stops_that_rest_on_nothing() -> None:
     assert not verify_preemption(fine, {"a"})
     for changes, words in (
         ({"job": "c"}, "does not run"), ({"other": "a"}, "runs already"), ({"price": None}, "may not be stopped"),
-        ({"ran": 59.0}, "at least"), ({"held": 0.5}, "is owed"), ({"asks": 0.26}, "does not let it"),
+        ({"ran": 59.0}, "at least"), ({"held": 0.5}, "is owed"), ({"asks": 0.36}, "does not let it"),
         ({"cause": "priority"}, "does not let it"), ({"cause": "turn", "same_queue": True}, "does not let it"),
     ):  # fmt: skip
         wrong = verify_preemption(replace(fine, **changes), {"a"})
@@ -330,8 +342,24 @@ def test_a_limit_holds_after_stops_are_taken_back() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_task_without_gpus_is_nobodys_victim() -> None:
-    """Its infinite price on no GPU is no number, of which nobody is warned; the job of a lower class stops."""
+def test_tasks_without_gpus_stop_where_that_helps() -> None:
+    """Cores for a higher class, for a guarantee, or on a node that is drained; nobody gains by their GPUs."""
+    fleet, cores = Fleet.regular(1, 1, 2, cpu=8.0), Demand(gpu=0, cpu=4)
+    for queues, queue, priority, cause in (
+        ({}, "", 1, "priority"), ({"a": 0.5, "b": 0.5}, "b", 0, "reclaim"), ({}, "", 0, "")
+    ):  # fmt: skip
+        s = Scheduler(fleet, price=5.0, sharing={"queues": queues})
+        s.submit(GangJob("long", "any", (2,), cores), 9000.0, now=0.0, queue="a" if queues else "")
+        s.decide(60.0)
+        s.submit(GangJob("task", "any", (1,), cores), 10.0, now=100.0, queue=queue, priority=priority)
+        assert [x.cause for x in s.decide(60.0).stops] == [cause] * bool(cause)
+        s.drain("node0")
+        assert not s.decide(60.0, now=200.0).starts and not s.running
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_task_without_gpus_is_no_victim_where_it_does_not_help() -> None:
+    """It is in nobody's way; the job of a lower class stops."""
     s = Scheduler(Fleet.regular(racks=1, nodes=1, gpus=2), "heuristic", price=5.0)
     s.submit(GangJob("load", "any", (1,), Demand(gpu=0, cpu=4)), 500.0, now=0.0)
     s.submit(GangJob("low", "any", (2,)), 500.0, now=0.0)

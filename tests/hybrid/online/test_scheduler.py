@@ -238,6 +238,7 @@ def test_first_mistakes_say_what_to_write() -> None:
         {"order": 1e9},
         {"price": "much"},
         {"patience": -1.0},
+        {"max_wait": -1.0},
         {"together": "yes"},
         {"reserve": 2},
         {"speeds": 3},

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import copy
 import json
+import random
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
+from gangplan.hybrid.online.settings import MAX_WAIT
 from gangplan.instances import InstanceError
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.cluster import TreeTopology
+from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement.proximity import Proximity
 
 
 def state() -> dict[str, Any]:
@@ -109,6 +117,19 @@ def test_bad_snapshots_change_nothing(change: dict[str, Any]) -> None:
     assert scheduler.snapshot() == before
 
 
+def test_a_state_while_a_large_node_is_down() -> None:
+    """A gang that then takes two whole nodes, more than its queue may hold, is restored and taken like any other."""
+    fleet = Fleet.regular(1, 3, (8, 4, 4))
+    s, other = (Scheduler(fleet, sharing={"queues": {"a": {"most": 0.4}}}) for _ in range(2))
+    s.submit(GangJob("five", "m", (5,)), 9.0, now=0.0, queue="a")
+    s.fail_node("node0")
+    s.submit(GangJob("more", "m", (5,)), 9.0, queue="a")
+    other.restore(json.loads(json.dumps(s.snapshot())))
+    assert other.snapshot() == s.snapshot() and not other.decide(60.0).starts
+    other.repair_node("node0")
+    assert [start.job for start in other.decide(60.0).starts] == ["five"]
+
+
 def test_double_booking_in_a_snapshot_is_seen() -> None:
     """Two jobs on one GPU are refused by the verifier."""
     found = state()
@@ -171,8 +192,87 @@ def test_snapshot_before_terms() -> None:
     now = json.loads(json.dumps(scheduler.snapshot()))
     assert now["promises"] == saved["promises"] and [row["terms"] for row in now["waiting"]] == [{}, {}]
     same = saved.keys() - {"version", "waiting", "running", "settings", "guess"}
-    assert now["settings"] == saved["settings"] | {"durations": "told"}
+    assert now["settings"] == saved["settings"] | {"durations": "told", "max_wait": MAX_WAIT, "grace": 0.0}
     assert {key: now[key] for key in same} == {key: saved[key] for key in same}
     assert scheduler.decide(1.0, now=9.0).starts == ()
     scheduler.finish("runs", now=21.0)
     assert [start.job for start in scheduler.decide(1.0).starts] == ["waits"]
+
+
+def test_snapshot_and_log_before_max_wait(tmp_path: Path) -> None:
+    """A snapshot without it goes on under this scheduler's, jobs due as they were; a log without it has none."""
+    options: dict[str, Any] = {"patience": 50.0, "max_wait": None, "price": 60.0}
+    before = Scheduler(Fleet.regular(1, 1, 8), log=tmp_path / "log.jsonl", **options)
+    before.submit(GangJob("runs", "any", (8,)), 14400.0, now=0.0)
+    before.decide(60.0)
+    before.submit(GangJob("waits", "any", (8,)), 14400.0)
+    saved = json.loads(json.dumps(before.snapshot()))
+    del saved["settings"]["max_wait"]
+    now = Scheduler(Fleet.regular(1, 1, 8), price=60.0)
+    now.restore(saved)
+    now.submit(GangJob("comes", "any", (8,)), 14400.0)
+    assert [request.due for request in now._state.waiting.values()] == [720000.0, 144000.0]
+    text = (tmp_path / "log.jsonl").read_text()
+    (tmp_path / "old.jsonl").write_text(text.replace(',"max_wait":null', "", 1))
+    assert "max_wait" in text and "max_wait" not in (tmp_path / "old.jsonl").read_text()
+    opened = Scheduler.open(tmp_path / "old.jsonl")
+    opened.submit(GangJob("comes", "any", (8,)), 14400.0)
+    assert [request.due for request in opened._state.waiting.values()] == [720000.0, 720000.0]
+
+
+def drawn(rng: random.Random) -> Fleet:
+    """Return none to four of eight nodes, of two sizes and types, with labels and without racks."""
+    whole = Fleet.regular(2, 4, (8, 4), gpu_type=("A", "B"), cpu=16.0, labels={"ssd": [0, 3]})
+    fleet = whole.at(rng.sample(range(8), rng.randint(0, 4)))
+    flat = TreeTopology(fleet.topology.levels[-1:], fleet.topology.group[-1:])
+    return replace(fleet, topology=flat) if rng.random() < 0.2 else fleet
+
+
+def act(s: Scheduler, rng: random.Random, name: str, now: float) -> None:
+    """Tell a scheduler something at random, that may be refused."""
+    gpu, jobs, nodes = rng.choice((1, 1, 0)), (*s.running, *s.waiting), s._state.fleet.names
+    gang = GangJob(
+        name, "m", rng.choice(((1,), (4,), (12,), (2, 8))), Demand(gpu, 1),
+        gpu_types=("A", "B")[: gpu * rng.randint(0, 2)], requires=("ssd",)[: rng.randint(-1, 1) > 0],
+    )  # fmt: skip
+    terms: Any = {"queue": rng.choice("ab"), "await_nodes": rng.random() < 0.6, "within": rng.choice(("", "rack"))}
+    kind = rng.randrange(7)
+    if kind < 3:
+        s.submit(gang, rng.choice((9.0, 600.0, None, 0.0)), now=now, priority=rng.randint(0, 1), **terms)
+    elif kind == 3:
+        s.submit_array(gang, 3, 60.0, most=1, now=now, **terms)
+    elif kind == 4 and jobs:
+        s.change(rng.choice(jobs), rng.choice((None, 30.0)), now=now, priority=rng.randint(0, 2))
+    elif kind == 5 and s.running:
+        s.finish(rng.choice(s.running), now=now)
+    elif kind == 6 and nodes:
+        (s.drain if rng.random() < 0.5 else s.fail_node)(rng.choice(nodes), now=now)
+
+
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 300), marks=pytest.mark.long)])
+def test_every_state_comes_back(tmp_path: Path, seeds: range) -> None:
+    """Whatever nodes come and go, who fits no more waits; the state is restored, explained, and opened from its log."""
+    sharing = {"queues": {"a": {"share": 0.5, "lends": 0.0}, "b": {"share": 0.25, "most": 0.6}}, "halflife": 60.0}
+    for seed in seeds:
+        rng, now = random.Random(seed), 0.0
+        options: Any = {"price": rng.choice((None, 0.0, 9.0)), "durations": rng.choice(("told", "history"))}
+        options |= {"sharing": sharing if seed % 2 else None, "speeds": rng.choice((None, Proximity()))}
+        s = Scheduler(drawn(rng), log=tmp_path / f"{seed}.jsonl", **options)
+        for i in range(20):
+            now += rng.choice((0.0, 5.0, 60.0))
+            with suppress(InstanceError):
+                act(s, rng, f"j{i}", now)
+            if rng.random() < 0.25:
+                s.resize(drawn(rng), now=now)
+            s.decide(60.0, now=now)
+            saved = json.loads(json.dumps(s.snapshot(), allow_nan=False))
+            other = Scheduler(s._state.fleet, **options)
+            other.restore(saved)
+            assert json.loads(json.dumps(other.snapshot())) == saved, (seed, i)
+            if i % 8 == 7:
+                s.checkpoint()
+                assert all(str(s.explain(name)) for name in s.waiting[:2])
+        state = s.snapshot()
+        del s  # which writes to it
+        assert Scheduler.open(tmp_path / f"{seed}.jsonl").snapshot() == state
+        assert replay(read_log(tmp_path / f"{seed}.jsonl")).snapshot() == state

@@ -54,9 +54,10 @@ def test_wake_for_a_stop() -> None:
     assert [start.job for start in s.decide(60.0, now=60.0).starts] == ["short"]
 
 
-def test_wake_for_who_is_due() -> None:
+@pytest.mark.parametrize("options", [{"patience": 0.5}, {"patience": 0.5, "max_wait": 60.0}])
+def test_wake_for_who_is_due(options: dict[str, float]) -> None:
     """A job of 1,200 s is due at 600 s, and then takes the GPUs that are kept for one of two nodes."""
-    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", patience=0.5)
+    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", **options)
     s.submit(GangJob("runs", "any", (4,)), 1000.0, now=0.0)
     s.submit(GangJob("pad", "any", (4,)), 300.0)
     s.decide(60.0)

@@ -51,7 +51,7 @@ def test_onnx(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "batch", "words"),
     [
-        (("MatMul", ["x", "w"]), "b", "MatMul_0: is a MatMul whose sizes or products are not known: export the model"),
+        (("MatMul", ["x", "w"]), "b", "MatMul_0: is a MatMul whose sizes or products are not known: give open dim"),
         (("NoSuchOp", ["x"]), 8, "NoSuchOp_0: is a NoSuchOp whose sizes or products are not known"),
         (("Einsum", ["x", "w"]), 8, "Einsum_0: is a Einsum whose"),
     ],
@@ -62,6 +62,35 @@ def test_onnx_that_says_too_little(tmp_path: Path, node: Any, batch: Any, words:
     more = {"equation": "bi,ij->bj"} if kind == "Einsum" else {}
     with pytest.raises(InstanceError, match=words):
         read(model(tmp_path, [helper.make_node(kind, inputs, ["y"], **more)], batch))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_nodes_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """A node follows those that it reads wherever the file has it, and names may repeat."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], name="a"),
+        helper.make_node("Relu", ["h"], ["g"], name="n"),
+        helper.make_node("Relu", ["g"], ["y"], name="n"),
+    ]
+    graph = read(model(tmp_path, [nodes[i] for i in order])).graph
+    assert graph.names == ("a", "n_1", "n_2") and graph.source.tolist() == [0, 1]
+    assert graph.parameter_bytes.sum() == 8192 * 2
+
+
+def test_open_dimensions_and_ties(tmp_path: Path) -> None:
+    """A size closes an open dimension; a weight that two ops read is one parameter, of which each keeps a copy."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    path = model(tmp_path, nodes, "batch")
+    graph = read(path, size={"batch": 16}).graph
+    assert graph.parameter_bytes.tolist() == [8192 * 2, 0]
+    assert graph.memory[0] == graph.memory[1] > 8192 * 2
+    with pytest.raises(InstanceError, match="size: 'bach' is no open dimension of the model; did you mean batch"):
+        read(path, size={"bach": 16})
+    with pytest.raises(InstanceError, match=r"Relu_0: reads 'q', which no node makes"):
+        read(model(tmp_path, [helper.make_node("Relu", ["q"], ["y"])]))
+    rings = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    with pytest.raises(InstanceError, match=r"Relu_\d: is on a cycle"):
+        read(model(tmp_path, rings))
 
 
 def test_exported_program(tmp_path: Path) -> None:

@@ -112,10 +112,10 @@ def test_alibaba_2020(tmp_path: Path, head: str) -> None:
     """The tasks of a job are joined; the published table has no header."""
     rows = (
         "a1,worker,2.0,Terminated,100.0,160.0,600.0,29.5,50.0,T4\n"
-        "a1,ps,1.0,Terminated,90.0,150.0,200.0,10,,MISC\n"
+        "a1,ps,,Terminated,90.0,150.0,200.0,10,,MISC\n"
         "a1,chief,1.0,Terminated,100.0,170.0,600.0,,200.0,T4\n"
         "b2,worker,1.0,Running,200.0,,600.0,29,100.0,T4\n"
-        "c3,worker,1.0,Terminated,300.0,310.0,100.0,1,25.0,P100\n"
+        "c3,worker,,Terminated,300.0,310.0,100.0,1,25.0,P100\n"
     )
     found = read_trace(written(tmp_path, head + rows))
     work = found.workload

@@ -87,6 +87,16 @@ def test_who_is_in_nobodys_way_is_spared() -> None:
     assert done.finish.tolist() == [45, 30, 60, 6]
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_cores_that_no_node_has(shared: bool) -> None:
+    """Consolidated, 4 GPUs with 3 cores each go on two nodes of 4 GPUs and 8 cores, that hold 2 as if empty."""
+    jobs = work((0, 1, 10), (1, 4, 5), cpu=np.array([1.0, 12.0]))
+    fleet = Fleet.regular(1, 2, 4, cpu=8.0, memory=1e12)
+    done = simulate(jobs, fleet, EngineScheduler((POLICIES["fifo"](),), consolidate=True, shared=shared))
+    assert done.start.tolist() == [0, 1 if shared else 10]  # a GPU of a whole node may not be busy, beside it may
+    assert sorted(set(done.row_node[done.row_job == 1].tolist())) == [0, 1]
+
+
 def test_moving_costs_and_staying_does_not() -> None:
     """A job stopped and started at one instant where it was has not stopped."""
 

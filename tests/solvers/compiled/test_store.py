@@ -175,3 +175,18 @@ def test_code_of_an_image_serves_who_may_not_write_there(tmp_path: Path, monkeyp
         assert outer.total._cache.has(signature(outer.total)) == (place == "own")
         assert outer.total(0) == 2
     assert not list((tmp_path / "own").rglob("*.nbi"))
+
+
+def test_code_with_bounds_checked_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that checks bounds is not what a process that does not check them finds, nor does it replace that."""
+    monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
+    monkeypatch.setattr("gangplan.solvers.compiled.store.places", lambda: [tmp_path / "code"])
+    load(tmp_path, "inside_of_checked", INSIDE.format(number=1, constant=1))
+    text = OUTER.format(inside="inside_of_checked")
+    monkeypatch.setattr("numba.core.config.BOUNDSCHECK", None)
+    plain = load(tmp_path, "outer_of_checked", text).total
+    assert plain(0) == 2
+    monkeypatch.setattr("numba.core.config.BOUNDSCHECK", 1)
+    checked = load(tmp_path, "outer_of_checked", text).total
+    assert not checked._cache.has(signature(checked))
+    assert checked(0) == 2 and checked._cache.has(signature(checked)) and plain._cache.has(signature(plain))

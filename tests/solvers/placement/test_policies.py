@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, Running, SpeedModel, Task
+from gangplan.instances.placement import (
+    Demand,
+    Expected,
+    Fleet,
+    GangJob,
+    PlacementPlan,
+    PlacementProblem,
+    Running,
+    SpeedModel,
+    Task,
+)
+from gangplan.instances.placement.rate import rates
 from gangplan.solvers import Run
 from gangplan.solvers.placement.bounds import impossible
 from gangplan.solvers.placement.build import placements
@@ -18,6 +29,7 @@ from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.quick import quick
 from gangplan.solvers.placement.state import PlacementState
 
 FLEET = Fleet.regular(racks=2, nodes=3, gpus=4, cpu=32.0, memory=100.0, link=10.0, nic=2.0)
@@ -277,3 +289,57 @@ def test_shares_meet_where_it_matters_least() -> None:
 def test_impossible(jobs: list[GangJob], words: str) -> None:
     """Batches that plainly have no placement are told so, with what is short."""
     assert impossible(Batch(PlacementProblem(FLEET, tuple(jobs), SPEEDS))) == words
+
+
+@pytest.mark.parametrize("count", [80, 2_000])
+def test_many_shares_are_packed(count: int) -> None:
+    """Of more tasks than are searched through, those that fit are spread evenly, and as tight as need be."""
+    items = [(j, 0.1, 1) for j in range(count)]
+    held = pack(items, count // 10, lambda a, b: 1.0)
+    assert held is not None and all(len(card) == 10 for card in held)
+    assert pack(items, count // 10 - 1, lambda a, b: 1.0) is None and fewest(items, count) == count // 10
+    assert fewest(items, count // 10 - 1) is None
+    spread = pack(items, count - 1, lambda a, b: 1.0)
+    assert spread is not None and max(map(len, spread)) == 2
+
+
+def test_mixed_shares_that_only_fit_tight() -> None:
+    """Spread evenly small tasks would take the room of others: large ones come first, each where least is left."""
+    items = [(0, 0.6, 20), (1, 0.4, 20), (2, 0.2, 20)]
+    held = pack(items, 24, lambda a, b: 1.0)
+    assert held is not None
+    assert all(sum(items[j][1] * n for j, n in card.items()) <= 1 + 1e-6 for card in held)
+    assert [sum(card.get(j, 0) for card in held) for j in range(3)] == [20, 20, 20]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 80), (0.3, 20), (8 / 3_000, 3_000)])
+def test_first_fit_puts_jobs_on_the_same_gpus(share: float, count: int) -> None:
+    """A first plan has shares of several jobs on a GPU once none is idle, and whole GPUs still find room."""
+    whole = [GangJob(f"w{i}", "a", (1,)) for i in range(2)]
+    small = [GangJob(f"s{i}", "b", (1,), Demand(share)) for i in range(count)]
+    problem = PlacementProblem(Fleet.regular(1, 1, 10), (*small, *whole), SPEEDS)
+    run = Run(problem, time_limit=60.0)
+    quick(run, Batch(problem))
+    assert run.plan is not None and len(run.plan.grant_gpu) == count + 2
+
+
+def test_first_fit_gives_gpus_back() -> None:
+    """What a gang that fails for its servers had of GPUs, beside others too, the next ones get."""
+    jobs = (
+        GangJob("big", "a", (2,), Demand(0.5), servers=2, server=Demand(0, cpu=1e6), collective="ps", value=1.0),
+        GangJob("a", "a", (1,), Demand(0.5)),
+        GangJob("b", "b", (1,), Demand(0.5)),
+    )
+    problem = PlacementProblem(Fleet.regular(1, 1, 1), jobs, SPEEDS)
+    run = Run(problem, time_limit=60.0)
+    quick(run, Batch(problem))
+    assert run.plan is not None and run.plan.job.tolist() == [1, 2]
+
+
+def test_jobs_that_meet_on_several_gpus_slow_each_other_once() -> None:
+    """Two gangs of half GPUs beside each other on four GPUs are slowed as on one, as the model says."""
+    jobs = tuple(GangJob(name, name, (4,), Demand(0.5)) for name in "ab")
+    problem = PlacementProblem(Fleet.regular(1, 1, 4), jobs, SPEEDS)
+    grants = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
+    plan = PlacementPlan(("a", "b"), np.arange(2), np.zeros(2, int), np.full(2, 4), np.zeros(2, int), *grants)
+    assert rates(problem, plan).compute.tolist() == [3.0, 3.0]  # 1 + 2 on a GPU; on the node alone it were 1.8

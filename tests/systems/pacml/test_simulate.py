@@ -318,10 +318,17 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert f"{100 * row['blocked_or_running']['mean']:.3g} ±" in shown
 
 
+def test_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without profiles generated networks arrive, each of which gains by more servers."""
+    call = ["system", "pacml", "--jobs", "60", "--seeds", "2", "--distribution", "A", "--policy", "constant-2"]
+    assert main(call) == 0
+    assert "60 jobs of 5 models" in capsys.readouterr().out
+    assert all(min(kind.jct) < 0.6 * kind.sequential for kind in Pacml().types)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "profiles: is not given"),
         (["--profiles", "nowhere"], "profiles: 'nowhere' is not a folder"),
         (["--profiles", ".", "--units", "ms"], "units: 'ms' is not one of physical, as-published"),
         (["--profiles", ".", "--cluster", "4x4"], "cluster: '4x4' is not like 4x4x2"),
@@ -329,6 +336,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--profiles", ".", "--seeds", "0"], "0 is not from 1 to 10000"),
         (["--profiles", ".", "--load", "-1"], "load: -1.0 is not from 0 to 100"),
         (["--profiles", ".", "--models", "x"], "models[0]: 'x' has no profile"),
+        (["--models", "x"], "models[0]: 'x' is not one of bert, gpt, "),
     ],
 )
 def test_command_refuses(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

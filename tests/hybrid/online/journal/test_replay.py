@@ -84,6 +84,53 @@ def test_a_checkpoint_is_where_resuming_begins(tmp_path: Path) -> None:
     assert state(replay(short)) == state(replay(whole, check=True)) == state(scheduler)
 
 
+def test_a_long_log_is_read_from_its_last_state(tmp_path: Path) -> None:
+    """After thousands of lines opening reads no more than the last ones, however long the scheduler ran."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(FLEET, log=path)
+    for i in range(2200):
+        scheduler.submit(GangJob(f"j{i}", "m", (1,)), 5.0)
+        scheduler.withdraw(f"j{i}")
+    last, saved = read_log(path, last=True), state(scheduler)
+    assert len(last.rows) < 2100 and last.rows[0][1]["event"] == "restore" and last.size == path.stat().st_size
+    assert [number for number, _ in last.rows] == [*range(last.rows[0][0], last.rows[0][0] + len(last.rows))]
+    assert last.rows[-1] == read_log(path).rows[-1]
+    del scheduler
+    assert state(Scheduler.open(path)) == saved
+
+
+def test_killed_around_a_state(tmp_path: Path) -> None:
+    """Cut anywhere in or beside the states that a log has, it is what a log without any has by then."""
+    path, plain, cut = (tmp_path / name for name in ("log.jsonl", "plain.jsonl", "cut.jsonl"))
+    scheduler = Scheduler(FLEET, log=path, checkpoint_every=7)
+    play(scheduler, 0, 40)
+    play(Scheduler(FLEET, log=plain, checkpoint_every=0), 0, 40)
+    assert all(scheduler.explain(i).decision == i for i in range(1, 41))  # as if there were none
+    content, lines, at, sizes = path.read_bytes(), plain.read_bytes().splitlines(keepends=True), 0, list[int]()
+    while (at := content.find(b'{"event":"restore","line":', at + 1)) > 0:
+        end = content.index(b"\n", at)
+        sizes += [at - 1, at, at + 1, (at + end) // 2, end, end + 1]
+    for size in random.Random(0).sample(sizes, 12):
+        cut.write_bytes(content[:size])
+        plain.write_bytes(b"".join(lines[: sum(b"restore" not in x for x in content[:size].split(b"\n")[:-1])]))
+        assert state(Scheduler.open(cut, checkpoint_every=0)) == state(Scheduler.open(plain, checkpoint_every=0))
+    assert state(replay(read_log(path), check=True)) == state(scheduler)
+
+
+def test_a_state_that_cannot_be_written_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that is no good is not written: a warning, and the log is played from before it."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(FLEET, log=path, checkpoint_every=5)
+    monkeypatch.setattr(Scheduler, "snapshot", lambda self: {})
+    with pytest.warns(RuntimeWarning, match="gets no state to begin from: "):
+        play(scheduler, 0, 4)
+    monkeypatch.undo()
+    assert b"restore" not in path.read_bytes()
+    saved = state(scheduler)
+    del scheduler
+    assert state(Scheduler.open(path)) == saved
+
+
 def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     """Its decisions are taken from the log, whatever it remembers; to go on, it has to be given."""
 

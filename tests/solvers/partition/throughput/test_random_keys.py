@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gangplan.instances import PartitionProblem, verify
+from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionProblem, verify
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
@@ -28,7 +28,16 @@ TOOLS = suite("throughput")
 def decoder(problem: PartitionProblem) -> KeyDecoder | None:
     """Return the decoder of a problem of any variant, `None` if it is plain that there is no plan."""
     q = Reduced(problem).pipeline
-    return None if impossible(q) is not None else KeyDecoder(few_mixes(q))
+    few = None if impossible(q) is not None else few_mixes(q)
+    return None if few is None else KeyDecoder(few)
+
+
+def own_types(count: int) -> tuple[OpGraph, Cluster]:
+    """Return a chain of ops that run on one type of device each, and a device of each type."""
+    names, none = tuple(map(str, range(count))), np.zeros(count)
+    time, ends = np.where(np.eye(count) > 0, 1.0, np.inf), np.arange(count, dtype=np.int32)
+    graph = OpGraph(names, names, time, none, none, none, ends[:-1], ends[1:], none[1:])
+    return graph, Cluster.flat(*((DeviceType(name), 1) for name in names), bandwidth=1.0)
 
 
 def plan_of(made: KeyDecoder, found: Pipeline):
@@ -172,3 +181,13 @@ def test_the_method_is_no_worse_than_pipedream_and_the_same_for_a_seed(seed: int
         found.append(run.objective)
     assert found[1] <= found[0] * (1 + 1e-9)
     assert found[1] == found[2]
+
+
+@pytest.mark.parametrize("types", [30, 70])
+def test_too_many_mixes_of_types_make_no_tables(types: int) -> None:
+    """Where each of many types is the only one for some op, the recurrence says why it does nothing."""
+    q = Reduced(PartitionProblem(*own_types(types))).pipeline
+    run = Run(PartitionProblem(*own_types(types)), time_limit=10.0)
+    assert random_keys.decoder_of(q) is None
+    pipeline.pipeline(run, q)
+    assert run.plan is None and any("too many mixes" in note for note in run.notes)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gangplan import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.placer import Placer
@@ -46,11 +45,10 @@ def test_the_part_that_has_a_gang(shared: Shared, room: list[int], workers: int,
 
 
 def test_levels_by_name() -> None:
-    """Nodes are a level too; others are named if there is none."""
+    """Nodes are a level too; a level that the fleet has not is one group."""
     assert level_groups(FLEET, "rack").tolist() == [0, 0, 0, 1, 1, 1]
     assert level_groups(FLEET, "node").tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(InstanceError, match="'row' is no level of the cluster: node, rack, cluster"):
-        level_groups(FLEET, "row")
+    assert level_groups(FLEET, "row").tolist() == [0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("seed", range(30))

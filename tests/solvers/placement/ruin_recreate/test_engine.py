@@ -9,6 +9,7 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.solvers.placement.build import order_of, start
 from gangplan.solvers.placement.gpu_assignment import plan_of
 from gangplan.solvers.placement.methods import SUITE
@@ -127,3 +128,39 @@ def test_a_job_without_a_place_is_named() -> None:
     queue = [0, 1, 2, 0]  # the first job again: it needs GPUs that it holds itself
     assert engine.insert([{} for _ in full.jobs], queue) == ([{} for _ in full.jobs], np.inf)
     assert engine.failed == 0
+
+
+CROWDS = [
+    (Demand(0, cpu=1), 96, 8, "slowdown"),
+    (Demand(0.1), 80, 8, "slowdown"),
+    (Demand(1), 72, 72, "throughput"),
+    (Demand(0.1), 130, 40, "fragmentation"),
+    (Demand(0), 200, 8, "slowdown"),
+]
+
+
+@pytest.mark.parametrize(("need", "count", "gpus", "goal"), CROWDS)
+def test_a_node_takes_as_many_jobs_as_it_holds(need: Demand, count: int, gpus: int, goal: str) -> None:
+    """More than 64 jobs go on a node, by insertion and from a plan that has them there; costs are the verifier's."""
+    one = np.ones(1)
+    speeds = SpeedModel(("m",), ("A100",), one[None], one, 0 * one, one[None] / 9, one[None] / 5)
+    jobs = tuple(GangJob(f"j{i}", "m", (1,), need) for i in range(count))
+    problem = PlacementProblem(Fleet.regular(1, 1, gpus), jobs, speeds, goal=goal)
+    engine = RuinRecreate(Batch(problem))
+    rows, cost = engine.insert([{} for _ in jobs], range(count))
+    assert engine.failed is None and rows == [{0: (1, 0)}] * count
+    for found, known in ((rows, cost), engine.improve(rows, 2 * count + 20)):
+        plan = plan_of(engine.batch, found)
+        assert plan is not None
+        verdict = verify(problem, plan)
+        assert not verdict.violations and verdict.objective is not None
+        if need.gpu in (0, 1):
+            assert verdict.objective == pytest.approx(known, rel=1e-9, abs=1e-9)
+
+
+def test_a_plan_may_have_more_jobs_on_a_node_than_fit() -> None:
+    """What stands on a node by a plan is counted too: buffers hold it, whatever the node is said to hold."""
+    batch = Batch(gangs(jobs=3, racks=1, nodes=1, seed=1))
+    engine = RuinRecreate(batch)
+    engine.most_here = 1
+    assert engine.improve([{0: (1, 0)}] * 3, 0)[0] == [{0: (1, 0)}] * 3

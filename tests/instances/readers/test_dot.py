@@ -34,6 +34,33 @@ def test_what_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        ("a [time=1]; b [time=2]; c [time=1]; a -> {b c};", {"ab", "ac"}),
+        (
+            "node [time=1]; {a b} -> subgraph x { c; d -> e } -> f",
+            {"ac", "ad", "ae", "bc", "bd", "be", "cf", "df", "ef", "de"},
+        ),
+        ("node [time=1] a -> {b -> c}", {"ab", "ac", "bc"}),
+        ("{ node [time=1]; a } NODE [time=2]; {b}; a -> b", {"ab"}),
+    ],
+)
+def test_braces(text: str, edges: set[str]) -> None:
+    """Braces lead from and to all nodes inside; what they set holds inside."""
+    graph = parse(f"digraph {{ {text} }}").graph
+    assert {graph.names[a] + graph.names[b] for a, b in zip(graph.source, graph.target, strict=True)} == edges
+
+
+def test_defaults() -> None:
+    """Defaults hold for the nodes and edges after them, in their braces, unless something else is said."""
+    text = "a [time=5]; node [time=1]; edge [bytes=7]; a -> b -> c; {edge [bytes=8]; b -> d [bytes=9]; a -> d} c -> d"
+    graph = parse(f"digraph {{ {text} }}").graph
+    assert graph.time.tolist() == [[5, 1, 1, 1]]
+    ends = zip(graph.source.tolist(), graph.target.tolist(), graph.edge_bytes.tolist(), strict=True)
+    assert sorted(ends) == [(0, 1, 7), (0, 3, 8), (1, 2, 7), (1, 3, 9), (2, 3, 7)]
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("digraph {\n a [time=1];\n <b> [time=2]\n}", "line 3: '<b> .time=2.' is not understood"),
@@ -45,6 +72,10 @@ def test_what_is_read() -> None:
         ("digraph { a [time=1]; a -> a }", "there is a cycle"),
         ("digraph {}", "nodes: there is no op"),
         ("graph { a; b }", "directed: false means no order among the ops"),
+        ("graph { a [time=1]; b [time=2]; a -- b; }", "directed: false means no order among the ops"),
+        ("digraph { a -> }", "line 1: '}' is not understood"),
+        ("digraph { a -> -> b }", "line 1: '-> b }' is not understood"),
+        ("digraph { a -> {b ", "line 1: the end, within braces, is not understood"),
     ],
 )
 def test_what_is_wrong(text: str, words: str) -> None:

@@ -1,0 +1,129 @@
+"""The jobs that were told to stop and have not yet, and the room that is kept for those for whom they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.quantities import quantity
+
+if TYPE_CHECKING:
+    from .state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A job that is told to stop: it holds its GPUs until `Scheduler.stopped` or `finish` says that it has.
+
+    Attributes:
+        job, nodes, other, left, price, cause: as of a `Stop`.
+        since: seconds of the user's clock when it was told.
+        seconds: its grace; after it the job is among the stops of the next decision.
+    """
+
+    job: str
+    nodes: Mapping[str, tuple[int, ...]]
+    other: str
+    left: float
+    price: float
+    cause: str
+    since: float
+    seconds: float
+
+    @property
+    def until(self) -> float:
+        """When its grace is over."""
+        return self.since + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The room of a job that starts once others have stopped.
+
+    Attributes:
+        job: its name.
+        degree: number of workers.
+        nodes: its GPUs by name of the node.
+        tier: as of its start.
+        after: the jobs that stop for it.
+    """
+
+    job: str
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    tier: str
+    after: tuple[str, ...]
+
+
+class Notices:
+    """Keep who stops and who claims the room, by name.
+
+    Attributes:
+        stopping: the jobs that were told to stop.
+        claims: of those for whom they stop.
+        kept: by node what nobody else gets while a decision is made, in the units of `Kind.need`, int64 (4,).
+    """
+
+    def __init__(self) -> None:
+        self.stopping: dict[str, Stopping] = {}
+        self.claims: dict[str, Claim] = {}
+        self.kept: dict[int, np.ndarray] = {}
+
+    def wake(self, now: float) -> float | None:
+        """Return when the next grace is over, `None` if none is."""
+        return min((x.until for x in self.stopping.values() if x.until > now), default=None)
+
+    def why(self, name: str, now: float) -> str:
+        """Return in words which jobs stop for a waiting one."""
+        some = [self.stopping[x] for x in self.claims[name].after if x in self.stopping]
+        if not some:
+            return "its room is free: the next decision starts it"
+        names = ", ".join(x.job for x in some[:4]) + f" and {len(some) - 4} more" * (len(some) > 4)
+        left = quantity(max(x.until for x in some) - now, "s", 3)
+        return f"{names} stop{'s' * (len(some) == 1)} for it, within {left}"
+
+    def save(self) -> dict[str, Any]:
+        """Return all of it for JSON, nothing if there is none."""
+        rows = {"stopping": [asdict(x) for x in self.stopping.values()], "claims": self.claimed()}
+        return {name: some for name, some in rows.items() if some}
+
+    def claimed(self) -> list[dict[str, Any]]:
+        """Return the claims for JSON."""
+        return [asdict(x) for x in self.claims.values()]
+
+    def load(self, state: ClusterState, document: Mapping[str, Any]) -> None:
+        """Take over what `save` returned."""
+        for row in document.get("stopping", ()):
+            tell(state, row)
+        self.claim(document.get("claims", ()))
+
+    def tell(self, row: Mapping[str, Any]) -> Stopping:
+        """Enter a job that was told to stop, as `save` returned it."""
+        for field in ("left", "price", "since", "seconds"):
+            require_number(row[field], f"stopping.{field}")
+        told = Stopping(**row)
+        if told.job in self.stopping:
+            raise InstanceError("stopping", f"{told.job!r} is there twice")
+        self.stopping[told.job] = told
+        return told
+
+    def claim(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Enter claims, as `save` returned them, in the place of those that there are."""
+        self.claims.clear()
+        for row in rows:
+            require_text(row["job"], "claims.job")
+            require_number(row["degree"], "claims.degree", whole=True)
+            nodes = {name: tuple(gpus) for name, gpus in row["nodes"].items()}
+            self.claims[row["job"]] = Claim(**{**row, "nodes": nodes, "after": tuple(row["after"])})
+
+
+def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
+    """Have a running job be told to stop, as a snapshot or a log says."""
+    state.find(row["job"], "runs")
+    told = state.notices.tell(row)
+    state.alter(state.running[told.job].told(told.until))
