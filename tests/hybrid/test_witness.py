@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def wrong_infeasible() -> LatencyProblem:
     sent = [336.85619506749384, 1.7298021389634746, 18.951068955852463, 3.221770866238123]
     graph = OpGraph(
         tuple("abcd"), ("t0", "t1", "t2"), time, [0.1, 0.2, 0, 0], none, none, [3, 3, 3, 0], [0, 2, 1, 2], sent
-    )  # noqa: E501
+    )
     kinds = [DeviceType("t0", memory=1e-9, host=True), DeviceType("t1", memory=0.2, host=True),
              DeviceType("t2", memory=0.2999997)]  # fmt: skip
     return LatencyProblem(graph, Cluster.flat(*((kind, 1) for kind in kinds), bandwidth=0.01))
