@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from gangplan.solvers.method import suite
 from gangplan.solvers.processes import can_fork, forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run
 
@@ -23,6 +24,8 @@ ZERO = "zero"
 """Witness that no cost is negative."""
 _FEW = 100
 """Parts up to which certificates take milliseconds, in this process; those of placements may take longer."""
+_TINY = 6
+"""Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
 """Seconds with which makers of certificates are imported if they are not loaded."""
 _WORTH = 0.005
@@ -54,7 +57,8 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    return (found, ()) if (found := _certificate(run, left / 2)) else (None, _witnesses(run, end))
+    found = _certificate(run, left / (4 if run.problem.objective == "placement" else 2))
+    return (found, ()) if found else (None, _witnesses(run, end))
 
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
@@ -84,9 +88,10 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _witnesses(run: Run, end: float) -> tuple[str, ...]:
-    """Return the claimant and a textbook solver that confirms it, or two of those where it has used both solvers."""
+    """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
     methods, used = named(run.problem.objective), _solvers(run)
-    able = [x for x in TEXTBOOK if x in methods and installed(methods[x])]
+    bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
+    able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
     free = [x for x in able if TEXTBOOK[x] not in used]
     claimant, agreed = run.bound_by, list[str]()
     for i, name in enumerate(free or able):
@@ -95,7 +100,24 @@ def _witnesses(run: Run, end: float) -> tuple[str, ...]:
             agreed.append(name)
             if free:
                 return claimant, name
-    return tuple(agreed) if len(agreed) > 1 else ()
+    if len(agreed) > 1:
+        return tuple(agreed)
+    left = end - time.perf_counter()
+    return (claimant, "enumeration") if left >= _WORTH and _enumerated(run, left) else ()
+
+
+def _enumerated(run: Run, seconds: float) -> bool:
+    """Return whether looking at every plan of a tiny problem comes to the same."""
+    problem, end = run.problem, time.perf_counter() + seconds
+    if run.stop_reason != "claimed" or parts(problem) > _TINY or not can_fork():
+        return False
+    try:
+        found = forked(lambda: (suite(problem.objective).optimum(problem),), lambda: time.perf_counter() > end)
+    except Exception:  # what is not enumerated
+        return False
+    if found is None or found[0] is None or run.objective is None:
+        return found is not None and found[0] is None and run.objective is None
+    return run.objective - found[0] <= OPTIMAL_GAP * abs(found[0] - run.zero)
 
 
 def _agrees(run: Run, name: str, seconds: float) -> bool:

@@ -18,4 +18,4 @@ highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]  # PuLP
 
 def new_highs() -> highspy.Highs:
     """Return a solver."""
-    return highspy.Highs()  # type: ignore[no-untyped-call]
+    return highspy.Highs()

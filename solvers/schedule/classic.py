@@ -65,9 +65,7 @@ def allotment(p: Prepared, end: float) -> Ints:
     """
     fits = p.release[p.owner] + p.seconds <= end * (1 + 1e-12)
     option = p.first_least(np.where(fits, p.gpus * p.seconds, np.inf), LEFT_OUT)
-    return np.where(
-        (option >= 0) & np.append(fits, False)[option], option, np.where(np.isfinite(p.price), LEFT_OUT, CHEAPEST)
-    )
+    return np.where((option >= 0) & fits[option], option, np.where(np.isfinite(p.price), LEFT_OUT, CHEAPEST))
 
 
 BY_PRICES = "rounded LP"
