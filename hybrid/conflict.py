@@ -173,6 +173,10 @@ def _memory(problem: GraphProblem) -> list[Requirement]:
     for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
         if kind.memory is not None and count:
             words = f"memory: each of {count} {kind.name} has {_written(kind.memory)}; all ops need {_written(need)}"
+            if isinstance(problem, StagesProblem) and problem.memory_model != "none":
+                more = float(problem.need()[1][0].sum())
+                kept = "activations and a version of the weights" if problem.stashing else "activations"
+                words += f", and {_written(more)} more, {kept}, for each further sample under way"
             parts.append(Requirement(words, partial(unlimited, t)))
     return parts
 

@@ -123,7 +123,7 @@ def test_inputs_come_through_one_door(folder: str) -> None:
 
 TOPICS = {"bad_input", "constraints", "exactness", "faults", "limits", "notebooks", "properties", "published"}
 """What a test file may be about besides a module: what holds of all that its folder stands for."""
-WHOLE = {"docs", "front", "glossary", "layout"}
+WHOLE = {"docs", "front", "glossary", "layout", "upgrade"}
 """What tests of the whole repository are about."""
 
 

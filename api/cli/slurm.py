@@ -47,8 +47,6 @@ def slurm(
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
     given = with_settings({}, settings or [])
-    if given.get("price") is not None:
-        raise InstanceError("set", "price: jobs of Slurm are not stopped")
     signal.signal(signal.SIGTERM, _end)
     view, path = View.read(), None if dry_run else Path(log)
     core = Core(_scheduler(view, path, given), path)

@@ -13,13 +13,13 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray, require_choice, require_number, require_share
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.placement import Fleet
+from gangplan.instances.published import DATA, published
 from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
 from .case import Case, centres, harmony_fleet, moved
 from .truths import EPOCH, MEASURED, TESTBED, HiddenTruth, Jobs, JobTypes, contention, gangs_of, gpu_pairs, link_pairs
 
-DATA = "../shared/data"
 """Where published data is, unless said otherwise."""
 VALIDATION, TRAINING = 1_000_000, 2_000_000
 """Seeds of arrivals: those below the first are for tests, from it on for validation, from the second for training."""
@@ -252,7 +252,4 @@ def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], C
     if name in CASES:
         return partial(CASES[name], **words)
     part, made = DATA_CASES[name]
-    path = Path(data) / part
-    if not path.exists():
-        raise InstanceError("data", f"{str(data)!r} has no {part}, which the case {name!r} is made of")
-    return partial(made, str(path), **words)
+    return partial(made, str(published(data, part)), **words)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances.published import DATA
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
 from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
 
 if TYPE_CHECKING:
     from .case import Case
     from .environment import Environment
-
-DATA = "../shared/data"
 
 
 @dataclass(frozen=True)

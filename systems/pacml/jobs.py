@@ -26,6 +26,7 @@ from gangplan.instances.arrays import (
 from gangplan.instances.errors import ENTRIES
 from gangplan.instances.generators import GENERATORS, generate
 from gangplan.instances.intake import read_text
+from gangplan.instances.published import PUBLISHERS
 from gangplan.instances.ramp import Shape, blocks_by_shape, span
 from gangplan.instances.readers import read
 from gangplan.instances.readers.pipedream import listed_order
@@ -332,7 +333,8 @@ def read_types(folder: str | Path, names: Sequence[str] = MODELS, **words: Any) 
         raise InstanceError("models", "names no model")
     home = Path(folder)
     if not home.is_dir():
-        raise InstanceError("profiles", f"{str(folder)!r} is not a folder")
+        publisher = PUBLISHERS["pipedream"]
+        raise InstanceError("profiles", f"{str(folder)!r} is not a folder; {publisher} has PipeDream's profiles")
     require_unique(names, "models")
     found = []
     for i, name in enumerate(names):

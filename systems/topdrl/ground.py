@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
+from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
 from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from .suites import Suite
 
-DATA = "../shared/data"
 Drawn = tuple[Workload, NDArray[np.float64] | None]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.published import DATA, published
 from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
@@ -39,7 +39,7 @@ HOURS = {
 
 def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
     """Return windows of consecutive jobs of Microsoft's Philly (Jeon et al., ATC 2019)."""
-    trace = read_trace(_there(data, PHILLY)).workload
+    trace = read_trace(published(data, PHILLY)).workload
     kept = np.flatnonzero(np.isin(trace.queue, CLUSTERS) & (trace.duration > 0))
     trace = trace.take(kept[np.argsort(trace.submit[kept], kind="stable")])
     proximity = Proximity()
@@ -58,8 +58,8 @@ def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
 
     How much each model pays for being apart is fitted to its measured steps.
     """
-    trace = read_trace(_there(data, POLLUX), seconds=dict.fromkeys(HOURS, 1.0)).workload
-    tables = (x for m in HOURS for x in read_measured(_there(data, f"pollux/{m}-placements.csv")))
+    trace = read_trace(published(data, POLLUX), seconds=dict.fromkeys(HOURS, 1.0)).workload
+    tables = (x for m in HOURS for x in read_measured(published(data, f"pollux/{m}-placements.csv")))
     proximity = Proximity()
     proximity = replace(
         proximity, intensity={t.name: fit_intensity(t, proximity) for t in tables if isinstance(t, Steps)}
@@ -77,13 +77,6 @@ def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
         return fit(replace(jobs, submit=submit, duration=seconds), fleet, proximity), None
 
     return Suite(name, fleet, proximity, draw, width=fleet.n_gpus, step=600.0)
-
-
-def _there(data: str | PathLike[str], name: str) -> Path:
-    path = Path(data) / name
-    if not path.is_file():
-        raise InstanceError("data", f"{str(data)!r} does not have {name}")
-    return path
 
 
 def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
@@ -124,10 +117,6 @@ def fit_intensity(steps: Steps, proximity: Proximity) -> float:
             "placement", f"{steps.name} was not measured with as many workers on one node and on several"
         )
     return max(above / below, 0.0)
-
-
-DATA = "../shared/data"
-"""The folder of published traces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_pictures_side_by_side(cli: Cli, tmp_path: Path) -> None:
         (["--arrival", "0"], "no job ever arrives"),
         (["--seeds", "0"], "0 is not from 1 to 10000"),
         (["--plot", "x.doc"], "'.doc' is not one of .png"),
-        (["--suite", "philly", "--data", "nowhere"], "'nowhere' does not have philly"),
+        (["--suite", "philly", "--data", "nowhere"], "'nowhere' has no philly/philly.csv.gz: get it from "),
     ],
 )
 def test_bad_input(cli: Cli, given: list[str], words: str) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gangplan import Cluster, DeviceType, OpGraph, PartitionProblem, solve
+from gangplan import Cluster, DeviceType, OpGraph, PartitionProblem, generate, solve
 from gangplan.hybrid import conflict
+from gangplan.instances.quantities import quantity
 from gangplan.solvers import Run
 
 
@@ -104,3 +105,11 @@ def test_no_time_to_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflict, "_MANY", 1)
     run = Run(problem([11.0, 1.0]), time_limit=1e-6)
     assert conflict.conflict(run) == () and "no time to say" in run.notes[-1]
+
+
+def test_versions_under_way() -> None:
+    """Of replicated stages the memory is short with what samples under way add, and the words say so."""
+    whole = generate("gpt", objective="stages", layers=2, devices=2, memory=1e6)
+    (words,) = (part.words for part in conflict.requirements(whole) if part.words.startswith("memory"))
+    more = float(whole.need()[1][0].sum())
+    assert f"and {quantity(more, 'B', 6)} more, activations and a version of the weights, for each further" in words

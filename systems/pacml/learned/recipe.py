@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from gangplan.instances import InstanceError
 from gangplan.instances.lazy import Later
+from gangplan.instances.published import DATA
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
@@ -55,7 +56,7 @@ class PacmlSettings(RecipeSettings):
     )
     """Of PPO, which added nothing: weights that were made with it say so on their cards."""
 
-    profiles: str = "../shared/data/pipedream"
+    profiles: str = f"{DATA}/pipedream"
     units: tuple[Units, ...] = ("physical",)
     shorter: int = limited(0, least=0)
     variant: Variant = "all"
@@ -102,7 +103,7 @@ RIVALS = (
 def judge(
     policy: Any,
     *,
-    profiles: str = "../shared/data/pipedream",
+    profiles: str = f"{DATA}/pipedream",
     models: str = "",
     units: str = "",
     cluster: str = "4x4x2",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangplan.instances.lazy import Later
+from gangplan.instances.published import DATA
 from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import PpoSettings, limited
 from gangplan.learned.training.trainer import Step, staged
@@ -33,7 +34,7 @@ class PublishedSettings(PpoSettings):
         validation_seeds: cases of each distribution.
     """
 
-    profiles: str = "../shared/data/pipedream"
+    profiles: str = f"{DATA}/pipedream"
     units: Units = "as-published"
     rounds: int = limited(2, least=1)
     node: int = limited(16, least=1)
@@ -47,7 +48,7 @@ class PublishedSettings(PpoSettings):
 
 
 def judge(
-    policy: Any, *, profiles: str = "../shared/data/pipedream", models: str = "", units: str = "", load: float = 1.0
+    policy: Any, *, profiles: str = f"{DATA}/pipedream", models: str = "", units: str = "", load: float = 1.0
 ) -> tuple[list[Pacml], Maker, tuple[str, ...]]:
     """Compare a policy with published rules on each distribution.
 
