@@ -93,17 +93,17 @@ def _witnesses(run: Run, end: float) -> tuple[str, ...]:
     bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
     able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
     free = [x for x in able if TEXTBOOK[x] not in used]
-    claimant, agreed = run.bound_by, list[str]()
+    agreed = list[str]()
     for i, name in enumerate(free or able):
         seconds = (end - time.perf_counter()) * (_FIRST if free and i + 1 < len(free) else 1.0)
         if seconds >= _WORTH and run.stop_reason == "claimed" and _agrees(run, name, seconds):
             agreed.append(name)
             if free:
-                return claimant, name
+                return run.bound_by, name
     if len(agreed) > 1:
         return tuple(agreed)
     left = end - time.perf_counter()
-    return (claimant, "enumeration") if left >= _WORTH and _enumerated(run, left) else ()
+    return (run.bound_by, "enumeration") if left >= _WORTH and _enumerated(run, left) else ()
 
 
 def _enumerated(run: Run, seconds: float) -> bool:
