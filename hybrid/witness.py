@@ -22,8 +22,8 @@ LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
 """Witness that no cost is negative."""
-_FEW = 100
-"""Parts up to which certificates take milliseconds, in this process; those of placements may take longer."""
+_FEW, _QUICK = 100, 0.02
+"""Parts up to which many certificates take milliseconds, and seconds for those in this process, not of placements."""
 _TINY = 6
 """Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
@@ -69,11 +69,13 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
     from gangplan.solvers.certificates.make import certify
 
     end = time.perf_counter() + seconds
+    found: Proved | None = None
     try:
-        if can_fork() and (run.problem.objective == "placement" or parts(run.problem) > _FEW):
-            found = forked(lambda: certify(run, seconds), lambda: time.perf_counter() > end)
-        else:
-            found = certify(run, seconds)
+        if run.problem.objective != "placement" and parts(run.problem) <= _FEW:
+            found = certify(run, min(_QUICK, seconds))
+        if not (found and certifies(found.bound, run.objective, run.zero)) and can_fork():
+            left = end - time.perf_counter()
+            found = forked(lambda: certify(run, left), lambda: time.perf_counter() > end)
     except Exception as error:
         run.note(f"no certificate: {type(error).__name__}: {error}")
         return None
