@@ -257,7 +257,8 @@ class Loop:
     def _try(self, act: Callable[..., None], *given: Any) -> str | None:
         """Return nothing if it is done, why the server will not have it, "" if it may later."""
         try:
-            return act(*given)
+            act(*given)
+            return None
         except ApiException as error:
             LOG.warning("%s %s: %s %s", act.__name__, _name(given[0]), error.status, _message(error))
             return _message(error) if error.status in _REFUSED else ""
