@@ -65,7 +65,7 @@ class Job:
         self.left, self.pays, self.repeats = 1.0, 0.0, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
-        self.patience, self.most = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
+        self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
         self.due = self.due_from(now, self.worst)
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
@@ -106,8 +106,8 @@ class Job:
 
     def due_from(self, since: float, seconds: list[float] | None) -> float:
         """Return when it is due that may wait since then."""
-        longest = max(seconds or [inf])
-        return since + min(self.patience * longest, inf if self.most is None else max(LEAST * longest, self.most))
+        longest, most = max(seconds or [inf]), self.max_wait
+        return since + min(self.patience * longest, inf if most is None else max(LEAST * longest, most))
 
 
 class World:
