@@ -334,8 +334,6 @@ class Player:
             return False
         if name in world.running:
             what = {key: value for key, value in what.items() if key in ("seconds", "price")}
-        job = world.running.get(name) or world.held.get(name) or world.waiting[name]
-        what = {key: value for key, value in what.items() if key != "price" or job.grants}  # none are stopped without
         if not all(x in world.over for x in what.get("after", ())):  # those that are over make no circle
             return False
         self.each("change", name, now=now, **what)

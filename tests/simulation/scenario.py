@@ -277,7 +277,6 @@ class Driver:
             spec["gpu_types"] = rng.sample(types, rng.randint(1, len(types)))
         if rng.random() < 0.15:
             spec["worker"] = [0, rng.choice((0.5, 1.0, 2.0, 6.0)), rng.choice((0.0, 0.0, 2e9)), 0.0]
-            spec["price"] = None
             spec["together"] = rng.choice((None, False))
         elif rng.random() < 0.4 and spec["seconds"] is not None:
             accepted = spec.get("gpu_types") or rng.sample(types, rng.randint(1, len(types)))

@@ -49,14 +49,22 @@ class Shares:
         return [workers * job.grants, *(workers * x for x in job.need[:2])]
 
     def share(self, path: str, more: list[float] | None = None, without: set[str] | None = None) -> float:
-        """Return a queue's share of the nodes that are up."""
-        nodes = [n for n in self.world.nodes.values() if n.up]
-        total = [sum(n.gpus for n in nodes), sum(n.has[0] for n in nodes), sum(n.has[1] for n in nodes)]
+        """Return a queue's share of the whole cluster, nodes that are down included."""
         sums = list(more or [0.0, 0.0, 0.0])
         for job in self.world.running.values():
             if path in self.way(job.queue) and job.name not in (without or ()):
                 sums = [a + b for a, b in zip(sums, self.amounts(job), strict=True)]
-        return max(a / max(1, b) for a, b in zip(sums, total, strict=True))
+        return max(a / max(1, b) for a, b in zip(sums, self.total, strict=True))
+
+    @property
+    def total(self) -> list[float]:
+        """What the whole cluster has."""
+        nodes = self.world.nodes.values()
+        return [sum(n.gpus for n in nodes), sum(n.has[0] for n in nodes), sum(n.has[1] for n in nodes)]
+
+    def above(self, path: str, share: float) -> float:
+        """Return what a share is above a queue's guarantee, by its weight among its siblings."""
+        return (share - self.owed(path)) / float(self.queues.get(path, {}).get("weight", 1.0))
 
     def owed(self, path: str) -> float:
         """Return a queue's guaranteed share."""
@@ -92,8 +100,7 @@ class Shares:
         limit = limits.get(job.user, limits.get("*")) if job.user else None
         if limit is not None and wants[0] > limit.get("gpus", 10**9):
             return True
-        usable = [x for x in self.world.cluster["nodes"] if x["usable"]]
-        total = [sum(x[what] for x in usable) for what in ("gpus", "cpu", "memory")]
+        total = self.total
 
         def most(path: str) -> float:
             return float(self.queues.get(path, {}).get("most", 1.0))
@@ -182,7 +189,8 @@ class Shares:
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
             hold(has > self.owed(there) - ROUNDING, "reclaim", f"{words}: {there} has {has} of {self.owed(there)}")
             mine = gone | ({other.name} if other.name in self.world.running else set())  # it moves
-            within = self.share(here, self.wants(other), mine) <= self.owed(here) + ROUNDING
+            will = self.share(here, self.wants(other), mine)
+            within = will <= self.owed(here) + ROUNDING or self.above(here, will) < self.above(there, has) + ROUNDING
             hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
 
     def settled(self) -> None:

@@ -53,7 +53,6 @@ class Job:
         self.together = options.get("together", True) if spec["together"] is None else spec["together"]
         self.together = bool(self.together and self.grants)
         self.price = options.get("price") if spec["price"] is None else spec["price"]
-        self.price = self.price if self.grants else None
         seconds = spec["seconds"]
         if isinstance(seconds, int | float):
             seconds = [seconds * self.workers[-1] / d for d in self.workers]
@@ -65,7 +64,7 @@ class Job:
         self.left, self.pays, self.repeats = 1.0, 0.0, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
-        self.patience, self.most = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
+        self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
         self.due = self.due_from(now, self.worst)
         self.nodes: Nodes = {}
         self.known, self.sizes = -1, dict[Any, int]()
@@ -102,12 +101,13 @@ class Job:
     def ripe(self, since: float) -> None:
         """Have it wait from now on, due by when it might."""
         if self.due < inf:
-            self.due = self.due_from(since, self.seconds)
+            most = max(self.on.values(), default=1.0)
+            self.due = self.due_from(since, self.seconds and [x * most for x in self.seconds])
 
     def due_from(self, since: float, seconds: list[float] | None) -> float:
         """Return when it is due that may wait since then."""
         longest = max(seconds or [inf])
-        return since + min(self.patience * longest, inf if self.most is None else max(LEAST * longest, self.most))
+        return since + min(self.patience * longest, inf if self.max_wait is None else max(LEAST * longest, self.max_wait))
 
 
 class World:
@@ -215,7 +215,7 @@ class World:
         job = Job(spec, self.options, 0.0, 0)
         if any(d % job.group for d in job.workers) or job.most < job.group:
             return False
-        if not job.grants and (spec["price"] is not None or self.cluster["policy"] == "gnn"):
+        if not job.grants and self.cluster["policy"] == "gnn":
             return False
         return self.bundle(job, job.workers[0], up=False) > 0 and not self.books.never(job)
 
@@ -428,7 +428,7 @@ class World:
             same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
             words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
             hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
-        self.torn = {}
+        self.torn = self.torn if decision.more else {}  # the next one goes on with it
         worth = [x for x in gains if x.cause == "gain"]
         freed = {(n, g) for x in worth for n, gpus in stopped[x.job].items() for g in gpus}
         for x in worth:
@@ -461,6 +461,7 @@ class World:
         hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
         job = self.running[x.job]
         hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
+        hold(job.grants or x.cause != "gain", "stop", f"{x.job} has no GPUs and stops for a gain")
         left = job.end(self.now) - self.now
         same = dict(x.nodes) == job.nodes and x.price == job.price
         same &= x.left > 0 if job.seconds is None else abs(x.left - left) <= 1e-6 * max(1, left)
