@@ -139,6 +139,8 @@ def shown(found: Found) -> str:
         for price in (0, PRICE):
             cells = [_cell(found, case, rule) for rule in (_named(BEFORE, price), _named(NOW, price))]
             cells.append("" if price else _cell(found, case, FIRST))
+            if not any(cells):
+                continue
             lines.append((case.replace(", test, load", ""), str(price) if price else "none", *cells))
     return table(("window, load", "price", "`max_wait=None`", "default", FIRST), lines)
 

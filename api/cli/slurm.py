@@ -46,8 +46,6 @@ def slurm(
         raise InstanceError("interval", f"{interval!r} is not a positive number")
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
-    if with_settings({}, settings or []).get("price") is not None:
-        raise InstanceError("set", "price: jobs of Slurm are not stopped")
     signal.signal(signal.SIGTERM, _end)
     view, path = View.read(), None if dry_run else Path(log)
     core = Core(_scheduler(view, path, settings or []), path)

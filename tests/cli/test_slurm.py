@@ -38,7 +38,6 @@ def test_without_a_controller(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_pat
     [
         (("--interval", "0"), "interval"),
         (("--mark", "a b"), "mark"),
-        (("--set", "price=60"), "set"),
         (("--set", "x=1"), "set"),
     ],
 )

@@ -26,6 +26,8 @@ REQUIRED, PREFERRED = "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io
 SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
 """Annotation by which Kueue says so of parts of a gang."""
 HOST, PRODUCT = "kubernetes.io/hostname", "nvidia.com/gpu.product"
+_GRACE = 30.0
+"""Seconds that a pod has to end if it says nothing else, as Kubernetes has it."""
 _LINK, _NIC = 300e9, 25e9
 """Bytes/s within a node and of its link, which Kubernetes does not know."""
 
@@ -126,6 +128,7 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
         "user": meta["namespace"], "title": group.name, "limit": float(limit) if limit else None,
         "priority": spec.get("priority") or 0, "preempts": spec.get("preemptionPolicy") != "Never",
         "queue": next((labels[name] for name in QUEUES if labels.get(name)), ""),
+        "grace": float(spec.get("terminationGracePeriodSeconds", _GRACE)),
     }  # fmt: skip
     return Pod(
         key=key, uid=meta["uid"], node=spec.get("nodeName") or "", phase=status.get("phase") or "Pending",

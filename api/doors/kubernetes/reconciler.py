@@ -29,6 +29,9 @@ _KEPT = 64
 _WHOLE = np.array([1, 1, 2.0**30])
 """A GPU, a core, a GiB."""
 
+_SHOWN = 4
+"""Gangs that a reason names."""
+
 Seats = list[tuple[Pod, str]]
 """Pods, and the nodes where they are to be."""
 
@@ -42,6 +45,7 @@ class Job:
         key, unit, most: what it was submitted as, and how many of its pods may share a node.
         seats: the node of each pod, once it runs.
         own: whether it was decided here, and not found bound.
+        told: whether its pods were told to go: it holds their GPUs until they are gone.
     """
 
     gang: str
@@ -51,6 +55,7 @@ class Job:
     most: int = 0
     seats: dict[str, str] = field(default_factory=dict)
     own: bool = True
+    told: bool = False
 
 
 @dataclass(slots=True)
@@ -98,7 +103,8 @@ class Reconciler:
         ahead = dict(left)
         for pod, at in _unbound(self._jobs.values(), pods):
             ahead[at] = less(ahead[at], pod.asks)
-        some = dict(units(pods, unplaced(pods, self._placed), sizes, step.waits))
+        stay = {uid: pod for uid, pod in pods.items() if uid not in self._gone}
+        some = dict(units(stay, unplaced(stay, self._placed), sizes, step.waits))
         held = self._stoppable(pods)
         places = {mark: place_of(mark, rows, ahead, held) for mark in {unit.mark for unit in some.values()}}
         s = self._resized(pods, rows, places)
@@ -145,6 +151,7 @@ class Reconciler:
             live = [pod for pod in there if pod.live]
             if not live:
                 self._drop(name, job.own and any(pod.phase == "Succeeded" for pod in there))
+            if not live or job.told:
                 continue
             lost = [uid for uid in job.seats if uid not in pods or pods[uid].phase == "Failed"]
             spare = [pod for pod in free.get(job.gang, ()) if not pod.node and not pod.wrong][: len(lost)]
@@ -234,8 +241,8 @@ class Reconciler:
             name, worker = f"{gang}.{s._state.serial}", Demand(*unit.needs) if any(unit.needs) else Demand(0, 0.001)
             share = most if most < unit.count else None
             try:
-                job = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
-                s.submit(job, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
+                asks = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
+                s.submit(asks, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
                 self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, most)
             except InstanceError as error:
                 step.waits |= {pod.key: str(error) for pod in unit.pods}
@@ -299,14 +306,19 @@ class Reconciler:
                     seats = [node for node, ids in start.nodes.items() for _ in range(len(ids) // per)]
                     job.seats = dict(zip(job.pods, seats, strict=False))  # of whole nodes some may be spare
                     s.change(start.job, requires=())  # it stays whatever its nodes become
-            for name in stopped:
-                self._gone |= {x for x in self._jobs[name].seats if x in pods and pods[x].node and pods[x].live}
-                self._drop(name)
+            for name in (*stopped, *(x.job for x in decision.stopping)):
+                job = self._jobs[name]
+                job.told, job.seats = True, {x: at for x, at in job.seats.items() if x in pods and pods[x].node}
+                self._gone |= {uid for uid in job.seats if pods[uid].live}
+                if name in stopped or not job.seats:
+                    self._drop(name)
             more, step.all = decision.more and bool(decision.starts or decision.stops), not decision.more
         for name, request in s._state.waiting.items():
             job, degree = self._jobs[name], request.job.gang
             few = s._state.ground(request, degree).total < s._state.placed(request, degree).workers[0]
-            why = "the nodes are too few for it" if few else s._waits.get(name) or "it waits"
+            why = "the nodes are too few for it" if few else s._waits.get(name) or "no room is free"
+            if claim := s._state.notices.claims.get(name):  # without seconds, so that it is said once
+                why = f"it starts after {', '.join(x.rpartition('.')[0] for x in claim.after[:_SHOWN])}"
             others = places[job.unit.mark].why if job.unit else ""
             step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 

@@ -55,6 +55,7 @@ class Unit:
         terms = {n: x for pod in reversed(pods) for n, x in pod.terms.items() if GPU in asks or n not in SHARED}
         terms["priority"] = _REST if rest else max(x.terms["priority"] for x in pods)
         terms |= {"preempts": all(x.terms["preempts"] for x in pods), "await_nodes": True}
+        terms["grace"] = max(x.terms["grace"] for x in pods) if GPU in asks else None
         seconds = max((x.seconds for x in pods if x.seconds), default=None)
         return cls(pods, len(pods), needs_of(asks), mark, seconds, terms)
 

@@ -13,8 +13,8 @@ from gangplan.instances.intake import parse_json
 
 _SECONDS = 90.0
 """Seconds that a command may take: Slurm's own time-outs are shorter."""
-_ORDERS = ("update", "release", "uhold")
-"""Words of `scontrol` that one job may be refused; whatever else fails, Slurm is away."""
+_ORDERS = ("update", "release", "uhold", "requeuehold", "--signal=TERM")
+"""Words of `scontrol` and `scancel` that one job may be refused; whatever else fails, Slurm is away."""
 _AWAY = re.compile(r"contact|connect|timed out|zero bytes|not responding|munge|auth|standby|initializ", re.IGNORECASE)
 _NAMES = {"SLURM_BITSTR_LEN": "0", "LC_ALL": "C"}
 """Environment in which all tasks of an array are named, in English."""

@@ -14,9 +14,18 @@ _TEXTS = (
     *("tres_req_str", "user_name"),
 )
 _NUMBERS = (
-    *("array_job_id", "array_max_tasks", "array_task_id", "contiguous", "cpus", "eligible_time", "end_time"),
+    *(
+        "array_job_id",
+        "array_max_tasks",
+        "array_task_id",
+        "batch_flag",
+        "contiguous",
+        "cpus",
+        "eligible_time",
+        "end_time",
+    ),
     *("het_job_id", "job_id", "max_nodes", "minimum_cpus_per_node", "minimum_tmp_disk_per_node", "nice", "node_count"),
-    *("priority", "tasks", "tasks_per_node", "time_limit", "user_id"),
+    *("priority", "requeue", "tasks", "tasks_per_node", "time_limit", "user_id"),
 )
 """Fields of a job that are read; all but `_NEEDED` may be missing."""
 _NEEDED = ("job_id", "job_state", "name", "partition", "priority")

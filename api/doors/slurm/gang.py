@@ -80,7 +80,9 @@ def events_of(
         requires = [f"partition {name}", *(f"feature {x}" for x in features)]
         told = event | {"job": gang | {"whole_nodes": whole, "requires": requires}}
         told["priority"] = (tiers[name] - 1) * TIER - (row["nice"] or 0)
-        yield {key: value for key, value in told.items() if value not in (None, "")}
+        told["grace"] = float(view.partitions.get(name, {}).get("GraceTime", 0)) or None
+        never = {} if row["requeue"] and row["batch_flag"] else {"price": None}
+        yield {key: value for key, value in told.items() if value not in (None, "")} | never
 
 
 def _cpus(row: Mapping[str, Any], workers: int, gpus: int, counted: bool) -> int:

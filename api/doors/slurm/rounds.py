@@ -15,7 +15,7 @@ from ..core import Core, checked, encoded
 from .client import AwayError, plain, run
 from .gang import NotOursError, events_of
 from .refusals import COMING, Refusal, noted
-from .view import SlurmJob, View
+from .view import HOLD, SlurmJob, View
 
 GRACE = 60.0
 """Seconds in which a released job has to start: then it is held again, and placed anew."""
@@ -46,6 +46,7 @@ class Rounds:
         self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
         self._asked = dict[str, str]()  # what gives jobs back the numbers of nodes that they asked for
         self._released = set[str]()
+        self._signalled, self._leaving = set[str](), set[str]()  # told to stop by their names; stopped, and requeued
         self._holders = dict[str, SlurmJob]()
         self._fleet: Any = None
         self._began = 0.0
@@ -61,7 +62,9 @@ class Rounds:
         self._new(view)
         wake = self.core.scheduler.wake
         if self._open or (wake is not None and wake <= self.now):
-            self._open = self._tell("decide", deadline=DEADLINE)["answer"]["more"]
+            decision = self._tell("decide", deadline=DEADLINE)["answer"]
+            self._open = decision["more"]
+            self._stop(decision["stops"], view)
         return self._apply(view)
 
     @property
@@ -111,9 +114,15 @@ class Rounds:
 
     def _known(self, view: View) -> None:
         """Compare what the scheduler believes of each job with what Slurm says."""
+        told = {x.job for x in self.core.scheduler.stopping}
+        self._signalled &= told
         for name in self.core.scheduler.running:
             job, piece = _job(name, view)
-            if job is None or not (job.waits or job.holds):
+            if (
+                name in told and job is not None and (job.waits or self._requeue(job, "FAILED"))
+            ):  # it died of the signal
+                self._tell("stopped", job=name)
+            elif job is None or not (job.waits or job.holds):
                 done = job is not None and any(word in DONE for word in job.row["states"]) and not piece
                 self._tell("finish" if done else "withdraw", job=name)
             elif piece:
@@ -127,9 +136,11 @@ class Rounds:
                 self._refuse(name, job, reason)
         for name in self.core.scheduler.waiting:
             job, piece = _job(name, view)
+            if job is not None and not job.waits and job.id in self._leaving:
+                continue
             if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
                 self._tell("withdraw", job=name)
-            elif not job.held:  # its node failed, or somebody released it
+            elif not job.held or job.id in self._leaving:  # its node failed, somebody released it, or it was stopped
                 self._hold(job)
 
     def _ours(self, job: SlurmJob, *reasons: str) -> bool:
@@ -310,17 +321,42 @@ class Rounds:
                 self._released |= {job.id} if self.mark is not None else set()
         return done
 
+    def _stop(self, stops: list[dict[str, Any]], view: View) -> None:
+        """Requeue whom a decision stops, and have those end who are told to stop: they hold their nodes meanwhile."""
+        for name in (stop["job"] for stop in stops):
+            job, _ = _job(name, view)
+            if job is not None:
+                self._requeue(job, *HOLD)
+        for told in self.core.scheduler.stopping:
+            job, _ = _job(told.job, view)
+            if job is not None and job.holds and told.job not in self._signalled:
+                self._signalled.add(told.job)
+                self._note(job.id, f"is to end within {told.seconds:g} s, then it is requeued ({told.cause})", job)
+                if why := self._order(job, ("--signal=TERM", "--full", job.id), by="scancel"):
+                    self._note(job.id, why)
+
+    def _requeue(self, job: SlurmJob, *states: str) -> bool:
+        """Have a job wait again that is in one of these states; return whether it is to."""
+        if not {*states} & {*job.row["states"]}:
+            return False
+        if why := self._order(job, ("requeuehold", job.id)):
+            self._note(job.id, why)
+        else:
+            self._leaving.add(job.id)
+        return not why
+
     def _hold(self, job: SlurmJob) -> None:
+        self._leaving.discard(job.id)
         self._released.discard(job.id)
         back = ("ReqNodeList=", *filter(None, [self._asked.get(job.id)]))
         if why := self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", *back)):
             self._note(job.id, why)
 
-    def _order(self, job: SlurmJob, *commands: tuple[str, ...]) -> str:
+    def _order(self, job: SlurmJob, *commands: tuple[str, ...], by: str = "scontrol") -> str:
         """Tell Slurm something of a job; return why it did not take it, "" if it did."""
         try:
             for words in commands if self.mark is not None else ():
-                run("scontrol", *words)
+                run(by, *words)
         except AwayError:
             raise
         except InstanceError as error:

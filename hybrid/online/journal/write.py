@@ -87,7 +87,7 @@ class Journal:
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a line; one that has the whole state says which it is, so that none before it need be read."""
         if whole := row.get("event") == RESTORE:
-            row = {"event": RESTORE, "line": self.lines + 1} | row
+            row = {"event": RESTORE, "line": self.lines + 1, **row}
         try:
             left = f"{_line(row)}\n".encode()
             while left:

@@ -288,6 +288,37 @@ def test_priorities_survive(what: str) -> None:
     assert [x for x in cluster.evicted if x.startswith("low")]
 
 
+def test_pods_have_their_grace() -> None:
+    """A gang that is told to stop holds its GPUs until its pods are gone, however soon its controller makes others."""
+    cluster = Cluster(node("n0"), *gang("low", 2, 4, terminationGracePeriodSeconds=600), price=1.0)
+    cluster.step()
+    cluster.put(pod("high", 8, priority=9))
+    cluster.step(100.0)
+    scheduler = cluster.reconciler._scheduler
+    assert scheduler is not None and [x.seconds for x in scheduler.stopping] == [600.0]
+    assert {*cluster.evicted} == {"low-0", "low-1"} and "high" not in cluster.step()
+    assert cluster.waits["high"] == "it starts after team/low"
+    for name in ("low-0", "low-1"):
+        cluster.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-27T10:00:00Z"
+    again = gang("low", 4, 4, size=2)[2:]
+    cluster.put(*again)
+    assert cluster.step(300.0).keys() == {"low-0", "low-1"} and "high" in cluster.waits
+    del cluster.pods["low-0"]
+    assert cluster.step(200.0).keys() == {"low-1"}
+    del cluster.pods["low-1"]
+    assert cluster.step(10.0) == {"high": "n0"}
+
+
+def test_a_gang_is_told_while_it_is_bound() -> None:
+    """Of a gang that is told to stop while half of it is bound, nobody is bound any more."""
+    cluster = Cluster(node("n0"), *gang("low", 2, 4), price=1.0)
+    cluster.step()
+    del cluster.pods["low-1"]["spec"]["nodeName"]  # the binding failed
+    cluster.put(pod("high", 8, priority=9))
+    assert cluster.step(100.0) == {"low-0": "n0"} and cluster.evicted == ["low-0"]
+    assert cluster.step() == {"low-0": "n0"} and "1 of the 2 pods" in cluster.waits["low-1"]
+
+
 def test_a_half_bound_gang_is_one_again() -> None:
     """A gang that a restart found half bound may be stopped once it is whole."""
     cluster = Cluster(node("n0"), *gang("low", 2, 4), price=1.0)

@@ -109,10 +109,12 @@ class Played:
         reasons: of jobs that do not start when they are released, by number.
         now: seconds of the clock.
         said: what the operator was told.
+        signals: what `scancel` was told.
     """
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.told, self.reasons, self.now, self.said = told, dict[str, str](), 1.8e9, list[str]()
+        self.signals = list[tuple[str, ...]]()
         told["scontrol show config"] = ""
         self.usual = next(row for row in told["squeue --json"]["jobs"] if row["job_id"] == 2)
         self.jobs: list[dict[str, Any]] = []
@@ -121,9 +123,9 @@ class Played:
             node |= {"state": "idle", "state_flags": []}
         self.restart()
 
-    def restart(self) -> None:
-        """Start `gangplan slurm` anew, with an empty log."""
-        self.core = Core(Scheduler(View.read().fleet))
+    def restart(self, **arguments: Any) -> None:
+        """Start `gangplan slurm` anew, with an empty log and arguments of `Scheduler`."""
+        self.core = Core(Scheduler(View.read().fleet, **arguments))
         self.door = rounds.Rounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> dict[str, Any]:
@@ -133,9 +135,15 @@ class Played:
         return self.jobs[-1]
 
     def order(self, *words: str) -> str:
-        """Do what `scontrol` is told."""
+        """Do what `scontrol` is told, and remember the signals of `scancel`."""
+        if words[0] == "scancel":
+            self.signals.append(words[1:])
+            return ""
         number = words[2].removeprefix("JobId=")
         row = next(row for row in self.jobs if f"{row['job_id']}" == number)
+        if words[1] == "requeuehold":
+            self.set(row, "PENDING", nodes="", gres_detail=[], priority=0)
+            row["state_reason"] = "JobHeldUser"
         if words[1] == "uhold":
             row |= {"priority": 0, "state_reason": "JobHeldUser"}
         elif words[1] == "release":

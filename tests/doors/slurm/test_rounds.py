@@ -20,7 +20,7 @@ from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
-from .conftest import OURS, Door, nodes_of
+from .conftest import OURS, Door, Played, nodes_of
 
 
 @contextmanager
@@ -335,6 +335,61 @@ def test_a_users_hold_after_the_release_is_kept(door: Door) -> None:
     assert slurm.jobs()[name]["comment"].endswith("JobHeldUser, tried 1 time; held]")
     slurm.ask("scontrol", "release", name)
     door.until("COMPLETED", name)
+
+
+@pytest.mark.parametrize("grace", [0.0, 3.0])
+def test_a_stop_requeues(slurm: Daemons, tmp_path: Path, grace: float) -> None:
+    """A job gives way to one of a higher tier, after its grace if it does not end on SIGTERM, and runs again."""
+    door = Door(slurm, tmp_path / "log.jsonl", price=0.0, grace=grace)
+    low = slurm.submit(tmp_path / "end", *OURS, "--nodes=8", "--gres=gpu:4", "--requeue")
+    door.until("RUNNING", low)
+    high = slurm.submit(1, *OURS, "--partition=urgent", "--nodes=8", "--gres=gpu:4")
+    rows = door.until("COMPLETED", high)
+    (tmp_path / "end").touch()
+    again = door.until("COMPLETED", low)[low]
+    assert again["restart_cnt"] == 1 and again["start_time"] >= rows[high]["start_time"]
+    assert any("is to end within 3 s" in line for line in door.said) == bool(grace)
+
+
+def test_a_job_that_ends_on_the_signal_makes_room_at_once(slurm: Daemons, tmp_path: Path) -> None:
+    """SIGTERM reaches the job's script, and its grace is not waited for."""
+    door = Door(slurm, tmp_path / "log.jsonl", price=0.0, grace=500.0)
+    wrap = f"--wrap=trap 'touch {tmp_path}/saved; exit 0' TERM; while sleep 0.1; do :; done"
+    words = ("sbatch", "--parsable", "--output=/dev/null", *OURS, "--nodes=8", "--gres=gpu:4", "--requeue", wrap)
+    low = slurm.ask(*words).strip()
+    door.until("RUNNING", low)
+    high = slurm.submit(1, *OURS, "--partition=urgent", "--nodes=8", "--gres=gpu:4")
+    door.until("COMPLETED", high)
+    assert (tmp_path / "saved").exists() and slurm.jobs()[low]["job_state"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("end", ["FAILED", "COMPLETED", "RUNNING"])
+def test_a_stop_has_a_grace(played: Played, end: str) -> None:
+    """One signal; who dies of it or is there still after its grace is requeued, who ends well is done."""
+    played.restart(price=0.0, grace=100.0)
+    low = played.submit(1, nodes=8, requeue=True, batch_flag=True)
+    played.round()
+    high = played.submit(2, nodes=8, partition="urgent")
+    assert low["job_state"] == "RUNNING" and played.round() == played.round() == []
+    assert played.signals == [("--signal=TERM", "--full", "1")] and "is to end within 100 s" in low["comment"]
+    played.set(low, end)
+    played.round(2.0 if end != "RUNNING" else 100.0)
+    played.round()
+    assert high["job_state"] == "RUNNING" and len(played.signals) == 1
+    assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "PENDING")
+    played.set(high, "COMPLETED")
+    for _ in range(3):
+        played.round()
+    assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "RUNNING")
+
+
+def test_who_cannot_be_requeued_is_not_stopped(played: Played) -> None:
+    """A job of `srun`, or without `--requeue`, keeps its nodes."""
+    played.restart(price=0.0)
+    played.submit(1, nodes=8, requeue=False, batch_flag=True)
+    played.round()
+    played.submit(2, nodes=8, partition="urgent")
+    assert played.round() == played.round() == [] and played.jobs[0]["job_state"] == "RUNNING"
 
 
 def test_nodes_that_change(recorded: dict[str, Any]) -> None:
