@@ -112,17 +112,17 @@ class Job:
         most = max(self.on.values(), default=1.0)
         return self.seconds and [x * most for x in self.seconds]
 
-    def retune(self, options: dict[str, Any], now: float) -> None:
+    def retune(self, options: dict[str, Any], now: float, runs: bool) -> None:
         """Go by other settings: due by them, from when it might wait; who ran before it was due did."""
         if not self.priced:
             self.price = options.get("price")
-            self.pays = (self.price or 0.0) if self.repeats and not self.nodes else self.pays
+            self.pays = (self.price or 0.0) if self.repeats and not runs else self.pays
         before = self.due_from(0.0, self.longest)
         self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
         after = self.due_from(0.0, self.longest)
         if before == after or self.due == inf:
             return
-        due, runs = self.due, bool(self.nodes)
+        due = self.due
         self.due = min(max(due - before, self.submit), self.since if runs else now) + after
         if runs:
             self.due = max(self.due, nextafter(self.since, inf)) if due > self.since else min(self.due, self.since)
@@ -378,7 +378,7 @@ class World:
         self.options = self.options | {key: value for key, value in settings.items() if key != "sharing"}
         self.books = Shares(self, rules)
         for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
-            job.retune(self.options, self.now)
+            job.retune(self.options, self.now, job.name in self.running)
             self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.longest or [inf])])
 
     def resize(self, nodes: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -424,7 +424,7 @@ class World:
         if name in self.running:
             job, was = self.running[name], self.running[name].price
             job.price, job.priced = what.get("price", was), job.priced or "price" in what
-            if "seconds" in what or job.price != was:
+            if "seconds" in what or (job.price != was and name not in self.notices.until):
                 until, job.until = job.until, inf
                 lasts = what["seconds"] if "seconds" in what else job.end(self.now) - self.now
                 job.until = until
@@ -518,7 +518,7 @@ class World:
         moves, begun = {x.job: x for x in gains if x.cause == "move"}, {x.job: x for x in decision.starts}
         for x in gains:
             hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
-            waits = x.other in self.waiting or x.other in moves
+            waits = x.other in self.waiting or x.other in moves or x.other in gone  # it stops for another one
             hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
             victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
             other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
