@@ -90,6 +90,7 @@ class Notices:
         promised: set[str] = set()
         for told, others in self.groups:
             promised |= others
+            others -= names
             if told or cut:
                 continue
             late = sorted(name for name in others if name in self.world.waiting)

@@ -355,9 +355,10 @@ def test_an_empty_cluster_grows() -> None:
     assert {start.job for start in s.decide(60.0).starts} == {"big"}
 
 
-def test_who_awaits_nodes_has_a_place_in_the_order() -> None:
-    """Where no node takes a job it is not slowed down, by the patient rule among others."""
-    s = Scheduler(Fleet.regular(racks=1, nodes=0), "patient", speeds=Proximity())
+@pytest.mark.parametrize("policy", ["patient", "gnn"])
+def test_who_awaits_nodes_has_a_place_in_the_order(policy: str) -> None:
+    """Where no node takes a job it waits and is slowed down by nothing, and starts once there is one."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=0), policy, speeds=Proximity())
     s.submit(one("a"), 10.0, now=0.0, await_nodes=True)
     assert not s.decide(60.0).starts and s.explain("a").earliest is None
     s.resize(Fleet.regular(1, 1, 8))
