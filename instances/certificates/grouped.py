@@ -59,7 +59,7 @@ class _Search(Search):
                 if of[u] != of[v]:
                     after[of[u]].add(of[v])
                     before[of[v]].add(of[u])
-            self.spend(len(self.edges) + len(groups))
+            self.steps.take(len(self.edges) + len(groups))
             order, circle = _ordered(before, after)
             if circle:
                 for g in circle[1:]:

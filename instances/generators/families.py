@@ -122,7 +122,8 @@ def _graph(rng: np.random.Generator, kind: str, ops: int, devices: tuple[int, ..
     options |= GRAPHS[kind](rng, ops)
     options["intensity"] = float(np.exp(rng.uniform(log(300), log(10000)))) * (10 if kind == "pipeline" else 1)
     options |= {"devices": pick(rng, *devices), "device_type": pick(rng, *GPUS)}
-    return generate(kind, **options)
+    made: PartitionProblem = generate(kind, **options)
+    return made
 
 
 def tight_cluster(problem: PartitionProblem, room: float) -> Cluster:
