@@ -47,10 +47,6 @@ class GavelTrace:
     skipped: tuple[str, ...] = ()
 
 
-_Row = tuple[str, str, int, int, float, float]
-"""Of a job: the fields of `GavelTrace`."""
-
-
 def is_gavel_trace(path: str | PathLike[str]) -> bool:
     """Return whether the first line of a file has as many tabs as a line of Gavel's traces."""
     if not Path(path).is_file():
@@ -82,7 +78,7 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     )
 
 
-def _job(row: Row, line: int) -> _Row:
+def _job(row: Row, line: int) -> tuple[str, str, int, int, float, float]:
     weight = as_float(row["weight"], "weight", positive=True)
     return str(line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
 
