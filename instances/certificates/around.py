@@ -34,7 +34,6 @@ class Around(Certificate):
         steps: arcs of cuts that are looked at until it is refuted, at most.
     """
 
-    argument: ClassVar[str] = "around"
     objectives: ClassVar[tuple[str, ...]] = ("throughput",)
 
     threshold: Fraction

@@ -42,7 +42,6 @@ class Covers(Certificate):
         steps: in which the searches are over, at most.
     """
 
-    argument: ClassVar[str] = "covers"
     objectives: ClassVar[tuple[str, ...]] = ("placement",)
 
     threshold: Fraction

@@ -28,7 +28,6 @@ class Grouped(Certificate):
         steps: edges that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "grouped"
     objectives: ClassVar[tuple[str, ...]] = ("latency",)
 
     threshold: Fraction

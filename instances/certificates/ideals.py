@@ -31,7 +31,6 @@ class Ideals(Certificate):
         steps: in which the search is over, at most: a class that joins a stage, or does not, is one.
     """
 
-    argument: ClassVar[str] = "ideals"
     objectives: ClassVar[tuple[str, ...]] = ("throughput",)
 
     threshold: Fraction

@@ -39,7 +39,6 @@ class Recurrence(Certificate):
         steps: numbers that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "recurrence"
     objectives: ClassVar[tuple[str, ...]] = ("stages",)
 
     threshold: Fraction

@@ -37,7 +37,6 @@ class Together(Certificate):
         steps: arcs of paths that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "together"
     objectives: ClassVar[tuple[str, ...]] = ("step",)
 
     threshold: Fraction

@@ -137,11 +137,8 @@ def write_lekin(problem: ScheduleProblem | StepProblem, jobs: Path, machines: Pa
     for name, count in centres:
         rows += [f"Workcenter:         {name}", "  Release:            0", "  Status:             A"]
         for k in range(count):
-            rows += [
-                f"  Machine:            {name}.{k + 1:02d}",
-                "    Release:            0",
-                "    Status:             A",
-            ]
+            machine = f"  Machine:            {name}.{k + 1:02d}"
+            rows += [machine, "    Release:            0", "    Status:             A"]
     write_whole({jobs: ("\n".join(lines) + "\n").encode(), machines: ("\n".join(rows) + "\n").encode()})
 
 

@@ -61,5 +61,5 @@ def _row(row: Row, line: int) -> Job:
     return Job(str(line - 2), submit, row.whole("num_gpus"), row.number("duration"), row["cluster"])
 
 
-LOG = Format("Philly's", "job", "", _job, calendar=True, unit="job")
-TABLE = Format("Philly's as CSV", "timestamp duration num_gpus cluster", "", _row, calendar=True)
+LOG = Format("Philly's", "job", "", _job, unit="job")
+TABLE = Format("Philly's as CSV", "timestamp duration num_gpus cluster", "", _row)

@@ -108,7 +108,6 @@ SACCT = Format(
     "JobID|JobIDRaw Submit AllocTRES|ReqTRES|AllocGRES|ReqGRES",
     "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw",
     _row,
-    calendar=True,
     join=_jobs,
     unique=False,
 )

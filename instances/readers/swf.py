@@ -77,7 +77,7 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
             yield from [PART] * (len(parts) - 1)
 
 
-FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, join=_jobs)
+FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, calendar=False, join=_jobs)
 
 
 def dated(content: str) -> Format:

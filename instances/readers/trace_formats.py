@@ -150,7 +150,6 @@ PAI = Format(
     "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type",
     "user group workload",
     _pai,
-    calendar=True,
     join=tasks_together,
     unique=False,
 )
@@ -167,23 +166,20 @@ def _formats(seconds: Mapping[str, float]) -> tuple[Format, ...]:
             "job_id vc gpu_num cpu_num submit_time start_time end_time duration",
             "user jobname",
             partial(_logged, queue="vc"),
-            calendar=True,
         ),
         Format(
             "Acme's (Hu et al., NSDI 2024)",
             "job_id node_num gpu_num cpu_num type state submit_time start_time end_time",
             "mem_per_pod_GB user jobname",
             partial(_logged, queue="type"),
-            calendar=True,
         ),
         Format(
             "Alibaba's of 2023 (Weng et al., ATC 2023)",
             "name cpu_milli memory_mib num_gpu gpu_milli creation_time deletion_time scheduled_time",
             "qos",
             _openb,
-            calendar=True,
         ),
-        Format("Pollux' (Qiao et al., OSDI 2021)", POLLUX, "", partial(_pollux, seconds=seconds)),
+        Format("Pollux' (Qiao et al., OSDI 2021)", POLLUX, "", partial(_pollux, seconds=seconds), calendar=False),
         PAI,
         SACCT,
     )

@@ -124,7 +124,7 @@ class Format:
     needs: str
     takes: str
     build: Callable[[Row, int], Job | str]
-    calendar: bool = False
+    calendar: bool = True
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
     unique: bool = True
     unit: str = "line"
