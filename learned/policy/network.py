@@ -39,8 +39,7 @@ class NetworkPolicy:
     @classmethod
     def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
         """Return a network for settings, before it gets its weights, the tensors."""
-        network: nn.Module = cls.make(settings)
-        return network
+        return cls.make(settings)
 
     def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return what the network says of rows, on one core."""

@@ -181,8 +181,7 @@ class Agents(ActorCritic):
         pods = [int(x.plan.pod.max()) + 1 for x in intervals]
         pod = np.concatenate([x.plan.pod + at for x, at in zip(intervals, np.cumsum(pods) - pods, strict=True)])
         core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])
-        found: Tensor = self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
-        return found
+        return self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
 
     def _loss(self, part: Sequence[Step], advantage: Tensor) -> tuple[Tensor, dict[str, float]]:
         asked, told = batch(self.network, part)
