@@ -29,7 +29,6 @@ class Rates:
 
     Attributes:
         rate: of each job as of the last `settle`, float64 (n,).
-        dirty: jobs whose rates may have changed since then.
     """
 
     def __init__(self, workload: Workload, fleet: Fleet, options: DegreeOptions, speeds: SpeedModel) -> None:
@@ -57,11 +56,6 @@ class Rates:
         self._slower: set[int] = set()
         self._later: set[int] = set()
         self.rate = np.zeros(options.n_jobs)
-
-    @property
-    def dirty(self) -> bool:
-        """Whether something came or went since the last `settle`."""
-        return bool(self._slower or self._later)
 
     def classes(self) -> tuple[Long, NDArray[np.bool_]]:
         """Return the model of each job, int64 (n,), and on which nodes each model can run, bool (models, m)."""
