@@ -60,17 +60,11 @@ PAY = 0.1
 class Training(Trainer[MarlSettings]):
     """Rounds of imitation and PPO, paid by one reward model a case."""
 
+    make, values = Actor, Critic
+
     def __init__(self, settings: MarlSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.models = reward_models(settings, seed)
-
-    def network(self) -> Actor:
-        """Return the network that all agents share."""
-        return Actor(self.settings)
-
-    def critic(self) -> Critic:
-        """Return the network of all agents' values."""
-        return Critic(self.settings)
 
     def validate(self, network: Actor) -> dict[str, float]:
         """Return the mean JCT in minutes as ``score``, by the best actions, under the predicted speeds."""
