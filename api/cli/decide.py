@@ -49,7 +49,7 @@ def _scheduler(cluster: str | None, settings: list[str], log: str | None, sync: 
     """Return the scheduler of a log, or a new one."""
     fleet = None if cluster is None else fleet_of(cluster)
     if log is not None and has_begun(Path(log)):
-        scheduler = reopened(Path(log), with_settings({}, settings), sync=sync)
+        scheduler = reopened(Path(log), lambda known: with_settings(known, settings), sync=sync)
         if fleet is not None and _hash(fleet) != _hash(scheduler._state.fleet):
             raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
         return scheduler

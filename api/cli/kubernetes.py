@@ -61,7 +61,7 @@ def kubernetes(
 
     def make(fleet: Fleet) -> Scheduler:
         if log is not None and has_begun(Path(log)):
-            return reopened(Path(log), given)
+            return reopened(Path(log), lambda known: with_settings(known, settings or []))
         return Scheduler(fleet, **given, log=log)
 
     offers = _answering(extender) if extender is not None else None

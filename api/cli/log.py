@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.effects import CALM
 from gangplan.hybrid.online.journal.figures import course_figures, members, stops_by, utilisation
 from gangplan.hybrid.online.journal.history import ENDED, History, history_of
-from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.read import Log, read_log
 from gangplan.hybrid.online.journal.replay import replay
+from gangplan.hybrid.online.journal.values import decode
 from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
@@ -65,6 +67,7 @@ def log(
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
         *((name, words) for name, words in _arguments(given)),
+        *((f"from {moment(at)}", "; ".join(map(" ".join, _arguments(some)))) for at, some in _configured(read)),
         ("time", f"{moment(past.begin)} to {moment(past.end)}, {quantity(past.end - past.begin, 's', 3)}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
         *([("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out")] if past.cut else []),
@@ -102,6 +105,13 @@ def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
     return table(head, zip(*columns, strict=True))
 
 
+def _configured(log: Log) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Yield when settings changed, and those that did."""
+    for _, row in log.rows:
+        if row["event"] == "configure":
+            yield row["now"], {name: decode(value) for name, value in row.items() if name in LIVE}
+
+
 def _arguments(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield arguments of a scheduler, a row each; of how the cluster is shared, those that are not as usual."""
     for name, value in given.items():
@@ -130,6 +140,11 @@ def _about(row: dict[str, Any], job: str) -> str:
             words.append(f"stops for {stop['other']}, {quantity(stop['left'], 's', 3)} left")
         elif stop["other"] == job:
             words.append(f"{stop['job']} stops for it")
+    for told in row.get("stopping", ()):
+        if told["job"] == job:
+            words.append(f"is told to stop within {quantity(told['seconds'], 's', 3)} for {told['other']}")
+        elif told["other"] == job:
+            words.append(f"{told['job']} is told to stop for it")
     for start in row.get("starts", ()):
         if start["job"] == job:
             where = ", ".join(f"{len(gpus)} on {node}" for node, gpus in start["nodes"].items())

@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,10 +46,9 @@ def slurm(
         raise InstanceError("interval", f"{interval!r} is not a positive number")
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
-    given = with_settings({}, settings or [])
     signal.signal(signal.SIGTERM, _end)
     view, path = View.read(), None if dry_run else Path(log)
-    core = Core(_scheduler(view, path, given), path)
+    core = Core(_scheduler(view, path, settings or []), path)
     rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
     if dry_run:
         rounds.round(view)
@@ -75,11 +74,11 @@ def slurm(
         time.sleep(interval)
 
 
-def _scheduler(view: View, log: Path | None, given: dict[str, Any]) -> Scheduler:
+def _scheduler(view: View, log: Path | None, settings: list[str]) -> Scheduler:
     """Return the scheduler of a log, or a new one."""
     if log is not None and has_begun(log):
-        return reopened(log, given)
-    return Scheduler(view.fleet, **given, log=log)
+        return reopened(log, lambda known: with_settings(known, settings))
+    return Scheduler(view.fleet, **with_settings({}, settings), log=log)
 
 
 def _compare(rounds: Rounds, view: View) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.history import history_of
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
@@ -50,6 +51,7 @@ def whatif(
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
     with Bar("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
+    past.fix(name for name in LIVE if changed.get(name) != read.arguments.get(name))
     label = ", ".join(settings or ["played again"])
     head = [
         ("log", f"{log}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {past.fleet!r}"),

@@ -213,12 +213,13 @@ class Session:
     def _decide(self, **more: Any) -> Decision:
         from gangplan.hybrid.online import Decision
         from gangplan.hybrid.online.mending import Mend
+        from gangplan.hybrid.online.notices import Stopping
         from gangplan.hybrid.online.starts import Start
         from gangplan.hybrid.online.stops import Stop
 
         row = self.ask("decide", **more)
-        kinds: dict[str, Callable[..., Any]] = {"starts": Start, "stops": Stop, "mends": Mend}
-        made = {name: tuple(kind(**_tuples(each)) for each in row[name]) for name, kind in kinds.items()}
+        kinds: dict[str, Callable[..., Any]] = {"starts": Start, "stops": Stop, "mends": Mend, "stopping": Stopping}
+        made = {name: tuple(kind(**_tuples(each)) for each in row.get(name, ())) for name, kind in kinds.items()}
         return Decision(**row | made | {"notes": tuple(row["notes"])})
 
     def state(self) -> Row:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online import Scheduler, Sharing
+from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.hybrid.online.journal.values import TYPES, decode
 from gangplan.hybrid.online.journal.write import OF_LOG
@@ -18,6 +19,8 @@ from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
+Arguments = Mapping[str, Any]
+"""Of `Scheduler`, by name."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""
 
@@ -89,19 +92,27 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
         raise InstanceError("arguments", f"cannot be read: {type(error).__name__}: {error}") from None
 
 
-def reopened(log: Path, given: Mapping[str, Any], *, sync: bool = False) -> Scheduler:
-    """Return the scheduler of a log, so that the command that began it goes on with it.
+def reopened(log: Path, given: Arguments | Callable[[Arguments], Arguments], *, sync: bool = False) -> Scheduler:
+    """Return the scheduler of a log, so that a command goes on with it, with the settings that it names.
+
+    Args:
+        log: the file.
+        given: arguments of `Scheduler` that the command names, or what returns those of the log with them.
+        sync: as of `Scheduler`.
 
     Raises:
-        InstanceError: if `given` are other arguments of `Scheduler` than those in the log.
+        InstanceError: if it names others than those of the log which do not change live.
     """
-    policy = given.get("policy")
+    policy = given.get("policy") if isinstance(given, Mapping) else None
     scheduler = Scheduler.open(log, None if isinstance(policy, str) else policy, sync=sync)
-    if given:
-        usual = {"max_wait": scheduler._arguments["max_wait"]}  # of a log from before there was one
-        fresh = Scheduler(scheduler._state.fleet, **{**usual, **given})
-        if (scheduler._arguments, scheduler._policy) != (fresh._arguments, fresh._policy):
-            raise InstanceError("set", "is not as in the log: name another --log", f"{log}")
+    known = scheduler._arguments | {"policy": scheduler._policy}
+    named = {**known, **given} if isinstance(given, Mapping) else given(known)
+    named = {**named, "sharing": Sharing.of(named["sharing"])}
+    changes = {name: value for name, value in named.items() if name not in OF_LOG and value != known.get(name)}
+    if fixed := [name for name in changes if name not in LIVE]:
+        raise InstanceError("set", f"{fixed[0]} is not as in the log, and stays: name another --log", f"{log}")
+    if changes:
+        scheduler.configure(**changes)
     return scheduler
 
 

@@ -89,14 +89,13 @@ class Core:
     def _set_time(self, row: dict[str, Any]) -> None:
         """Enter the time of an event that says none, and refuse one that no clock will show before tomorrow."""
         assert self._clock is not None
-        if row["now"] is None:
-            row["now"] = self.now
-        elif not isinstance(row["now"], int | float):
+        now = row["now"] = self.now if row["now"] is None else row["now"]
+        if not isinstance(now, int | float):
             return
-        self._theirs = self._theirs or row["now"] < _EPOCH
-        if row["now"] > self._clock() + _AHEAD:
-            words = f"{row['now']!r} is more than a day ahead of the clock here, {self._clock():.0f} s since 1970"
-            raise InstanceError("now", words + "; are these milliseconds?" * (row["now"] > 100 * _EPOCH))
+        self._theirs = self._theirs or now < _EPOCH
+        if now > self._clock() + _AHEAD:
+            words = f"{now!r} is more than a day ahead of the clock here, {self._clock():.0f} s since 1970"
+            raise InstanceError("now", words + "; are these milliseconds?" * (now > 100 * _EPOCH))
 
     def _told(self, name: str, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return what an event is answered by, and what is beside the answer."""

@@ -86,11 +86,11 @@ def figures_of(scheduler: Scheduler) -> Figures:
     rows: list[QueueFigures] = []
     for path, (running, waiting, own) in queues.items():
         quota: Quota | None = sharing.queues.get(path)
-        number = accounts._number.get(path) if quota else None
-        gpus = own if number is None else accounts.all[number].used[0]
-        share = own / total if number is None else accounts.share(number)
+        account = accounts._number.get(path) if quota else None
+        there = own if account is None else accounts.all[account].used[0]
+        share = own / total if account is None else accounts.share(account)
         bounds = (None, None) if quota is None else (quota.share, quota.most)
-        rows.append({"queue": path, "running": running, "waiting": waiting, "gpus": gpus, "share": share,
+        rows.append({"queue": path, "running": running, "waiting": waiting, "gpus": there, "share": share,
                      "guaranteed": bounds[0], "most": bounds[1]})  # fmt: skip
     limits = sharing.limits
     people: list[UserFigures] = [

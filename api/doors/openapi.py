@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import unwrap
 from math import isfinite
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
@@ -18,13 +20,15 @@ from gangplan.hybrid.online.runs import RunsNow
 from gangplan.hybrid.online.sharing import Sharing
 from gangplan.hybrid.online.starts import Start
 from gangplan.hybrid.online.stops import Stop
-from gangplan.instances.documents import DOCUMENTS, form, json_schema
+from gangplan.instances.documents import form, json_schema
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 
 from .pictures import ClusterState, Frame, Pictures
-from .schema import KNOWN, QUESTIONS, event_schema
+from .schema import EVENTS, KNOWN, event_schema
 
 _OWN = ("cluster", "policy", "sharing", "speeds", "return")
+"""Arguments of `Scheduler` with schemas of their own, or that no request has."""
 _REF = "#/components/schemas/"
 Row = dict[str, Any]
 
@@ -96,20 +100,30 @@ _GIVEN: dict[str, Any] = {
     "what": str | int,
     "gang": str | None,
     "domain": str | int | list[str | int] | None,
-    **dict.fromkeys(("users", "queues", "jobs"), list[str]),
+    **dict.fromkeys(("users", "queues", "jobs", "requires"), list[str]),
 }
 """Types of fields that many events have, or that say more in Python."""
 _OF_QUESTION = {"explain": "Explained", "whatif": "WaitingJob", "defragment": "Proposal", "state": "State"}
 _OF_QUESTION |= {"snapshot": "Snapshot", "decisions": "LoggedDecisions"}
-_OF_RESULT = {"Decision": "Decision", "Window": "Window", "tuple[str, ...]": "Names", "None": "Nothing"}
 
 
 def _ref(name: str) -> Row:
     return {"$ref": _REF + name}
 
 
-def _some(**properties: Row) -> Row:
-    return {"type": "object", "properties": properties, "required": list(properties)}
+def _some(optional: Row | None = None, /, **properties: Row) -> Row:
+    return {"type": "object", "properties": properties | (optional or {}), "required": list(properties)}
+
+
+def _list(of: Row) -> Row:
+    return {"type": "array", "items": of}
+
+
+def _any(*of: Row) -> Row:
+    return {"anyOf": [*of]}
+
+
+_TEXT, _NUMBER, _WHOLE, _TRUTH, _NULL = ({"type": x} for x in ("string", "number", "integer", "boolean", "null"))
 
 
 def _typed(adapters: dict[str, Any]) -> tuple[dict[str, Row], dict[str, Row]]:
@@ -131,11 +145,16 @@ def _finite(schema: Any) -> Any:
 
 def _answer(event: str) -> Row:
     """Return the schema of what an event is answered by."""
-    made = str(getattr(Scheduler, event).__annotations__.get("return", "None")) if event not in QUESTIONS else ""
-    kind = _OF_QUESTION.get(event) or _OF_RESULT[made]
-    row = _some(event={"const": event}, now={"type": "number"}, answer=_ref(kind))
-    row["properties"] |= {"id": _ref("Id"), "text": {"type": "string"}, "seconds": {"type": "number"}}
-    return row | {"title": f"{event} is answered"}
+    kind = _OF_QUESTION.get(event) or f"{event}_result"
+    beside = {"id": _ref("Id"), "text": _TEXT, "seconds": _NUMBER}
+    return _some(beside, event={"const": event}, now=_NUMBER, answer=_ref(kind)) | {"title": f"{event} is answered"}
+
+
+def _result(event: str) -> Any:
+    """Return the type of what a method of `Scheduler` returns."""
+    method = unwrap(getattr(Scheduler, event))
+    only = SimpleNamespace(__annotations__={"return": method.__annotations__["return"]})
+    return get_type_hints(only, method.__globals__)["return"]
 
 
 @cache
@@ -144,102 +163,76 @@ def components() -> dict[str, Row]:
     hints = get_type_hints(Terms) | _GIVEN
     made = {x: y for x, y in get_type_hints(Scheduler.__init__).items() if x not in (*OF_LOG, *_OWN)}
     mine = {f"field.{x}": y for x, y in hints.items()} | {f"made.{x}": y for x, y in made.items()}
-    named, more = _typed(_TYPES | mine)
-    terms = {name: named.pop(f"field.{name}") for name in hints}
-    arguments = {name: named.pop(f"made.{name}") for name in made}
-    job, fleet = form(GangJob).schema, form(Fleet).schema
-    name, count = {"type": "string"}, {"type": "integer", "minimum": 1}
-    regular = {"racks": count, "nodes": count, "gpus": {"anyOf": [count, {"type": "array", "items": count}]}}
-    regular["gpu_type"] = {
-        "anyOf": [name, {"type": "array", "items": name}, {"type": "object", "additionalProperties": count}]
-    }
-    regular |= {each: {"type": "number"} for each in ("cpu", "memory", "link", "nic", "uplink")}
-    where = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": ["string", "integer"]}}}
-    regular |= {"labels": where, "taints": where}
+    named, more = _typed(_TYPES | mine | {f"{event}_result": _result(event) for event in EVENTS})
+    arguments = {name: named.pop(f"made.{name}") for name in made} | {"sharing": _ref("Sharing")}
+    terms = arguments | {name: named.pop(f"field.{name}") for name in hints}
+    terms |= {"job": _any(_TEXT, _ref("Job")), "fleet": _ref("Cluster"), "snapshot": _ref("Snapshot"), "id": _ref("Id")}
     events = {x: event_schema(x) for x in KNOWN}
-    for x in events.values():
+    for x in events.values():  # what has no plain type has one of these
         x["properties"] |= {
-            key: terms[key] for key, known in x["properties"].items() if key in terms and "type" not in known
+            key: terms[key] for key, plain in x["properties"].items() if key in terms and "type" not in plain
         }
-        if "job" in x["properties"] and x["title"] in ("submit", "submit_array", "whatif"):
-            x["properties"]["job"] = {"anyOf": [name, _ref("Job")]}
-        if "fleet" in x["properties"]:
-            x["properties"]["fleet"] = _ref("Cluster")
-        if "snapshot" in x["properties"]:
-            x["properties"]["snapshot"] = _ref("Snapshot")
-        x["properties"]["id"] = _ref("Id")
     plans = [kind for kind in DOCUMENTS if kind.endswith("_plan")]
-    problems = [kind for kind in DOCUMENTS if kind not in plans]
-    solved = {"plan": {"anyOf": [_ref("Plan"), {"type": "null"}]}, "status": name}
-    solved |= {each: {"type": ["number", "null"]} for each in ("objective", "bound", "gap")}
-    solving = _some(id=name, state={"enum": ["queued", "running", "done", "failed", "cancelled"]})
-    solving["properties"] |= {"progress": _ref("Progress"), "answer": _ref("Solved"), "error": _ref("Problem")}
-    snapshot = _some(
-        gangplan={"const": "scheduler"}, version=count, now={"type": "number"}, decisions={"type": "integer"}
-    )
+    figures = dict.fromkeys(("objective", "bound", "gap"), _any(_NUMBER, _NULL))
+    where: Row = {"type": "object", "additionalProperties": _list(_any(_TEXT, _WHOLE))}
+    regular = {
+        "gpus": _any(_WHOLE, _list(_WHOLE)),
+        "gpu_type": _any(_TEXT, _list(_TEXT), {"type": "object", "additionalProperties": _WHOLE}),
+        **dict.fromkeys(("cpu", "memory", "link", "nic", "uplink"), _NUMBER), "labels": where, "taints": where,
+    }  # fmt: skip
+    more_of_solve = {"progress": _ref("Progress"), "answer": _ref("Solved"), "error": _ref("Problem")}
     return {
         **{f"{kind}_document": json_schema(kind) for kind in DOCUMENTS}, **named, **more,
         **{f"{x}_event": schema for x, schema in events.items()}, **{f"{x}_answer": _answer(x) for x in KNOWN},
-        "Document": {"oneOf": [_ref(f"{kind}_document") for kind in problems]},
+        "Document": {"oneOf": [_ref(f"{kind}_document") for kind in DOCUMENTS if kind not in plans]},
         "Plan": {"oneOf": [_ref(f"{kind}_document") for kind in plans]},
         "Event": {"oneOf": [_ref(f"{x}_event") for x in KNOWN]},
         "Answer": {"oneOf": [*(_ref(f"{x}_answer") for x in KNOWN), _ref("Error")]},
         "Error": _some(error=_ref("Problem")),
-        "Nothing": {"type": "null"},
-        "Id": {"anyOf": [name, {"type": "number"}, {"type": "null"}]},
-        "Job": job | {"required": ["name", "workers"]},
-        "Fleet": fleet,
-        "Cluster": {"anyOf": [{"type": "string", "examples": ["20x8"]}, _ref("Fleet"),
-                              {"type": "object", "properties": regular, "required": ["racks", "nodes"]}]},
-        "Session": {"type": "object", "required": ["cluster"], "properties": {
-            "cluster": _ref("Cluster"), "policy": name, **arguments, "sharing": _ref("Sharing")}},
-        "Snapshot": snapshot | {"additionalProperties": True},
-        "Solved": {"type": "object", "properties": solved, "required": [*solved]},
-        "Solving": solving,
+        "Id": _any(_TEXT, _NUMBER, _NULL),
+        "Job": form(GangJob).schema | {"required": ["name", "workers"]},
+        "Fleet": form(Fleet).schema,
+        "Cluster": _any(_TEXT | {"examples": ["20x8"]}, _ref("Fleet"), _some(regular, racks=_WHOLE, nodes=_WHOLE)),
+        "Session": _some({"policy": _TEXT, **arguments}, cluster=_ref("Cluster")),
+        "Snapshot": _some(gangplan={"const": "scheduler"}, version=_WHOLE, now=_NUMBER, decisions=_WHOLE),
+        "Solved": _some(**figures, plan=_any(_ref("Plan"), _NULL), status=_TEXT),
+        "Solving": _some(more_of_solve, id=_TEXT, state={"enum": ["queued", "running", "done", "failed", "cancelled"]}),
     }  # fmt: skip
 
 
-_NAME: Row = {"type": "string"}
-_EVENTS: Row = {"anyOf": [_ref("Event"), {"type": "array", "items": _ref("Event")}]}
-_ANSWERS: Row = {"anyOf": [_ref("Answer"), {"type": "array", "items": _ref("Answer")}]}
 OF_PATH: dict[str, dict[str, Row]] = {
-    "/v1/sessions/{name}/events": {"post": _ANSWERS},
+    "/v1/sessions/{name}/events": {"post": _any(_ref("Answer"), _list(_ref("Answer")))},
     "/health": {"get": _some(status={"enum": ["ok", "closing", "no state"]})},
     "/v1/solve": {"post": _ref("Solving")},
     "/v1/solves/{name}": {"get": _ref("Solving"), "delete": _ref("Solving")},
     "/v1/solves/{name}/plan": {"get": _ref("Plan")},
     "/v1/verify": {"post": _ref("Verdict")},
-    "/v1/decide": {"post": _some(answers={"type": "array", "items": _ref("Answer")}, snapshot=_ref("Snapshot"))},
+    "/v1/decide": {"post": _some(answers=_list(_ref("Answer")), snapshot=_ref("Snapshot"))},
     "/v1/sessions": {"get": _some(sessions=_ref("Names"))},
-    "/v1/sessions/{name}": {"put": _some(session=_NAME), "delete": _some(session=_NAME)},
+    "/v1/sessions/{name}": {"put": _some(session=_TEXT), "delete": _some(session=_TEXT)},
     "/v1/sessions/{name}/cluster": {"get": _ref("ClusterState")},
-    "/v1/examples": {"get": _some(examples={"type": "array", "items": _some(name=_NAME, title=_NAME)})},
+    "/v1/examples": {"get": _some(examples=_list(_some(name=_TEXT, title=_TEXT)))},
     "/v1/examples/{name}": {"get": _ref("Document")},
     "/v1/picture": {"post": _ref("Pictures")},
     "/v1/replay": {"post": _some(cluster=_ref("Fleet"), frames=_ref("Frames"))},
 }
-_SOLVE = _some(problem=_ref("Document"), time_limit={"type": "number", "exclusiveMinimum": 0})
-_SOLVE["properties"] |= {"wait": {"type": "number", "minimum": 0, "maximum": 60}, "initial": _ref("Plan")}
-_SOLVE["properties"] |= {
-    "method": _NAME,
-    "objective": _NAME,
-    "seed": {"type": "integer"},
-    "workers": {"type": "integer"},
-}
-_SOLVE["properties"] |= {"gap": {"type": "number"}, "certify": {"type": "boolean"}}
-_VERIFY = _some(problem=_ref("Document"), plan=_ref("Plan"))
-_PICTURE = {"cluster": _ref("Cluster"), "held": {"type": "object"}, "down": _ref("Names"), "problem": _ref("Document")}
-_PICTURE |= {"plan": _ref("Plan"), "status": _NAME, "bound": {"type": "number"}, "objective": _NAME}
-_STATELESS = _some(events={"type": "array", "items": _ref("Event")})
-_STATELESS["properties"]["snapshot"] = {"anyOf": [_ref("Snapshot"), {"type": "null"}]}
+_OF_SOLVE = {
+    "wait": _NUMBER, "initial": _ref("Plan"), "method": _TEXT, "objective": _TEXT, "seed": _WHOLE, "workers": _WHOLE,
+    "gap": _NUMBER, "certify": _TRUTH,
+}  # fmt: skip
+_OF_PICTURE = {
+    "cluster": _ref("Cluster"), "held": {"type": "object"}, "down": _ref("Names"), "problem": _ref("Document"),
+    "plan": _ref("Plan"), "status": _TEXT, "bound": _NUMBER, "objective": _TEXT,
+}  # fmt: skip
+_STATELESS = _some({"snapshot": _any(_ref("Snapshot"), _NULL)}, events=_list(_ref("Event")))
 TAKES: dict[tuple[str, str], Row] = {
-    ("/v1/sessions/{name}/events", "post"): _EVENTS,
+    ("/v1/sessions/{name}/events", "post"): _any(_ref("Event"), _list(_ref("Event"))),
     ("/v1/sessions/{name}", "put"): _ref("Session"),
     ("/v1/decide", "post"): {"allOf": [_ref("Session"), _STATELESS]},
-    ("/v1/solve", "post"): _SOLVE,
-    ("/v1/verify", "post"): _VERIFY | {"properties": {**_VERIFY["properties"], "certificate": {"type": "object"}}},
-    ("/v1/picture", "post"): {"type": "object", "properties": _PICTURE},
-    ("/v1/replay", "post"): _some(log=_NAME),
+    ("/v1/solve", "post"): _some(_OF_SOLVE, problem=_ref("Document"), time_limit=_NUMBER),
+    ("/v1/verify", "post"): _some({"certificate": {"type": "object"}}, problem=_ref("Document"), plan=_ref("Plan")),
+    ("/v1/picture", "post"): _some(_OF_PICTURE),
+    ("/v1/replay", "post"): _some(log=_TEXT),
 }
 _TEXTS = {"/metrics": "text/plain", "/v1/solves/{name}/progress": "text/event-stream"}
 _TEXTS |= {"/v1/sessions/{name}/log": "application/jsonl"}
@@ -250,7 +243,7 @@ def described(found: Row) -> Row:
     found["components"] = {"schemas": components()}
     for path, methods in found["paths"].items():
         for method, row in methods.items():
-            schema = OF_PATH[path][method] if path not in _TEXTS else _NAME
+            schema = OF_PATH[path][method] if path not in _TEXTS else _TEXT
             content = {_TEXTS.get(path, "application/json"): {"schema": schema}}
             refused = {"description": "What is wrong", "content": {"application/json": {"schema": _ref("Error")}}}
             if body := TAKES.get((path, method)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.configure import LIVE
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.intake import parse_json
@@ -106,13 +108,25 @@ class Sessions:
             await asyncio.to_thread(scheduler_of, request)  # which refuses what is wrong
         if (known := self._store.session(name)) is not None:
             if known != text:
-                raise Refusal(409, "session", f"{name!r} is there, of another cluster or other arguments")
+                await self._change(name, parse_json(known), request)
             return False
         if len(self.names()) >= self._limits.sessions:
             raise busy("session", f"{name!r} is one more than {self._limits.sessions}: close one", 60)
         self._store.enter(name, text)
         await self.find(name).reply([])
         return True
+
+    async def _change(self, name: str, known: dict[str, Any], request: dict[str, Any]) -> None:
+        """Change the settings of a session, if it is of the same cluster and arguments but for those."""
+        usual = {x.name: x.default for x in inspect.signature(Scheduler).parameters.values()}
+        changes = {x: request.get(x, usual.get(x)) for x in {**known, **request} if known.get(x) != request.get(x)}
+        if fixed := [x for x in changes if x not in LIVE]:
+            words = f"{name!r} is there, of another {fixed[0]}; of its arguments {', '.join(LIVE)} change"
+            raise Refusal(409, "session", words)
+        answer = await self.find(name).reply({"event": "configure", **changes})
+        if error := answer.get("error"):
+            raise InstanceError(error["field"], error["problem"])
+        self._store.enter(name, text_of(request))
 
     async def close(self, name: str) -> None:
         """Close a session; its log stays in the folder under another name."""
@@ -142,14 +156,15 @@ def stateless(request: Any, limits: Limits) -> dict[str, Any]:
     """
     if not isinstance(request, dict):
         raise InstanceError("body", f"{brief(request)} is no object with cluster, snapshot and events")
-    rest = {key: value for key, value in request.items() if key not in ("snapshot", "events")}
+    rest = {key: value for key, value in request.items() if key not in ("snapshot", "settings", "events")}
     events = request.get("events")
     if not isinstance(events, list):
         raise InstanceError("events", "are missing" if events is None else f"{brief(events)} is no list")
     most(len(events), limits)
     core = Core(scheduler_of(rest), None, Most(seconds=limits.deadline))
     if request.get("snapshot") is not None:
-        core.answer({"event": "restore", "snapshot": request["snapshot"]})
+        whose = {"settings": request["settings"]} if "settings" in request else {}
+        core.answer({"event": "restore", "snapshot": request["snapshot"], **whose})
     return {"answers": [core.reply(event) for event in events], "snapshot": as_json(core.scheduler.snapshot())}
 
 

@@ -96,8 +96,9 @@ class Store:
         return rows[0][0] if rows else None
 
     def enter(self, name: str, request: str) -> None:
-        """Enter a session."""
-        self._do("INSERT INTO sessions VALUES (?, ?, ?)", name, request, time.time())
+        """Enter a session, or another request of one that is there."""
+        words = "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET request = excluded.request"
+        self._do(words, name, request, time.time())
 
     def remove(self, name: str) -> None:
         """Forget a session; its log is kept under another name."""

@@ -116,7 +116,7 @@ class ChangeCalls:
         request = state.running[job].request if runs else state.later.request(state, job)
         if not isinstance(price, EllipsisType):
             require_number(given := plain(price), "price", optional=True)
-            request = replace(request, price=None if given is None else float(given))
+            request = replace(request, price=None if given is None else float(given), priced=True)
         if requires is not None:
             request = replace(request, job=replace(request.job, requires=names_of(requires, "requires")))
         before = request.terms

@@ -50,7 +50,9 @@ class Decision:
     def then(self, later: Decision) -> Decision:
         """Return this and what goes on with it as one decision: who starts here and stops there does neither."""
         undone = {x.job for x in self.starts} & {x.job for x in later.stops}
-        rows = {x.name: (*getattr(self, x.name), *getattr(later, x.name)) for x in fields(self) if x.name not in _ONE}
+        rows: dict[str, Any] = {
+            x.name: (*getattr(self, x.name), *getattr(later, x.name)) for x in fields(self) if x.name not in _ONE
+        }
         rows["starts"] = (*(x for x in self.starts if x.job not in undone), *later.starts)
         rows["stops"] = (*self.stops, *(x for x in later.stops if x.job not in undone))
         return replace(later, seconds=self.seconds + later.seconds, **rows)

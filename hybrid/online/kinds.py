@@ -64,6 +64,12 @@ def longest(seconds: Sequence[float], types: Types) -> float:
     return max(map(max, rows))
 
 
+def longest_of(request: Request) -> float:
+    """Return the longest that a request is expected to run, by its largest work if that is a distribution."""
+    whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
+    return longest(whole or request.seconds, request.types)
+
+
 def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, object]) -> float:
     """Return how many times its seconds a job takes for the types of these nodes: the slowest counts."""
     if not request.types:

@@ -42,6 +42,7 @@ class Request:
         work: of a job whose seconds are not believed, the distribution of its GPU seconds (`durations.spread`).
         index: its Gittins index now, GPU seconds, if it may be stopped and its work is such a distribution.
         guess: seconds that were given for it and are not believed.
+        priced: whether its price was said of it, and is not the scheduler's.
     """
 
     job: GangJob
@@ -60,6 +61,7 @@ class Request:
     work: Work = ()
     index: float | None = None
     guess: float | None = None
+    priced: bool = False
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .asking import ask
 from .changes import ChangeCalls
 from .checks import check_new
+from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations.again import predict_again
 from .explain import Explanation, WaitingJob, explained, why_waits
@@ -32,7 +33,7 @@ from .request import Request, Seconds, given_seconds
 from .runs import RunsNow
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .sharing import Sharing
-from .snapshot import load, save
+from .snapshot import for_settings, load, save
 from .stages import Stages
 from .starts import Starts
 from .state import ClusterState
@@ -88,7 +89,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
+class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -308,6 +309,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
             types=types,
             work=work,
             guess=guess,
+            priced=not isinstance(price, EllipsisType),
         )
         request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
         check_new(state, request)
@@ -598,33 +600,17 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
         document = save(self._state, self._watchdog.faults, self._count, self._intervals)
         return document if self._network is None else document | {"network": self._network.save()}
 
-    @recorded
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
+    def _twin(
+        self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None, *, settings: str | None = None,
+        **changes: Any,
+    ) -> Scheduler:  # fmt: skip
+        """Return a scheduler with another policy and state, and other nodes and arguments if they are given.
 
-        Decisions made before cannot be explained any more.
-
-        Raises:
-            InstanceError: naming what is wrong with it; nothing has changed then.
+        With ``mine`` the state is that of other settings; otherwise they have to be the same.
         """
-        self._restore(snapshot)
-
-    def _restore(self, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> None:
-        """Take over a state, of other nodes if they are given."""
-        self.__dict__.update(self._twin(self._policy, snapshot, fleet).__dict__ | {"_journal": self._journal})
-
-    def checkpoint(self) -> None:
-        """Append the state to the log, so that `open` begins there, and go on with what `open` would make of it."""
-        kept = {name: getattr(self, name) for name in ("_explained", "_waits", "_worth")}
-        same, network = self._changes == self._state.changes, self._network
-        self.restore(self.snapshot())
-        self.__dict__.update(kept, _changes=self._state.changes if same else -1)
-        if network is not None and self._network is not None:
-            self._network.used(network.use)
-
-    def _twin(self, policy: Any, snapshot: Mapping[str, Any], fleet: Fleet | None = None) -> Scheduler:
-        """Return a scheduler of the same arguments with another policy and state, and other nodes if they are given."""
-        fresh = Scheduler(fleet or self._state.fleet, policy, **self._arguments)
+        fresh = Scheduler(fleet or self._state.fleet, policy, **(self._arguments | changes))
+        if settings == MINE:
+            snapshot = for_settings(snapshot, fresh._state)
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
@@ -637,6 +623,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls):
 
     def _few(self, only: Set[str]) -> Scheduler:
         """Return a scheduler in the same state by its own rules, with some of the jobs that wait."""
+        only |= self._state.notices.claims.keys()
         return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
 
     @property

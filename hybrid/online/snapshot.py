@@ -19,6 +19,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob
 from .checks import check_known
 from .intervals import StartIntervals
 from .request import Request
+from .retuned import differences, retuned
 from .running import RunningJob
 from .settings import SchedulerSettings
 from .sharing import Sharing
@@ -28,6 +29,7 @@ from .terms import Terms
 VERSION = 5
 _USUAL = {"durations": "told", "grace": 0.0}
 """Settings of earlier versions that were not arguments yet."""
+_HOW = "restore(snapshot, settings='keep' or 'mine') says whose hold"
 _READ = (3, 4, VERSION)
 """Versions that can be read; 3 did not say when jobs are due, 4 had no terms."""
 _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
@@ -103,7 +105,8 @@ def _digest(fleet: Fleet) -> str:
 
 def _saved(request: Request) -> dict[str, Any]:
     row = asdict(request) | {"terms": request.terms.save()}
-    return row if request.types else {name: value for name, value in row.items() if name != "types"}
+    usual = {name for name in ("types", "priced") if not row[name]}
+    return {name: value for name, value in row.items() if name not in usual}
 
 
 def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int], intervals: StartIntervals) -> int:
@@ -180,6 +183,16 @@ def _rules(state: ClusterState) -> dict[str, Any]:
     return {"proximity": state.places and state.places.proximity, "patient": state.patient, "sharing": sharing}
 
 
+def for_settings(document: Mapping[str, Any], state: ClusterState) -> Mapping[str, Any]:
+    """Return a document for the settings of a state in which nothing has happened yet."""
+    try:
+        return retuned(document, state, _rules(state))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, InstanceError):
+            raise
+        raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
+
+
 def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     """Raise unless a document is of a scheduler of this version, cluster and arguments."""
     if not isinstance(document, Mapping) or "gangplan" not in document:
@@ -195,10 +208,12 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
     for field, value in asdict(state.settings).items():
         earlier = field not in settings and (document["version"] < VERSION or field == "max_wait")
         if not earlier and settings.get(field, _USUAL.get(field)) != value:
-            raise InstanceError(f"settings.{field}", f"{settings.get(field)!r} where this scheduler has {value!r}")
+            raise InstanceError(f"settings.{field}", f"{next(differences(settings.get(field), value))}; {_HOW}")
     for field, of in _rules(state).items():
         if document.get(field) != (mine := None if of is None else asdict(of)):
-            raise InstanceError(field, f"{document.get(field)!r} where this scheduler has {mine!r}")
+            some = [*differences(document.get(field), mine)]
+            more = f" and {len(some) - 3} more" * (len(some) > 3)
+            raise InstanceError(field, f"{', '.join(some[:3])}{more}; {_HOW}")
 
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
@@ -257,9 +272,8 @@ def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> R
         require_number(value, f"work[{i}]")
     for field in ("index", "guess"):
         require_number(row.get(field), field, optional=True)
-    for field in ("told", "together", "again"):
-        if not isinstance(row[field], bool):
-            raise InstanceError(field, f"{row[field]!r} is not true or false")
+    for field in ("told", "together", "again", "priced"):
+        require_flag(row.get(field, False), field)
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     due = min(row["submit"] + settings.due_after(max(seconds)), float_info.max)

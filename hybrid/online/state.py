@@ -28,7 +28,7 @@ from .accounts import Accounts, Amounts
 from .bundles import Bundles, Ground
 from .calendar import Calendar
 from .durations.predictor import Durations
-from .kinds import as_placed, longest, slower_on, verify_terms
+from .kinds import as_placed, longest_of, slower_on, verify_terms
 from .later import Later
 from .mending import Mending
 from .notices import Notices
@@ -271,8 +271,7 @@ class ClusterState:
 
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
-        return min(since + self.settings.due_after(longest(whole or request.seconds, request.types)), float_info.max)
+        return min(since + self.settings.due_after(longest_of(request)), float_info.max)
 
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""

@@ -146,6 +146,35 @@ def test_sessions(client: TestClient, folder: Path) -> None:
     assert len(list((folder / "logs").glob("a.*.closed"))) == 1
 
 
+def test_a_session_changes_its_settings(client: TestClient) -> None:
+    """By an event, with a dry run, and by `PUT` with other settings; not with another cluster, nor without a queue."""
+    halves, more = ({"queues": {"a": share, "b": 1 - share}} for share in (0.5, 0.25))
+    made = {"cluster": "2x8", "price": 0, "sharing": halves}
+    assert client.put("/v1/sessions/s", json=made).status_code == 201
+    job = {"event": "submit", "gpus": 4, "seconds": 1e6, "now": 1}
+    jobs = [{**job, "job": f"{q}{i}", "queue": q} for q in "ab" for i in "01"]
+
+    def tell(*events: dict[str, Any]) -> Any:
+        return client.post("/v1/sessions/s/events", json=[*events]).json()
+
+    tell(*jobs, {"event": "decide", "now": 1}, {**jobs[2], "job": "more"})
+    told = tell({"event": "configure", "sharing": more, "now": 5, "dry_run": True})[0]["answer"]
+    assert (told["starts"], len(told["stops"])) == (["more"], 1)
+    bad = {"event": "configure", "now": 5, "sharing": {"queues": {"a": 1}}}
+    assert tell(bad)[0]["error"]["field"] == "sharing.queues"
+    assert client.put("/v1/sessions/s", json=made | {"sharing": more, "grace": 30}).status_code == 200
+    assert client.put("/v1/sessions/s", json=made | {"sharing": more, "grace": 30}).status_code == 200
+    assert client.put("/v1/sessions/s", json=made | {"order": 1}).status_code == 409
+    decided = tell({"event": "decide", "now": 5})[0]["answer"]
+    assert [x["other"] for x in decided["stopping"]] == ["more"] and not decided["stops"]
+    name = decided["stopping"][0]["job"]
+    answers = tell({"event": "stopped", "now": 9, "job": name}, {"event": "decide", "now": 9}, {"event": "snapshot"})
+    assert [x["job"] for x in answers[1]["answer"]["starts"]] == ["more"]
+    asked = made | {"snapshot": answers[2]["answer"], "events": []}
+    assert "settings.grace" in client.post("/v1/decide", json=asked).text
+    assert client.post("/v1/decide", json=asked | {"settings": "keep"}).json()["snapshot"] == asked["snapshot"]
+
+
 def test_only_who_may_is_answered(folder: Path) -> None:
     """A token is asked for but by `/health`; without one, only names of this machine are heard; only JSON is taken."""
     app, _ = build(Store(folder), replace(LIMITS, bytes=2000), "secret-secret-secret")

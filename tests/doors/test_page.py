@@ -256,6 +256,28 @@ def test_names_are_text(page: Callable[..., Any]) -> None:
     said(found, "#why", "^a job of 8 GPUs")
 
 
+def test_it_keeps_up(page: Callable[..., Any], service: Service) -> None:
+    """Left open it shows types, queues with quotas, users and ages, finds jobs, and sees those that come."""
+    quotas = {"nlp": {"type": "hybrid.online.sharing:Quota", "share": 0.25, "most": 0.75}}
+    kinds = {"racks": 1, "nodes": 2, "gpus": 4, "gpu_type": {"H100": 1, "A100": 1}}
+    service.http.put("/v1/sessions/live", json={"cluster": kinds, "sharing": {"queues": quotas}})
+    path, submit = "/v1/sessions/live/events", {"event": "submit", "gpus": 4, "seconds": 600}
+    jobs = [{**submit, "job": f"{user}{i}", "user": user, "queue": "nlp"} for i in range(3) for user in ("ann", "bob")]
+    service.http.post(path, json=[*jobs, {"event": "decide", "deadline": 2.0}])
+    found = page("#cluster")
+    found.select_option("#session", "live")
+    said(found, "#types", "H100")
+    said(found, "#queues", "nlp.*25 %75 %")
+    assert found.locator("#running tr").count() + found.locator("#waiting tr").count() == 6
+    said(found, "#waiting", r"\d+ s|min")
+    found.fill("#search", "ann2")
+    said(found, "#waiting-count", "1 found")
+    found.fill("#search", "")
+    service.http.post(path, json={**submit, "job": "newcomer", "user": "eve"})
+    said(found, "#waiting", "newcomer")
+    said(found, "#users", "eve")
+
+
 def test_a_bad_file_is_not_solved(page: Callable[..., Any]) -> None:
     """After a file that is no document nothing is solved, not what was there before either, until another is chosen."""
     found = page()

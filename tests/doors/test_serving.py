@@ -163,8 +163,8 @@ def test_decide_survives_kill(tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_text(cut.replace(',"max_wait":86400.0', "", 1))  # as it was before there was one
     done = run(command, input=b'{"event":"decide"}\n')
     assert json.loads(done.stdout)["answer"]["number"] == 2 and done.returncode == 0 and "max_wait" in cut
-    done = run([*GANGPLAN, "decide", "--set", "patience=51", *command[-4:]], input=b"")
-    assert done.returncode == 2 and b"set: is not as in the log" in done.stderr
+    done = run([*GANGPLAN, "decide", "--set", "order=1", *command[-4:]], input=b"")
+    assert done.returncode == 2 and b"set: order is not as in the log" in done.stderr
     done = run([*command[:-1], "9x8"], input=b"")
     assert done.returncode == 2 and b"'9x8' is not that of the log" in done.stderr
     for log, cluster, words in (

@@ -71,6 +71,13 @@ class History:
     took: list[float] = field(default_factory=list)
     cut: int = 0
 
+    def fix(self, names: Iterable[str]) -> None:
+        """Have settings of these names be in a play what they are from the beginning, whatever was configured."""
+        fixed = {*names}
+        for i, row in enumerate(self.given):
+            if row["event"] == "configure":
+                self.given[i] = {name: value for name, value in row.items() if name not in fixed}
+
 
 _OWN = ("finish", "report", "stopped", RESTORE)
 """Events that another course does not have, or has at other times."""

@@ -18,10 +18,12 @@ from .history import ENDED, RAN, History, Past
 from .read import at_line
 from .write import DECIDE
 
-EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node")
+EVENTS = ("submit", "start", "stop", "end", "withdraw", "fail_node", "repair_node", "configure")
 """Kinds of event: ``{"event": "submit", "now": 0, "job": "a", "gpus": 8}``, with the terms of `Scheduler.submit`, and
-then ``start``, ``stop`` and ``end`` of a job; the last two name a ``node`` or give its number."""
-_NEEDS = {"submit": ("now", "job", "gpus"), "fail_node": ("now", "node"), "repair_node": ("now", "node")}
+then ``start``, ``stop`` and ``end`` of a job; two name a ``node`` or give its number; the last changes settings."""
+_NEEDS = {"submit": ("now", "job", "gpus"), "configure": ("now",)} | dict.fromkeys(
+    ("fail_node", "repair_node"), ("now", "node")
+)
 """Fields without which an event of this kind cannot be; others need a job."""
 _SECONDS = 3600.0
 """Work of a job that has not ended where none has, seconds."""
@@ -95,7 +97,7 @@ class _Events:
         if now < self._now:
             raise InstanceError("now", f"{now!r} is before {self._now!r}: tell events in their order")
         self._now = self._past.end = now
-        if event in ("fail_node", "repair_node"):
+        if event in ("fail_node", "repair_node", "configure"):
             rest = {key: value for key, value in row.items() if key not in ("event", "now")}
             getattr(self._judge, event)(**rest, now=now)
             self._course.turned()

@@ -56,10 +56,7 @@ class _Play:
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Begin with the state of the past, under the scheduler's own arguments."""
-        own = self._scheduler.snapshot()
-        known = {name: own.get(name) for name in ("settings", "patient", "proximity", "sharing")}
-        rest = {name: value for name, value in state.items() if name not in known and name in own}
-        self._scheduler.restore(own | rest | {k: v for k, v in known.items() if v is not None})
+        self._scheduler.restore(state, settings="mine")
         self._course.follow(self._scheduler)
         for name in self._scheduler.running:
             self._ends_at(name)
@@ -146,6 +143,7 @@ class _Play:
         """Have those start who waited for the clock, or by a policy, though nothing happens any more, if any might."""
         state, wake = self._scheduler._state, self._scheduler.wake
         due = [request.due for request in state.waiting.values() if request.due > state.now]
-        if due or wake is not None:
+        opens = state.later.wake(), state.calendar.wake(state.now), state.notices.wake(state.now)
+        if due or any(time is not None for time in opens):  # else jobs only age, for ever
             self._ask(max(due) if wake is None else wake)
         return bool(self._heap)

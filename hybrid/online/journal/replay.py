@@ -80,7 +80,7 @@ def call(scheduler: Scheduler, row: Mapping[str, Any], now: float | None = None)
     if not hasattr(method, "recorded"):
         raise InstanceError("event", f"{name!r} is nothing that this version of Scheduler is told")
     if name == RESTORE:
-        return scheduler._restore(row["snapshot"], decode(row.get("nodes")))
+        return scheduler._restore(row["snapshot"], decode(row.get("nodes")), row.get("settings"))
     rest = {key: decode(value) for key, value in row.items() if key not in ("event", "now", "fitted")}
     if _has_time(method):
         rest["now"] = row["now"] if now is None else now

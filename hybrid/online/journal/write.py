@@ -87,7 +87,7 @@ class Journal:
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a line; one that has the whole state says which it is, so that none before it need be read."""
         if whole := row.get("event") == RESTORE:
-            row = {"event": RESTORE, "line": self.lines + 1} | row
+            row = {"event": RESTORE, "line": self.lines + 1, **row}
         try:
             left = f"{_line(row)}\n".encode()
             while left:
@@ -105,7 +105,8 @@ class Journal:
         with suppress(OSError):
             os.write(self._file, b"\n")
             self.lines, self.gap = self.lines + 1, False
-            row = {"event": RESTORE, "now": scheduler.now, "gap": True, "snapshot": scheduler.snapshot()}
+            row = {"event": RESTORE, "now": scheduler.now, "gap": True, "settings": "keep"}
+            row["snapshot"] = scheduler.snapshot()
             self.write(row | {"nodes": scheduler._state.fleet})
 
     def tidy(self, scheduler: Scheduler) -> None:
@@ -138,7 +139,7 @@ def recorded(method: F) -> F:
     @wraps(method)
     def call(self: Scheduler, *args: Any, **options: Any) -> Any:
         journal = self._journal
-        if journal is None or journal.busy:
+        if journal is None or journal.busy or options.get("dry_run"):
             return method(self, *args, **options)
         before = Before(self, name == DECIDE)
         journal.busy = True

@@ -13,10 +13,19 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import check_policy, simulate_named
 
 
-@pytest.mark.parametrize("options", [{}, {"price": 60.0}, {"policy": "heuristic", "told": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"price": 60.0}, {"price": 5.0, "grace": 45.0}, {"policy": "heuristic", "told": False}]
+)
 def test_contract_of_the_simulator(options: dict[str, Any]) -> None:
     """Traces run through it, with failures: every job is done, twice alike, every schedule passes the check."""
     check_policy(lambda: SchedulerPolicy(**options), traces=1)
+
+
+def test_a_simulated_job_stops_at_the_end_of_its_grace() -> None:
+    """Who is told to stop at 100 s does at 130 s, whoever it stops for starts then, and it has lost nothing."""
+    jobs = Workload(("long", "short"), np.array([0.0, 100.0]), np.array([2, 2]), np.array([1000.0, 10.0]))
+    done = simulate_named(jobs, 1, 2, lambda: SchedulerPolicy(price=0.0, grace=30.0), discipline="overtake")
+    assert done.finish.tolist() == [1010.0, 140.0]
 
 
 def test_terms_of_a_trace() -> None:

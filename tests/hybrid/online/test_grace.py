@@ -201,8 +201,6 @@ def random_day(seed: int, log: Path, events: int) -> tuple[Scheduler, Counter[st
             saved = json.loads(json.dumps(scheduler.snapshot()))
             scheduler.checkpoint()
             assert json.loads(json.dumps(scheduler.snapshot())) == saved
-    for node in (f"node{i}" for i, up in enumerate(scheduler._state.up) if not up):
-        scheduler.repair_node(node)
     return scheduler, seen
 
 

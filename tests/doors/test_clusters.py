@@ -1,0 +1,36 @@
+"""A log that a command goes on with, with the settings that it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gangplan.cli.whatif import with_settings
+from gangplan.doors.clusters import reopened
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, GangJob
+
+
+def test_a_command_changes_the_settings_of_its_log(tmp_path: Path) -> None:
+    """What runs stays; a part of a quota is changed alone; what does not change live, or loses jobs, is refused."""
+    path = tmp_path / "log.jsonl"
+    begun = ["queues.a=0.5", "queues.b=0.5", "least_run=60"]
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), log=path, **with_settings({}, begun))
+    scheduler.submit(GangJob("x", "any", (8,)), 600.0, now=0.0, queue="a")
+    scheduler.decide(60.0)
+    state = scheduler.snapshot()
+    del scheduler
+    assert reopened(path, lambda known: with_settings(known, begun)).snapshot() == state
+    scheduler = reopened(path, lambda known: with_settings(known, ["queue.a.share=.25", "price=60"]))
+    sharing = scheduler._state.sharing
+    assert scheduler.running == ("x",) and scheduler._state.settings.price == 60.0
+    assert (sharing.queues["a"].share, sharing.queues["b"].share, sharing.least_run) == (0.25, 0.5, 60)
+    state = scheduler.snapshot()
+    del scheduler
+    assert Scheduler.open(path).snapshot() == state
+    for texts, words in (["order=1"], "set: order is not as in the log"), (['queues={"b": 1}'], "of it are x"):
+        with pytest.raises(InstanceError, match=words):
+            reopened(path, lambda known, texts=texts: with_settings(known, texts))
+    assert reopened(path, {"patience": 9.0}).running == ("x",)
