@@ -210,6 +210,12 @@ def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
     return value, claims
 
 
+def read_certificate(path: str) -> Any:
+    """Return the certificate in a file, which may be what `solve --json` prints."""
+    data = parse_json(read_text(path, limit=JSON_BYTES))
+    return data["certificate"] if isinstance(data, dict) and "standing" in data else data
+
+
 def foreign(plan: Any, own: str) -> list[str]:
     """Return a note if `plan` names another problem than the one whose content hash is `own`."""
     other = plan.instance is not None and plan.instance != own
