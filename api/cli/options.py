@@ -87,10 +87,8 @@ def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[s
                 raise ValueError
             found[name] = read(value)
         except ValueError:
-            kind = "number" if read is float else "word"
-            raise InstanceError(
-                field, f"{part!r} is {'there twice' if name in found else f'not name={kind}'}"
-            ) from None
+            wrong = "there twice" if name in found else f"not name={'number' if read is float else 'word'}"
+            raise InstanceError(field, f"{part!r} is {wrong}") from None
     return found
 
 

@@ -174,9 +174,8 @@ def components() -> dict[str, Row]:
     terms |= {"job": _any(_TEXT, _ref("Job")), "fleet": _ref("Cluster"), "snapshot": _ref("Snapshot"), "id": _ref("Id")}
     events = {x: event_schema(x) for x in KNOWN}
     for x in events.values():  # what has no plain type has one of these
-        x["properties"] |= {
-            key: terms[key] for key, plain in x["properties"].items() if key in terms and "type" not in plain
-        }
+        plain = (key for key, own in x["properties"].items() if key in terms and "type" not in own)
+        x["properties"] |= {key: terms[key] for key in plain}
     plans = [kind for kind in DOCUMENTS if kind.endswith("_plan")]
     figures = dict.fromkeys(("objective", "bound", "gap"), _MAYBE)
     where = _by_name(_list(_any(_TEXT, _WHOLE)))
