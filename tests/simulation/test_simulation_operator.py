@@ -15,25 +15,20 @@ from .test_simulation import caught
 # ruff: noqa: D102
 
 
-def without(sharing: Any, **usual: Any) -> Any:
-    """Return how queues share a cluster, with some of each quota as given."""
-    if not isinstance(sharing, dict) or "queues" not in sharing:
-        return sharing
-    return sharing | {"queues": {path: quota | usual for path, quota in sharing["queues"].items()}}
-
-
 class Lends(Scheduler):
     """Lends what is not lent."""
 
-    def __init__(self, *args: Any, sharing: Any = None, **options: Any) -> None:
-        super().__init__(*args, sharing=without(sharing, lends=1.0), **options)
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        self._state.accounts._keep = False
+        return super().decide(*args, **options)
 
 
 class Bursts(Scheduler):
     """Gives a queue more than the most that it may have."""
 
-    def __init__(self, *args: Any, sharing: Any = None, **options: Any) -> None:
-        super().__init__(*args, sharing=without(sharing, most=1.0), **options)
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        self._state.accounts.capped = lambda leaf, amounts: []  # type: ignore[method-assign]
+        return super().decide(*args, **options)
 
 
 class Denies(Scheduler):
