@@ -96,8 +96,8 @@ class Floods(Scheduler):
 class Deaf(Scheduler):
     """Does not hear of new settings."""
 
-    def configure(self, *, dry_run: bool = False, **options: Any) -> Any:
-        return super().configure(dry_run=True, **options)
+    def configure(self, *, dry_run: bool = False, **options: Any) -> None:
+        super().configure(dry_run=True, **options)
 
 
 class Evicts(Scheduler):
