@@ -17,6 +17,7 @@ from gangplan.instances import InstanceError
 from ..doors.clusters import has_begun, reopened
 from ..doors.core import Core
 from ..doors.slurm.client import AwayError, run
+from ..doors.slurm.reasons import reasons
 from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
 from . import options
@@ -82,17 +83,20 @@ def _scheduler(view: View, log: Path | None, settings: list[str]) -> Scheduler:
 
 
 def _compare(rounds: Rounds, view: View) -> None:
-    """Print each job that waits: when and where it starts by gangplan, if nobody else comes, and by Slurm."""
-    scheduler = rounds.core.scheduler
+    """Print each job that waits: when and where it starts by gangplan, or why not, and by Slurm."""
+    scheduler, why = rounds.core.scheduler, reasons(rounds.core.scheduler, view)
     lines = run("squeue", "--start", "--noheader", "--array", "--format=%i|%S|%Y").splitlines()
     theirs = dict(line.split("|", 1) for line in lines if "|" in line)
     emit(f"{'job':12} {'user':12} {'gangplan':34} Slurm")
     for name, job in view.jobs.items():
         if job.waits:
-            ours = f"now on {','.join(rounds.places(name))}" if name in scheduler.running else "not placed"
+            ours = why.get(name) or rounds.said(job)
+            if name in scheduler.running:
+                ours = f"now on {','.join(rounds.places(name))}"
             if name in scheduler.waiting:
                 start = scheduler.explain(name).earliest  # type: ignore[union-attr]
-                ours = "not known" if start is None else datetime.fromtimestamp(start).isoformat("T", "seconds")
+                when = "" if start is None else datetime.fromtimestamp(start).isoformat("T", "seconds")
+                ours = ", ".join(filter(None, (when, why[name])))
             start, _, nodes = theirs.get(name, "N/A").partition("|")
             slurm = "not known" if start == "N/A" else f"{start} on {nodes}"
             emit(f"{name:12} {job.user:12} {ours:34} {slurm}")

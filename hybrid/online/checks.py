@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gangplan.instances import InstanceError
+from gangplan.instances.quantities import counted
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import MOST
 
 from .accounts import Amounts
-from .kinds import check_groups, check_names
+from .kinds import as_placed, check_groups, check_names
+from .leaving import domains
 from .request import Request
 
 if TYPE_CHECKING:
@@ -70,7 +74,7 @@ def _check_fits(state: ClusterState, request: Request) -> None:
         check_names(request, state.fleet)
     if not waits and not state.bundle(request, job.workers[0]):
         asked, there = job.workers[0] * job.worker.grants, state.fleet.n_gpus
-        more = f"{asked} GPUs, more than the {there} that there are" if asked > there else _needs(request)
+        more = f"{asked} GPUs, more than the {there} that there are" if asked > there else _lacks(state, request)
         words = f"{job.name!r} with {job.workers[0]} workers never fits: {more}"
         raise InstanceError("job", f"{words}; await_nodes=True has it wait for nodes to come")
     if state.accounts.bounded:
@@ -87,8 +91,25 @@ def _least(state: ClusterState, request: Request) -> Amounts:
     return tuple(gang.workers[0] * need for need in Kind.workers(gang).need[:3])
 
 
-def _needs(request: Request) -> str:
-    """Say what a worker needs and no nodes have."""
+def too_few(state: ClusterState, request: Request, degree: int) -> str:
+    """Return how many of its workers the nodes have room for if nobody is there, in words."""
+    there, up = (_room(state, request, degree, up) for up in (False, True))
+    which, room = ("there are", there) if there < degree else ("are up", up)
+    return f"the nodes that {which} are too few for it: they have room for {room} of its {counted(degree, 'worker')}"
+
+
+def _room(state: ClusterState, request: Request, degree: int, up: bool) -> int:
+    """Return how many of its workers have room in one domain if nobody is there."""
+    gang, group = as_placed(request, state.loose(request), degree), request.terms.group
+    room = state.placer.most_on(gang, up=up) // group * group
+    return int(np.bincount(domains(state, gang), room).max(initial=0))
+
+
+def _lacks(state: ClusterState, request: Request) -> str:
+    """Say how many nodes there are too few, or what a worker needs and no nodes have."""
+    degree = request.job.workers[0]
+    if 0 < _room(state, request, degree, False) < degree:
+        return too_few(state, request, degree)
     need = request.job.worker
     units = {"GPUs": need.gpu, "cores": need.cpu, "bytes": need.memory, "bytes/s of NIC": need.nic}
     return f"no nodes have room for workers of {', '.join(f'{x:g} {unit}' for unit, x in units.items() if x)}"

@@ -16,9 +16,10 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment, quantity
 
+from .checks import too_few
 from .intervals import StartIntervals
-from .kinds import as_placed, in_words
-from .leaving import domains, least_ends
+from .kinds import in_words
+from .leaving import least_ends
 from .request import Request
 from .reservation import reserve
 from .seating import FULL, WINDOW
@@ -270,7 +271,7 @@ def why_waits(
     else:
         why = FULL if state.idle or not request.job.worker.gpu else "no GPU is idle"
         if state.ground(request, degree).total < job.workers[0]:
-            why = _too_few(state, request, degree)
+            why = too_few(state, request, degree)
         elif state.placer.part(job) is not None and int(state.placer.room(job).room.sum()) >= job.workers[0]:
             why = "there is room for it, but not where its workers are to be: " + in_words(request)
     return WaitingJob(
@@ -290,15 +291,6 @@ def why_waits(
         state.freed.get(name),
         request.guess,
     )  # fmt: skip
-
-
-def _too_few(state: ClusterState, request: Request, degree: int) -> str:
-    """Return how many of its workers the nodes have room for if nobody is there, in words."""
-    gang, group = as_placed(request, state.loose(request), degree), request.terms.group
-    rooms = (state.placer.most_on(gang, up=up) // group * group for up in (False, True))
-    there, up = (int(np.bincount(domains(state, gang), room).max(initial=0)) for room in rooms)
-    which, room = ("there are", there) if there < degree else ("are up", up)
-    return f"the nodes that {which} are too few for it: they have room for {room} of its {counted(degree, 'worker')}"
 
 
 def _seen(state: ClusterState, name: str, order: Sequence[str]) -> Set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
@@ -11,7 +13,9 @@ from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import Long
 
 from .request import Request
-from .state import ClusterState
+
+if TYPE_CHECKING:
+    from .state import ClusterState
 
 SECONDS = 0.25
 """Time of the search."""

@@ -14,6 +14,7 @@ from gangplan.instances.placement import Fleet
 from ..core import Core, checked, encoded
 from .client import AwayError, plain, run
 from .gang import NotOursError, events_of
+from .reasons import job_of, reasons
 from .refusals import COMING, Refusal, noted
 from .view import HOLD, SlurmJob, View
 
@@ -21,6 +22,8 @@ GRACE = 60.0
 """Seconds in which a released job has to start: then it is held again, and placed anew."""
 DONE = ("COMPLETED", "TIMEOUT")
 """States of a job that ran as long as it was to, so that its seconds teach something."""
+TOLD = 100
+"""Maximum number of jobs a round whose comments are told why they wait; the others' are in the next rounds."""
 DEADLINE = 1.0
 """Seconds of a decision; what it leaves is for the next round."""
 
@@ -51,6 +54,7 @@ class Rounds:
         self._fleet: Any = None
         self._began = 0.0
         self._open = True  # whether there is something to decide
+        self._silent = True  # whether comments may lack why their jobs wait
 
     def round(self, view: View) -> list[str]:
         """Bring both into agreement, decide, carry it out, and return what was done in words."""
@@ -65,7 +69,11 @@ class Rounds:
             decision = self._tell("decide", deadline=DEADLINE)["answer"]
             self._open = decision["more"]
             self._stop(decision["stops"], view)
-        return self._apply(view)
+            self._silent = True
+        done = self._apply(view)
+        if self._silent and self.mark is not None:
+            self._tell_why(view)
+        return done
 
     @property
     def now(self) -> float:
@@ -76,6 +84,20 @@ class Rounds:
         """Return the nodes of a job that runs by decision."""
         state = self.core.scheduler._state
         return tuple(state.fleet.names[node] for node in state.running[name].nodes)
+
+    def said(self, job: SlurmJob) -> str:
+        """Return what was said of a job that is not placed."""
+        return self._said.get(job.id) or str(self._refused.get(job.id, f"Slurm says {job.reason}"))
+
+    def _tell_why(self, view: View) -> None:
+        """Have comments say why jobs wait, where that is other than before: what Slurm refused, they say already."""
+        left = TOLD
+        for name, words in reasons(self.core.scheduler, view).items():
+            job = view.jobs[name]
+            whole = job.row["array_job_id"] and job.row["array_task_id"] is None  # a comment would split it
+            if left and not (whole or name in self._refused) and self._marked(job):
+                left -= self._comment(job, words)
+        self._silent = not left
 
     def _tell(self, event: str, **fields: Any) -> dict[str, Any]:
         self._open = True
@@ -89,10 +111,11 @@ class Rounds:
             if job is not None:
                 self._comment(job, words)
 
-    def _comment(self, job: SlurmJob, words: str) -> None:
-        """Write words behind a user's own comment, or take them away."""
-        if (new := noted(job.row["comment"], words)) != job.row["comment"]:
+    def _comment(self, job: SlurmJob, words: str) -> bool:
+        """Write words behind a user's own comment, or take them away; return whether it was another."""
+        if other := (new := noted(job.row["comment"], words)) != job.row["comment"]:
             self._order(job, ("update", f"JobId={job.id}", f"Comment={new}"))
+        return other
 
     def _resize(self, fleet: Fleet) -> None:
         """Exchange the nodes if they are others than before; who ran on those that are gone is told of anew."""
@@ -117,7 +140,7 @@ class Rounds:
         told = {x.job for x in self.core.scheduler.stopping}
         self._signalled &= told
         for name in self.core.scheduler.running:
-            job, piece = _job(name, view)
+            job, piece = job_of(name, view)
             left = name in told and job is not None and (job.waits or self._requeue(job, "FAILED"))
             if left:  # it died of the signal
                 self._tell("stopped", job=name)
@@ -130,11 +153,11 @@ class Rounds:
             elif not {*job.parts()} <= {*self.places(name)} or (job.waits and not self._ours(job, "BadConstraints")):
                 self._tell("withdraw", job=name)
             elif job.waits and (reason := self._why(name, job)) == "BeginTime":  # it ran, and was requeued
-                self._take_back(name, job)
+                self._take_back(name, job, "was requeued by Slurm")
             elif job.waits and reason:
                 self._refuse(name, job, reason)
         for name in self.core.scheduler.waiting:
-            job, piece = _job(name, view)
+            job, piece = job_of(name, view)
             if job is not None and not job.waits and job.id in self._leaving:
                 continue
             if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
@@ -144,8 +167,10 @@ class Rounds:
 
     def _ours(self, job: SlurmJob, *reasons: str) -> bool:
         """Return whether gangplan is to place a job that waits: nobody but its user holds it, or for these reasons."""
-        marked = self.mark is None or self.mark in job.row["comment"].split()
-        return marked and not (job.held and job.reason not in ("JobHeldUser", *reasons))
+        return self._marked(job) and not (job.held and job.reason not in ("JobHeldUser", *reasons))
+
+    def _marked(self, job: SlurmJob) -> bool:
+        return self.mark is None or self.mark in job.row["comment"].split()
 
     def _why(self, name: str, job: SlurmJob) -> str:
         """Return Slurm's reason not to start a job that is to run; "" if it may start still, or is yet to be released.
@@ -224,9 +249,9 @@ class Rounds:
             job = replace(job, row={**job.row, "required_nodes": ""})  # which is of an earlier decision
         return list(events_of(job, view, state.sharing.queues, **self._options))
 
-    def _take_back(self, name: str, job: SlurmJob) -> None:
-        """Have a released job that did not start wait again."""
-        self._note(job.id, "did not start where it was to, and is placed anew")
+    def _take_back(self, name: str, job: SlurmJob, why: str) -> None:
+        """Have a released job wait again."""
+        self._note(job.id, f"{why}, and is placed anew")
         self._hold(job)
         self._tell("withdraw", job=name)
 
@@ -256,16 +281,21 @@ class Rounds:
         gpus, cpus = job.parts()[node]
         name = self._name(f"{job.id}@{node}")
         piece = {"name": name, "workers": [1], "worker": {"gpu": gpus, "cpu": cpus}}
+        queues, account = self.core.scheduler._state.sharing.queues, job.row["account"]
+        whose = {"user": job.user} | ({"queue": account} if account and (not queues or account in queues) else {})
         left = max(1.0, (job.row["end_time"] or 0) - self.now)
         try:
-            self._tell("submit", job=piece, seconds=left, price=None, user=job.user)
+            try:
+                self._tell("submit", job=piece, seconds=left, price=None, **whose)
+            except InstanceError:  # it is more than they may have
+                self._tell("submit", job=piece, seconds=left, price=None)
             try:
                 self._tell("adopt", job=name, nodes={node: 1})
             except InstanceError:
                 for other in self.core.scheduler.running:
-                    there, part = _job(other, view)
+                    there, part = job_of(other, view)
                     if there is not None and there.waits and not part and node in self.places(other):
-                        self._take_back(other, there)
+                        self._take_back(other, there, "did not start where it was to")
                 self._tell("adopt", job=name, nodes={node: 1})
         except InstanceError as error:
             self._note(name, plain(error.problem))
@@ -289,7 +319,7 @@ class Rounds:
                     self._told[job.id] = event
                     return
                 except InstanceError as error:
-                    why = why or plain(error)
+                    why = why or plain(str(error).partition("; await_nodes")[0])
         if why:
             self._note(job.id, why, job)
 
@@ -304,7 +334,7 @@ class Rounds:
         """Release each job that runs by decision, and that Slurm still holds, to its nodes."""
         done = []
         for name in self.core.scheduler.running:
-            job, piece = _job(name, view)
+            job, piece = job_of(name, view)
             if job is None or piece or not (job.waits and job.held):
                 continue
             nodes = self.places(name)
@@ -312,6 +342,8 @@ class Rounds:
             if most := job.row["max_nodes"]:
                 where.append(f"NumNodes={len(nodes)}-{len(nodes)}")
                 self._asked[job.id] = f"NumNodes={job.row['node_count'] or 1}-{most}"
+            if (own := noted(text := job.row["comment"], "")) != text and job.id not in self._refused:
+                where.append(f"Comment={own}")
             if why := self._order(job, ("update", f"JobId={job.id}", *where), ("release", job.id)):
                 self._refuse(name, job, why)
             else:
@@ -323,11 +355,11 @@ class Rounds:
     def _stop(self, stops: list[dict[str, Any]], view: View) -> None:
         """Requeue whom a decision stops, and have those end who are told to stop: they hold their nodes meanwhile."""
         for name in (stop["job"] for stop in stops):
-            job, _ = _job(name, view)
+            job, _ = job_of(name, view)
             if job is not None:
                 self._requeue(job, *HOLD)
         for told in self.core.scheduler.stopping:
-            job, _ = _job(told.job, view)
+            job, _ = job_of(told.job, view)
             if job is not None and job.holds and told.job not in self._signalled:
                 self._signalled.add(told.job)
                 self._note(job.id, f"is to end within {told.seconds:g} s, then it is requeued ({told.cause})", job)
@@ -366,9 +398,3 @@ class Rounds:
 def _shares(one: SlurmJob, other: SlurmJob) -> bool:
     """Return whether two jobs have a user, an account or a QOS in common."""
     return one.user == other.user or any(one.row[x] and one.row[x] == other.row[x] for x in ("account", "qos"))
-
-
-def _job(name: str, view: View) -> tuple[SlurmJob | None, str]:
-    """Return the job of a name in the scheduler, and the node if it is a piece."""
-    whole, _, node = name.partition("~")[0].partition("@")
-    return view.jobs.get(whole), node
