@@ -25,10 +25,9 @@ from .output import Bar, emit_blocks, emit_either, table
 bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
 _SUITE = "toy, small, medium, large or huge; partition, placement, schedule, online; or all"
-_SEE = "see `gangplan bench run --help`"
-Objective = Annotated[str, typer.Option(help="only instances of this objective")]
-Size = Annotated[str, typer.Option(help="only instances of this size")]
-Family = Annotated[str, typer.Option(help="only instances of this family")]
+SEE = "see `gangplan bench run --help`"
+CHOICE = {name: option(str, f"only instances of this {name}", "") for name in ("objective", "size", "family")}
+"""Which instances of a suite."""
 Ledger = Annotated[
     str | None, typer.Option(help="best known values of your own  [default: FOLDER/ledger.jsonl]", metavar="FILE")
 ]
@@ -51,23 +50,32 @@ RUN = {
 """How a suite is run."""
 
 
-def _ledger(ledger: str | None, folder: str) -> Path:
+def ledger_in(folder: str, ledger: str | None) -> Path:
+    """Return the ledger, by default that of a folder."""
     return Path(folder) / "ledger.jsonl" if ledger is None else Path(ledger)
 
 
+def check_positive(**numbers: Any) -> None:
+    """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
+    for field, values in numbers.items():
+        for x in values if isinstance(values, tuple) else (values,):
+            if x is not None and not (isfinite(x) and x > 0):
+                raise InstanceError(field, f"{x!r} is not a positive number")
+
+
 @bench.command(name="list")
+@options.with_tables(chosen=CHOICE)
 def list_(
-    name: Annotated[str, typer.Option("--suite", help=_SEE)] = "all",
-    objective: Objective = "",
-    size: Size = "",
-    family: Family = "",
+    name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
+    *,
+    chosen: dict[str, str],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
     each: Annotated[bool, typer.Option("--each", help="a line an instance")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List the instances, and what is known of them."""
-    found = suite(name, objective=objective, size=size, family=family, ledger=_ledger(ledger, folder))
+    found = suite(name, **chosen, ledger=ledger_in(folder, ledger))
     blocks = [_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} optimal as a method claims"]
     if each:
         lines = [(x.id, _number(x.value), _number(x.bound), x.by, _number(x.seconds)) for x in found]
@@ -99,7 +107,7 @@ def generate(
     instance: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="instances; none means the suite")
     ] = None,
-    name: Annotated[str, typer.Option("--suite", help=_SEE)] = "toy",
+    name: Annotated[str, typer.Option("--suite", help=SEE)] = "toy",
     folder: Folder = "gapbench",
 ) -> None:
     """Generate the problems of a suite in FOLDER/instances.
@@ -124,13 +132,11 @@ def generate(
 
 
 @bench.command()
-@options.with_tables(given=RUN)
+@options.with_tables(chosen=CHOICE, given=RUN)
 def run(
     name: Annotated[str, typer.Option("--suite", help=_SUITE)] = "toy",
-    objective: Objective = "",
-    size: Size = "",
-    family: Family = "",
     *,
+    chosen: dict[str, str],
     given: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
@@ -146,17 +152,14 @@ def run(
 
     limits, memory, file, sample = (given.pop(x) for x in ("time_limit", "memory", "file", "sample"))
     deadlines = limits if isinstance(limits, tuple) else (limits,)
-    for field, values in (("time_limit", deadlines), ("memory", (memory,)), ("cpu", (given["cpu"],))):
-        for x in values:
-            if x is not None and not (isfinite(x) and x > 0):
-                raise InstanceError(field, f"{x!r} is not a positive number")
+    check_positive(time_limit=deadlines, memory=memory, cpu=given["cpu"])
     settings = BenchSettings(
         Path(folder), tuple(x for x in given.pop("methods").split(",") if x), tuple(given.pop("plugin") or ()),
         deadlines, tuple(range(given.pop("seeds"))), memory=None if memory is None else memory * 2**30,
-        ledger=_ledger(ledger, folder), **given,
+        ledger=ledger_in(folder, ledger), **given,
     )  # fmt: skip
-    found = [from_file(path, objective) for path in file or ()]
-    found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
+    found = [from_file(path, chosen["objective"]) for path in file or ()]
+    found = found or suite(name, **chosen, ledger=settings.ledger, sample=sample)
     with Bar(f"{len(found)} instances", hidden=False) as bar:
         rows = run_all(found, settings, bar)
     emit_blocks(f"{folder}: {len(rows)} rows of {len(found)} instances")
@@ -171,7 +174,7 @@ def report(
     short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs the extra bench."""
-    _report(folder, _ledger(ledger, folder), short)
+    _report(folder, ledger_in(folder, ledger), short)
 
 
 def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:

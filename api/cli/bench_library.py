@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,37 +14,34 @@ from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_librar
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import suite
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import JSON_BYTES, in_file
-from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances.errors import in_file
 
 from . import options
-from .bench import Family, Folder, Ledger, Objective, Size, _ledger, bench
-from .options import option, read_answer
+from .bench import CHOICE, RUN, SEE, Folder, Ledger, bench, check_positive, ledger_in
+from .options import option, read_answer, read_certificate
 from .output import Bar, emit_blocks, emit_either, table
 
 Library = Annotated[
     str | None, typer.Option("--library", help="of plans and certificates  [default: the package's]", metavar="FOLDER")
 ]
 PASS = {
-    "sample": option(int, "at most so many of each objective; 0 means all", 0, **options.whole_from(0, 100_000)),
+    "sample": RUN["sample"],
     "time_limit": option(float, "of a solve", 60.0, metavar="SECONDS"),
     "certify": option(float, "for a certificate  [default: as long as a solve]", metavar="SECONDS"),
     "seeds": option(int, "how many passes, each with a seed", 1, **options.whole_from(1, 10_000)),
     "jobs": option(int, "instances at a time", 1, **options.whole_from(1, 100_000)),
-    "workers": option(int, "threads of a solve", 1, **options.whole_from(1, 1024)),
-    "memory": option(float, "that a solve may have", metavar="GIB"),
+    "workers": RUN["workers"],
+    "memory": RUN["memory"],
 }
 """Options of a pass."""
 
 
 @bench.command(name="pass")
-@options.with_tables(given=PASS)
+@options.with_tables(chosen=CHOICE, given=PASS)
 def pass_(
-    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "all",
-    objective: Objective = "",
-    size: Size = "",
-    family: Family = "",
+    name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
     *,
+    chosen: dict[str, str],
     given: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
@@ -63,15 +60,12 @@ def pass_(
 
     limit, certify, memory, sample = (given.pop(x) for x in ("time_limit", "certify", "memory", "sample"))
     certify = limit if certify is None else certify
-    for field, value in (("time_limit", limit), ("certify", certify), ("memory", memory)):
-        if value is not None and not (isfinite(value) and value > 0):
-            raise InstanceError(field, f"{value!r} is not a positive number")
+    check_positive(time_limit=limit, certify=certify, memory=memory)
     settings = BenchSettings(
         Path(folder), ("auto",), deadlines=(limit,), seeds=tuple(range(given.pop("seeds"))),
-        memory=None if memory is None else memory * 2**30, ledger=_ledger(ledger, folder), **given,
+        memory=None if memory is None else memory * 2**30, ledger=ledger_in(folder, ledger), **given,
     )  # fmt: skip
-    found = suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
-    found = [x for x in found if x.objective != ONLINE]
+    found = [x for x in suite(name, **chosen, ledger=settings.ledger, sample=sample) if x.objective != ONLINE]
     with Bar(f"{len(found)} instances", hidden=False) as bar:
         done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
     emit_blocks(
@@ -81,11 +75,11 @@ def pass_(
 
 
 @bench.command()
+@options.with_tables(chosen=CHOICE)
 def verify(
-    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "all",
-    objective: Objective = "",
-    size: Size = "",
-    family: Family = "",
+    name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
+    *,
+    chosen: dict[str, str],
     library: Library = None,
     ledger: Annotated[str | None, typer.Option(help="best known values of your own", metavar="FILE")] = None,
     jobs: Annotated[int, typer.Option(help="instances at a time", **options.whole_from(1, 1000))] = 2,
@@ -98,7 +92,7 @@ def verify(
 
     Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
     """
-    found = suite(name, objective=objective, size=size, family=family, ledger=None if ledger is None else Path(ledger))
+    found = suite(name, **chosen, ledger=None if ledger is None else Path(ledger))
     found = [x for x in found if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with Bar(f"checking {len(found)} instances", hidden=as_json) as bar:
@@ -147,7 +141,7 @@ def submit(
 
     if (plan is None) == (bound is None):
         raise InstanceError("plan", "give PLAN, or --bound FILE")
-    path = _ledger(ledger, folder)
+    path = ledger_in(folder, ledger)
     if plan is not None:
         answer = read_answer(plan)
         known, value, better = submit_plan(answer, instance, by=by, ledger=path, folder=Path(folder))
@@ -155,10 +149,9 @@ def submit(
     else:
         assert bound is not None
         with in_file(bound):
-            data = parse_json(read_text(bound, limit=JSON_BYTES))
-            if isinstance(data, dict) and "standing" in data:
-                data = data["certificate"]  # what `solve --json` prints
-            known, proved, better = submit_bound(data, instance, by=by, ledger=path, folder=Path(folder))
+            known, proved, better = submit_bound(
+                read_certificate(bound), instance, by=by, ledger=path, folder=Path(folder)
+            )
         first = "no plan, checked" if proved == float("inf") else f"bound {proved:.6g}, checked"
     best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"
     before = "none" if known.bound is None else f"{known.bound:.6g}"

@@ -91,9 +91,7 @@ def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[
 
 def _changes(groups: Sequence[Group], name: str) -> tuple[list[list[str]], str]:
     """Return a figure of each group before, after and by what share it changes, and the unit of the first two."""
-    before, after = (
-        [figures[name] for figures in each] for each in zip(*((g.before, g.after) for g in groups), strict=True)
-    )
+    before, after = [group.before[name] for group in groups], [group.after[name] for group in groups]
     unit = {"utilisation": "%", "gpu_hours": "", "stops": ""}.get(name, "s")
     shown, unit = alike([100 * x if unit == "%" else x for x in (*before, *after)], unit)
     shares = [f"{b / a - 1:+.1%}" if a else "" if b else "0" for a, b in zip(before, after, strict=True)]

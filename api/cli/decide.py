@@ -21,14 +21,14 @@ from .output import closed
 from .shadow import _CLUSTER, fleet_of
 from .whatif import Set, with_settings
 
-_LOG = "append each event and decision to this file, and go on with it if it is there"
+LOG = "append each event and decision to this file, and go on with it if it is there"
 _SYNC = "have each line of the log on disk before it is answered"
 
 
 def decide(
     cluster: Annotated[str | None, typer.Option(help=_CLUSTER, metavar="NxM|FILE")] = None,
     settings: Set = None,
-    log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
+    log: Annotated[str | None, typer.Option(help=LOG, metavar="FILE")] = None,
     sync: Annotated[bool, typer.Option("--sync", help=_SYNC)] = False,
 ) -> int:
     """Answer events on stdin, a line of JSON each, by decisions on stdout, a line each.
@@ -40,7 +40,7 @@ def decide(
     if closed():
         raise InstanceError("stdout", "is closed")
     warnings.simplefilter("always", RuntimeWarning)  # each line that the log lacks
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end)
     answer_lines(core, sys.stdin.buffer, _write)
     return 0
 
@@ -67,5 +67,6 @@ def _write(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _end(*_: object) -> None:
+def end(*_: object) -> None:
+    """End quietly, at a signal."""
     raise SystemExit(0)

@@ -76,11 +76,9 @@ def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None
 
 def _judged(rows: list[dict[str, Any]]) -> Any:
     columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
-    cells = [
-        (
-            *(x["data"], x["model"], f"{x['samples']}", f"{x['held_out']}", f"{x['mape']:.1%}", f"{x['median']:.1%}"),
-            *(f"{x['p90']:.1%}", f"{x['rank']:.2f}", f"{x['within'][1]:.0%}"),
-        )
-        for x in rows
-    ]
+    cells = []
+    for x in rows:
+        errors = (f"{x[name]:.1%}" for name in ("mape", "median", "p90"))
+        counts = f"{x['samples']}", f"{x['held_out']}"
+        cells.append((x["data"], x["model"], *counts, *errors, f"{x['rank']:.2f}", f"{x['within'][1]:.0%}"))
     return table(columns, cells, left=2)

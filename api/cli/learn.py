@@ -64,7 +64,11 @@ def train(
         raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
     if (trace is None) != (cluster is None):
         raise InstanceError("cluster" if cluster is None else "trace", "is missing: --trace and --cluster go together")
-    own = {} if trace is None else {**_own(), "trace": trace, "cluster": cluster}
+    own: dict[str, Any] = {}
+    if trace is not None:
+        from gangplan.learned.online.own import OWN
+
+        own = {**OWN, "trace": trace, "cluster": cluster}
     _check_needs()
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
@@ -182,12 +186,6 @@ def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _own() -> dict[str, Any]:
-    from gangplan.learned.online.own import OWN
-
-    return OWN
 
 
 def _verdict(rows: Sequence[dict[str, Any]]) -> list[Any]:

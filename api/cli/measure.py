@@ -49,11 +49,6 @@ class Candidate:
         claim = self.claims.get(name)
         return claim if isinstance(claim, str) else None
 
-    @property
-    def unit(self) -> str:
-        """The unit of the objective."""
-        return objective_unit(self.problem)
-
 
 def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     """Verify each plan and set it beside the others.
@@ -205,7 +200,7 @@ def differences(problem: GraphProblem, first: Places, other: Places) -> tuple[in
 def as_blocks(candidates: Sequence[Candidate], found: Sequence[dict[str, Any]]) -> list[Any]:
     """Return tables with a column for each plan, then what is wrong with any."""
     blocks: list[Any] = []
-    units = [c.unit for c in candidates]
+    units = [objective_unit(c.problem) for c in candidates]
     for first in range(0, len(found), MOST):
         shown = range(first, min(first + MOST, len(found)))
         rows = [(name, *(cell(found[i], units[i]) for i in shown)) for name, cell in ROWS.items()]

@@ -87,10 +87,8 @@ def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[s
                 raise ValueError
             found[name] = read(value)
         except ValueError:
-            kind = "number" if read is float else "word"
-            raise InstanceError(
-                field, f"{part!r} is {'there twice' if name in found else f'not name={kind}'}"
-            ) from None
+            wrong = "there twice" if name in found else f"not name={'number' if read is float else 'word'}"
+            raise InstanceError(field, f"{part!r} is {wrong}") from None
     return found
 
 
@@ -208,6 +206,12 @@ def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
             words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
             raise InstanceError("kind", f"{data['kind']!r} {words}")
     return value, claims
+
+
+def read_certificate(path: str) -> Any:
+    """Return the certificate in a file, which may be what `solve --json` prints."""
+    data = parse_json(read_text(path, limit=JSON_BYTES))
+    return data["certificate"] if isinstance(data, dict) and "standing" in data else data
 
 
 def foreign(plan: Any, own: str) -> list[str]:

@@ -58,13 +58,10 @@ def emit_blocks(*blocks: Any) -> None:
         for i, block in enumerate(blocks):
             if i:
                 console.print()
-            needs = (
-                0
-                if isinstance(block, str)
-                else console.measure(block, options=console.options.update(width=LONGEST)).minimum
-            )
-            console.width = max(width, needs)
-            console.print(_wrapped(block, width) if isinstance(block, str) else block, soft_wrap=isinstance(block, str))
+            words = isinstance(block, str)
+            longest = console.options.update(width=LONGEST)
+            console.width = width if words else max(width, console.measure(block, options=longest).minimum)
+            console.print(_wrapped(block, width) if words else block, soft_wrap=words)
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -116,11 +113,8 @@ def _wrapped(text: str, width: int) -> str:
     """Return lines of which none is longer than `width` but for a long word, those below the first of each indented."""
     lines = []
     for line in text.splitlines():
-        indent = line[: len(line) - len(line.lstrip())]
-        below = f"{indent}  "
-        lines += textwrap.wrap(
-            line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        how: Any = {"subsequent_indent": line[: len(line) - len(line.lstrip())] + "  "}
+        lines += textwrap.wrap(line, width, **how, break_long_words=False, break_on_hyphens=False) or [""]
     return "\n".join(lines)
 
 

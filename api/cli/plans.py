@@ -80,14 +80,10 @@ def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
 def _proved(problem: Any, path: str) -> float:
     """Return what the certificate in a file proves of a problem."""
     from gangplan.instances.certificates import verify_bound
-    from gangplan.instances.errors import JSON_BYTES, in_file
-    from gangplan.instances.intake import parse_json, read_text
+    from gangplan.instances.errors import in_file
 
     with in_file(path):
-        data = parse_json(read_text(path, limit=JSON_BYTES))
-        if isinstance(data, dict) and "standing" in data:
-            data = data["certificate"]  # what `solve --json` prints
-        return float(verify_bound(problem, data))
+        return float(verify_bound(problem, options.read_certificate(path)))
 
 
 def _standing(problem: Any, objective: float, bound: float) -> str:

@@ -76,13 +76,12 @@ def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
     flops, moved, twin_flops, twin_moved = (f(ops, b).tolist() for b in (False, True) for f in (op_flops, op_moved))
     rows = []
     for i, op in enumerate(ops.ops):
-        outputs = [_shape(x) for x in tensors(values[ops.head(i)])]
         row: dict[str, Any] = {
             "name": op.name,
             "module": op.module,
             "kind": op.kind,
             "inputs": [_shape(x) for name in ops.inputs(i) for x in tensors(values[name])],
-            "outputs": outputs,
+            "outputs": [_shape(x) for x in tensors(values[ops.head(i)])],
             "parameters": parameters(ops, op),
             "memory": graph.memory[i].item(),
             "flops": flops[i],

@@ -46,18 +46,12 @@ def replay(
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
     with Bar("replaying", hidden=as_json) as bar:
-        found = run_replay(
-            fleet, listed.tasks, policy or DEFAULT, seeds=drawn, marks=marks, workers=workers, progress=bar
-        )
+        how: dict[str, Any] = {"seeds": drawn, "marks": marks, "workers": workers}
+        found = run_replay(fleet, listed.tasks, policy or DEFAULT, **how, progress=bar)
     most = ceilings(fleet, listed.tasks, seeds=drawn, load=load) if ceiling else None
     if as_json:
-        about: dict[str, Any] = {
-            "nodes": fleet.n_nodes,
-            "gpus": fleet.n_gpus,
-            "pods": len(listed.tasks),
-            "skipped": listed.skipped,
-        }
-        about["misfits"] = {listed.names[i]: why for i, why in lost.items()}
+        about: dict[str, Any] = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks)}
+        about |= {"skipped": listed.skipped, "misfits": {listed.names[i]: why for i, why in lost.items()}}
         if most is not None:
             about["ceiling"] = most.tolist()
         emit_json({**about, "policies": [_data(x) for x in found]})
@@ -71,24 +65,17 @@ def replay(
             f"the first is {listed.names[first]}: {lost[first]}"
         )
     if most is not None:
-        remarks.append(
-            f"no policy gets more than {most.mean():.2%} allocated at {load:.0%}, on average of these samples"
-        )
+        share = f"{most.mean():.2%} allocated at {load:.0%}"
+        remarks.append(f"no policy gets more than {share}, on average of these samples")
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
     emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))
     return 0
 
 
 def _data(found: Replay) -> dict[str, Any]:
-    return {
-        "policy": found.policy,
-        "marks": list(found.marks),
-        "mean": found.mean.tolist(),
-        "margin": None if found.margin is None else found.margin.tolist(),
-        "ratio": found.ratio.tolist(),
-        "dropped": found.dropped.tolist(),
-        "seconds": found.seconds.tolist(),
-    }
+    figures = ((name, getattr(found, name)) for name in ("mean", "margin", "ratio", "dropped", "seconds"))
+    known = {name: None if values is None else values.tolist() for name, values in figures}
+    return {"policy": found.policy, "marks": list(found.marks), **known}
 
 
 def _row(found: Replay) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ _PLAIN = ("stop_reason", "objective", "bound", "gap", "wall_seconds", "method", 
 
 def as_data(result: Result) -> dict[str, Any]:
     """Return the result as JSON-ready data; what is not known is None."""
+    proved = None if result.certified is None else float(result.certified)
     return {
         "status": str(result.status),
         "standing": result.standing,
@@ -53,16 +54,8 @@ def as_data(result: Result) -> dict[str, Any]:
         "versions": dict(result.versions),
         "notes": list(result.notes),
         "conflict": list(result.conflict),
-        **({} if result.certified is None else _certified(result)),
-    }
-
-
-def _certified(result: Result) -> dict[str, Any]:
-    """Return the certificate and what it proves."""
-    proved = float(result.certified)
-    return {
-        "certified": proved if isfinite(proved) else None,
-        "certificate": result.certificate,
+        **({} if proved is None else {"certified": proved if isfinite(proved) else None}),
+        **({} if proved is None else {"certificate": result.certificate}),
     }
 
 
@@ -151,9 +144,8 @@ def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[
     limit = problem.cluster.device_types[problem.kind].memory
     order = problem.graph.topological_order()
     serving = [np.flatnonzero(plan.serves == s) for s in range(len(plan.degree))]
-    load, sync, memory = (
-        x[[devices[0] for devices in serving]] for x in (verdict.load, verdict.transfer, verdict.memory)
-    )
+    first = [devices[0] for devices in serving]
+    load, sync, memory = verdict.load[first], verdict.transfer[first], verdict.memory[first]
     columns: dict[str, list[str]] = {
         "stage": [f"{s}" for s in range(len(serving))],
         "devices": [ranges(devices.tolist()) for devices in serving],
@@ -195,16 +187,10 @@ def _worth(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[s
 
 def stages_of(plan: StagesPlan) -> Any:
     """Return the table of the stages of a plan whose problem is not at hand."""
-    rows = [
-        (
-            f"{s}",
-            ranges(np.flatnonzero(plan.serves == s).tolist()),
-            plan.ops[int(np.argmax(plan.stage == s))],
-            f"{(plan.stage == s).sum()}",
-            f"{degree}",
-        )
-        for s, degree in enumerate(plan.degree.tolist())
-    ]
+    rows = []
+    for s, degree in enumerate(plan.degree.tolist()):
+        mine, devices = plan.stage == s, ranges(np.flatnonzero(plan.serves == s).tolist())
+        rows.append((f"{s}", devices, plan.ops[int(np.argmax(mine))], f"{mine.sum()}", f"{degree}"))
     return table(("stage", "devices", "the first of its ops", "ops", "share ops"), rows, left=3)
 
 
@@ -228,15 +214,9 @@ def _placement(problem: PlacementProblem, plan: PlacementPlan, verdict: Placemen
         mine = plan.job == j
         names = [problem.fleet.names[n] for n in plan.node[mine][:2].tolist()]
         more = int(mine.sum()) - len(names)
-        rows.append(
-            (
-                problem.jobs[j].name,
-                problem.jobs[j].model,
-                ", ".join(names) + (f", {more} more" if more else ""),
-                f"{plan.workers[mine].sum()}",
-                *(x[i] for x in numbers),
-            )
-        )
+        where = ", ".join(names) + (f", {more} more" if more else "")
+        job, workers = problem.jobs[j], f"{plan.workers[mine].sum()}"
+        rows.append((job.name, job.model, where, workers, *(x[i] for x in numbers)))
     columns = ("job", "model", "nodes", "workers", "compute, ms", "sync, ms", "step, ms", "slowdown")
     less, out = len(placed) - len(shown), len(problem.jobs) - len(placed)
     return [

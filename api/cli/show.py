@@ -86,14 +86,14 @@ def _graph(file: str, problem: Any) -> list[Any]:
     fastest[stuck] = 0.0
     path = critical_path(graph, fastest)
     depth = critical_path(graph, np.ones(graph.n_ops))
+    sent = f"of {quantity(float(graph.output_bytes().sum()), 'B')} in all"
+    sent = sent if unit else f"take {problem.transfer().sum():.4g} in all to transfer"
     head = facts(
         [
             ("file", file),
             ("holds", f"a partition problem: {words(problem)}"),
             ("ops", f"{graph.n_ops}: {graph.n_ops - backward} forward, {backward} backward"),
-            ("edges", f"{graph.n_edges}, outputs of {quantity(float(graph.output_bytes().sum()), 'B')} in all")
-            if unit
-            else ("edges", f"{graph.n_edges}, outputs take {problem.transfer().sum():.4g} in all to transfer"),
+            ("edges", f"{graph.n_edges}, outputs {sent}"),
             ("memory", quantity(float(graph.memory.sum()), "B")),
             ("parameters", quantity(float(graph.parameter_bytes.sum()), "B")),
             ("colocation", f"{len(classes)} classes of {members.sum()} ops" if len(classes) else "none"),
@@ -148,33 +148,23 @@ def _gangs(file: str, problem: PlacementProblem) -> list[Any]:
     fleet, jobs = problem.fleet, problem.jobs
     least = sum(job.gang * job.worker.gpu for job in jobs)
     usable = int(fleet.gpus[np.asarray(fleet.usable)].sum())
+    share = f" at least, {percent(least / usable)} of {usable}" if usable else ", of none"
     levels = ", ".join(f"{level.name} {quantity(level.bandwidth, 'B')}/s" for level in fleet.topology.levels)
     head = facts(
         [
             ("file", file),
             ("holds", f"a batch of gangs: {problem.goal}"),
             ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
-            (
-                "demand",
-                f"{least:g} GPUs at least, {percent(least / usable)} of {usable}"
-                if usable
-                else f"{least:g} GPUs, of none",
-            ),
+            ("demand", f"{least:g} GPUs{share}"),
             ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
             ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
             ("content", content_hash(problem)),
         ]
     )
+    sizes = [" or ".join(map(str, job.workers)) for job in jobs]
     rows = [
-        (
-            job.name,
-            job.model,
-            " or ".join(map(str, job.workers)),
-            f"{job.worker.gpu:g}",
-            job.collective,
-            f"{job.weight:g}",
-        )
-        for job in jobs[:ROWS]
+        (job.name, job.model, size, f"{job.worker.gpu:g}", job.collective, f"{job.weight:g}")
+        for job, size in zip(jobs[:ROWS], sizes, strict=False)
     ]
     blocks: list[Any] = [head, table(("job", "model", "workers", "GPUs each", "collective", "weight"), rows, left=2)]
     return blocks + ([f"{len(jobs) - ROWS} more jobs are not shown"] if len(jobs) > ROWS else [])
@@ -192,7 +182,7 @@ def _capacity(capacity: Capacity) -> str:
 def _jobs(file: str, problem: ScheduleProblem) -> list[Any]:
     jobs = problem.jobs
     work = sum(min(d * p for d, p in zip(job.degrees, job.durations, strict=True)) for job in jobs)
-    due = sum(job.deadline is not None for job in jobs)
+    due, released = sum(job.deadline is not None for job in jobs), [job.release for job in jobs]
     may = sum(problem.price(j) is not None for j in range(len(jobs)))
     head = facts(
         [
@@ -200,27 +190,17 @@ def _jobs(file: str, problem: ScheduleProblem) -> list[Any]:
             ("holds", f"moldable jobs over time: {problem.goal}"),
             ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
             ("capacity", _capacity(problem.capacity)),
-            (
-                "released",
-                f"from {quantity(min(x.release for x in jobs), 's')} to {quantity(max(x.release for x in jobs), 's')}",
-            ),
+            ("released", f"from {quantity(min(released), 's')} to {quantity(max(released), 's')}"),
             ("least work", f"{quantity(work / total(problem.capacity), 's')} of all GPUs"),
             ("content", content_hash(problem)),
         ]
     )
     shown = sorted(jobs, key=lambda job: job.release)[:ROWS]
-    rows = [
-        (
-            job.name,
-            " or ".join(map(str, job.degrees)),
-            f"{job.release:.6g}",
-            f"{job.durations[0]:.6g}",
-            f"{job.durations[-1]:.6g}",
-            f"{job.weight:g}",
-            "-" if job.deadline is None else f"{job.deadline:.6g}",
-        )
-        for job in shown
-    ]
+    rows = []
+    for job in shown:
+        times = (f"{x:.6g}" for x in (job.release, job.durations[0], job.durations[-1]))
+        last = "-" if job.deadline is None else f"{job.deadline:.6g}"
+        rows.append((job.name, " or ".join(map(str, job.degrees)), *times, f"{job.weight:g}", last))
     columns = ("job", "GPUs", "release, s", "longest, s", "shortest, s", "weight", "deadline, s")
     more = [f"{len(jobs) - ROWS} jobs released later are not shown"] if len(jobs) > ROWS else []
     return [head, table(columns, rows, left=2), *more]

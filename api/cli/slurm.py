@@ -20,17 +20,17 @@ from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
 from . import options
+from .decide import LOG, end
 from .output import emit
 from .whatif import Set, with_settings
 
-_LOG = "append each event and decision to this file, and go on with it if it is there"
 _MARK = "place jobs with this word in their comment, and no others"
 _SPREAD = "let jobs that a rack could hold have nodes of several, rather than wait for one"
 _DRY = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
 
 
 def slurm(
-    log: Annotated[str, typer.Option(help=_LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
+    log: Annotated[str, typer.Option(help=LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
     interval: Annotated[float, typer.Option(help="between rounds", metavar="SECONDS", parser=options.number)] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="do one round and end")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY)] = False,
@@ -46,7 +46,7 @@ def slurm(
         raise InstanceError("interval", f"{interval!r} is not a positive number")
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end)
     view, path = View.read(), None if dry_run else Path(log)
     core = Core(_scheduler(view, path, settings or []), path)
     rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
@@ -96,10 +96,6 @@ def _compare(rounds: Rounds, view: View) -> None:
             start, _, nodes = theirs.get(name, "N/A").partition("|")
             slurm = "not known" if start == "N/A" else f"{start} on {nodes}"
             emit(f"{name:12} {job.user:12} {ours:34} {slurm}")
-
-
-def _end(*_: object) -> None:
-    raise SystemExit(0)
 
 
 def _warn(text: str) -> None:

@@ -155,19 +155,12 @@ def _blocks(
     blocks: list[Any] = [table(("module", "stage", "device"), rows[:ROWS], left=3)]
     if len(rows) > ROWS:
         blocks.append(f"{len(rows) - ROWS} more modules are not shown; --json gives all")
-    lines = [
-        (
-            f"stage {cut.stage}",
-            f"{f'SplitPoint.{cut.point} of {cut.module}' if cut.module else f'no point: {cut.problem}'}; {cut.why}",
-        )
-        for cut in cuts
-    ]
+    points = (f"SplitPoint.{x.point} of {x.module}" if x.module else f"no point: {x.problem}" for x in cuts)
+    lines = [(f"stage {cut.stage}", f"{point}; {cut.why}") for cut, point in zip(cuts, points, strict=True)]
     blocks += [facts(lines)] if lines else []
     if found:
-        times = [
-            (f"{device}", quantity(x["forward"], "s"), quantity(x["backward"], "s"))
-            for device, x in sorted(seconds.items())
-        ]
+        both = sorted(seconds.items())
+        times = [(f"{device}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for device, x in both]
         blocks.append(table(("process of device", "forward", "backward"), times))
         blocks.append("\n".join(_words(x) for x in found))
     return blocks

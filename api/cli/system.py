@@ -149,9 +149,8 @@ def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) 
         factor = 0.01 if of.unit == "%" else factor
         heads.append(f"{of.words}, {unit}" if unit else of.words)
         halves = [half / factor if half is not None and figure == first else None for _, half in means]
-        columns.append(
-            [plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in zip(means, halves, strict=True)]
-        )
+        both = zip(means, halves, strict=True)
+        columns.append([plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in both])
     return heads, columns
 
 

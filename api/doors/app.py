@@ -28,7 +28,7 @@ from .core import error_of, text_of
 from .guard import Guard, only_questions
 from .limits import Limits, Refusal, closing
 from .metrics import Metrics
-from .page import routes
+from .page import answer, routes
 from .sessions import Sessions, most, stateless
 from .solves import Solve, Solves
 from .store import Store
@@ -41,11 +41,6 @@ _PULSE = 5.0
 """Seconds after which a store that has not answered is down; a database may take longer to be found missing."""
 _WAIT = 60.0
 """Maximum number of seconds for which an answer to a solve is waited for."""
-
-
-def answer(data: Any, status: int = 200, **headers: str) -> Response:
-    """Return data as JSON, the same text as in JSON lines."""
-    return Response(text_of(data), status, headers, "application/json")
 
 
 async def body_of(request: Request, limits: Limits) -> Any:

@@ -71,7 +71,7 @@ class Client:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InstanceError("url", f"{url!r} is not like http://localhost:8750")
-        self._parts, self._patience, self._timeout = parts, patience, timeout
+        self._parts, self._patience, self._timeout, self._base = parts, patience, timeout, parts.path.rstrip("/")
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
@@ -98,7 +98,7 @@ class Client:
                 self.close()  # the service has closed it
             try:
                 self._connection = self._connection or self._connect()
-                self._connection.request(method, self._parts.path.rstrip("/") + path, content, self._headers)
+                self._connection.request(method, self._base + path, content, self._headers)
                 answer = self._connection.getresponse()
                 data = answer.read()
             except (OSError, http.client.HTTPException) as error:
@@ -260,9 +260,7 @@ class Solve:
         """Yield what it finds, until it has ended."""
         connection = self._client._connect()
         try:
-            path = (
-                f"{self._client._parts.path.rstrip('/')}/v1/solves/{self.name}/progress?{urlencode({'after': after})}"
-            )
+            path = f"{self._client._base}/v1/solves/{self.name}/progress?{urlencode({'after': after})}"
             connection.request("GET", path, headers=self._client._headers)
             answer = connection.getresponse()
             if answer.status != 200:

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from typing_extensions import TypedDict
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.request import Request
-from gangplan.hybrid.online.sharing import EVERYBODY, Limit, Quota
+from gangplan.hybrid.online.sharing import EVERYBODY, Limit
+
+Row = dict[str, Any]
 
 
-class TypeFigures(TypedDict):
-    """GPUs of a type: held, idle, and on nodes that are down."""
-
-    type: str
-    held: int
-    idle: int
-    down: int
-
-
-class QueueFigures(TypedDict):
-    """What a queue has: GPUs with those of queues below it, its share and, if it is declared, its quota."""
-
-    queue: str
-    running: int
-    waiting: int
-    gpus: int
-    share: float
-    guaranteed: float | None
-    most: float | None
-
-
-class UserFigures(TypedDict):
-    """What a user has, and may have, `None` if there is no limit."""
-
-    user: str
-    running: int
-    waiting: int
-    gpus: int
-    most: int | None
-
-
-class JobFigures(TypedDict):
-    """A job: GPUs that it holds, or needs at least; since when it runs or waits, and the seconds that it has left."""
-
-    job: str
-    gpus: int
-    user: str
-    queue: str
-    priority: int
-    since: float
-    left: float
-
-
-class Figures(TypedDict):
-    """All of them."""
-
-    types: list[TypeFigures]
-    queues: list[QueueFigures]
-    users: list[UserFigures]
-
-
-def figures_of(scheduler: Scheduler) -> Figures:
-    """Return what there is and who has it."""
+def figures_of(scheduler: Scheduler) -> dict[str, list[Row]]:
+    """Return what there is and who has it: rows of `openapi`."""
     state = scheduler._state
     fleet, accounts, sharing = state.fleet, state.accounts, state.sharing
     held = np.zeros(fleet.n_nodes, dtype=np.int64)
@@ -78,22 +30,21 @@ def figures_of(scheduler: Scheduler) -> Figures:
         for table, name in ((queues, request.terms.queue), (users, request.terms.user)):
             table.setdefault(name, [0, 0, 0])[1] += 1
     up, total = np.array(state.up, dtype=bool), max(1, fleet.n_gpus)
-    types: list[TypeFigures] = []
+    types: list[Row] = []
     for number, name in enumerate(fleet.gpu_types):
         mine = fleet.gpu_type == number
         has, gone = int(held[mine].sum()), int(fleet.gpus[mine & ~up].sum())
         types.append({"type": name, "held": has, "idle": int(fleet.gpus[mine].sum()) - has - gone, "down": gone})
-    rows: list[QueueFigures] = []
+    rows: list[Row] = []
     for path, (running, waiting, own) in queues.items():
-        quota: Quota | None = sharing.queues.get(path)
+        quota = sharing.queues.get(path)
         account = accounts._number.get(path) if quota else None
         there = own if account is None else accounts.all[account].used[0]
         share = own / total if account is None else accounts.share(account)
-        bounds = (None, None) if quota is None else (quota.share, quota.most)
         rows.append({"queue": path, "running": running, "waiting": waiting, "gpus": there, "share": share,
-                     "guaranteed": bounds[0], "most": bounds[1]})  # fmt: skip
+                     "guaranteed": quota and quota.share, "most": quota and quota.most})  # fmt: skip
     limits = sharing.limits
-    people: list[UserFigures] = [
+    people = [
         {"user": user, "running": running, "waiting": waiting, "gpus": gpus,
          "most": limits.get(user, limits.get(EVERYBODY, Limit())).gpus}
         for user, (running, waiting, gpus) in sorted(users.items())
@@ -101,7 +52,7 @@ def figures_of(scheduler: Scheduler) -> Figures:
     return {"types": types, "queues": rows, "users": people}
 
 
-def rows_of(scheduler: Scheduler, search: str, most: int) -> tuple[list[JobFigures], list[JobFigures]]:
+def rows_of(scheduler: Scheduler, search: str, most: int) -> tuple[list[Row], list[Row]]:
     """Return the first jobs that run and that wait, of those in whose name, user or queue a word is found."""
     state, found = scheduler._state, search.lower()
 
@@ -121,7 +72,7 @@ def _waiting(scheduler: Scheduler) -> list[Request]:
     return [*state.waiting.values(), *(held.request for held in state.later.held.values())]
 
 
-def _row(request: Request, gpus: int, since: float, left: float) -> JobFigures:
+def _row(request: Request, gpus: int, since: float, left: float) -> Row:
     terms = request.terms
     return {"job": request.name, "gpus": gpus, "user": terms.user, "queue": terms.queue, "priority": terms.priority,
             "since": since, "left": left}  # fmt: skip

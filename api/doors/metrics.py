@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-from .figures import Figures
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 
@@ -52,49 +50,40 @@ class Metrics:
             if session and answer.get("event") in ("decide", "apply") and "error" not in answer:
                 self.stops.update((session, stop["cause"]) for stop in answer["answer"]["stops"])
 
-    def text(self, gauges: Mapping[str, float], solves: Mapping[str, int], sessions: Mapping[str, Figures]) -> str:
+    def text(self, gauges: Mapping[str, float], solves: Mapping[str, int], sessions: Mapping[str, Any]) -> str:
         """Return all as Prometheus has it, of each session what its cluster holds."""
-        lines = ["# TYPE gangplan_requests_total counter"]
-        for (method, route, status), count in sorted(self.requests.items()):
-            labels = f'method="{method}",route="{route}",status="{status}"'
-            lines.append(f"gangplan_requests_total{{{labels}}} {count}")
-        lines += self.seconds.lines("gangplan_request_seconds")
-        lines.append("# TYPE gangplan_events_total counter")
-        for (event, wrong), count in sorted(self.events.items()):
-            lines.append(f'gangplan_events_total{{event="{event}",error="{wrong}"}} {count}'.lower())
-        lines += self.decisions.lines("gangplan_decision_seconds")
-        lines.append("# TYPE gangplan_solves_total counter")
-        lines += [f'gangplan_solves_total{{state="{state}"}} {count}' for state, count in solves.items()]
-        lines.append("# TYPE gangplan_stops_total counter")
-        lines += [_line("stops_total", n, session=name, cause=cause) for (name, cause), n in sorted(self.stops.items())]
-        lines += _of_sessions(sessions)
-        for name, value in gauges.items():
-            lines += [f"# TYPE gangplan_{name} gauge", f"gangplan_{name} {value}"]
+        requests = (({"method": x, "route": y, "status": z}, n) for (x, y, z), n in sorted(self.requests.items()))
+        events = (({"event": x, "error": f"{y}".lower()}, n) for (x, y), n in sorted(self.events.items()))
+        stops = (({"session": x, "cause": y}, n) for (x, y), n in sorted(self.stops.items()))
+        lines = [
+            *_series("requests_total", requests, "counter"), *self.seconds.lines("gangplan_request_seconds"),
+            *_series("events_total", events, "counter"), *self.decisions.lines("gangplan_decision_seconds"),
+            *_series("solves_total", (({"state": x}, n) for x, n in solves.items()), "counter"),
+            *_series("stops_total", stops, "counter"), *_of_sessions(sessions),
+            *(line for name, value in gauges.items() for line in _series(name, [({}, value)])),
+        ]  # fmt: skip
         return "\n".join(lines) + "\n"
 
 
-def _line(name: str, value: float, **labels: str) -> str:
-    """Return a value with its labels, which may be any text."""
-    texts = (x.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for x in labels.values())
-    given = ",".join(f'{key}="{text}"' for key, text in zip(labels, texts, strict=True))
-    return f"gangplan_{name}{{{given}}} {value}"
+def _series(name: str, rows: Iterable[tuple[Mapping[str, Any], float]], kind: str = "gauge") -> Iterator[str]:
+    """Yield the kind of a series, and its values with their labels, which may be any text."""
+    yield f"# TYPE gangplan_{name} {kind}"
+    for labels, value in rows:
+        texts = (f"{x}".replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for x in labels.values())
+        given = ",".join(f'{key}="{text}"' for key, text in zip(labels, texts, strict=True))
+        yield f"gangplan_{name}{given and f'{{{given}}}'} {value}"
 
 
-def _of_sessions(sessions: Mapping[str, Figures]) -> Iterator[str]:
+def _of_sessions(sessions: Mapping[str, Any]) -> Iterator[str]:
     """Yield what clusters hold, by type, and what queues have."""
-    yield "# TYPE gangplan_gpus gauge"
-    for session, each in sessions.items():
-        for kind in each["types"]:
-            counts = {"held": kind["held"], "idle": kind["idle"], "down": kind["down"]}
-            yield from (_line("gpus", n, session=session, type=kind["type"], state=name) for name, n in counts.items())
-    yield "# TYPE gangplan_jobs gauge"
-    for session, each in sessions.items():
-        for queue in each["queues"]:
-            counts = {"running": queue["running"], "waiting": queue["waiting"]}
-            yield from (_line("jobs", n, session=session, queue=queue["queue"], state=x) for x, n in counts.items())
-    yield "# TYPE gangplan_queue_share gauge"
-    for session, each in sessions.items():
-        for queue in each["queues"]:
-            shares = {"held": queue["share"], "guaranteed": queue["guaranteed"], "most": queue["most"]}
-            rows = ((name, share) for name, share in shares.items() if share is not None)
-            yield from (_line("queue_share", n, session=session, queue=queue["queue"], of=name) for name, n in rows)
+    for name, part, label, parts in (
+        ("gpus", "types", "state", {"held": "held", "idle": "idle", "down": "down"}),
+        ("jobs", "queues", "state", {"running": "running", "waiting": "waiting"}),
+        ("queue_share", "queues", "of", {"held": "share", "guaranteed": "guaranteed", "most": "most"}),
+    ):
+        whose = part.removesuffix("s")
+        rows = ((session, row) for session, each in sessions.items() for row in each[part])
+        yield from _series(name, (
+            ({"session": session, whose: row[whose], label: x}, row[key])
+            for session, row in rows for x, key in parts.items() if row[key] is not None
+        ))  # fmt: skip

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from gangplan.hybrid.online import Decision, Scheduler, Terms
 from gangplan.hybrid.online.calendar import Window
@@ -18,13 +17,10 @@ from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.moves import Moves
 from gangplan.hybrid.online.runs import RunsNow
 from gangplan.hybrid.online.sharing import Sharing
-from gangplan.hybrid.online.starts import Start
-from gangplan.hybrid.online.stops import Stop
 from gangplan.instances.documents import form, json_schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 
-from .pictures import ClusterState, Frame, Pictures
 from .schema import EVENTS, KNOWN, event_schema
 
 _OWN = ("cluster", "policy", "sharing", "speeds", "return")
@@ -33,61 +29,7 @@ _REF = "#/components/schemas/"
 Row = dict[str, Any]
 
 
-class Problem(TypedDict):
-    """What is wrong with a field."""
-
-    field: str
-    problem: str
-
-
-class State(TypedDict):
-    """Who runs where and who waits."""
-
-    now: float
-    decisions: int
-    idle: int
-    wake: float | None
-    running: list[RunsNow]
-    waiting: list[str]
-    down: list[str]
-    windows: list[Window]
-
-
-class LoggedDecision(TypedDict, total=False):
-    """A line of the log."""
-
-    number: int
-    now: float
-    tier: str
-    seconds: float
-    stops: list[Stop]
-    starts: list[Start]
-    notes: list[str]
-    more: bool
-
-
-class Progress(TypedDict):
-    """How far a solve is."""
-
-    seconds: float
-    objective: float | None
-    bound: float | None
-    gap: float | None
-    by: str
-
-
-class Verdict(TypedDict, total=False):
-    """What the verifier says of a plan."""
-
-    feasible: bool
-    objective: float | None
-    violations: list[str]
-    bound: float | None
-
-
 _TYPES: dict[str, Any] = {
-    "Problem": Problem, "State": State, "LoggedDecisions": list[LoggedDecision], "Progress": Progress,
-    "Verdict": Verdict, "ClusterState": ClusterState, "Pictures": Pictures, "Frames": list[Frame],
     "Explained": Explanation | WaitingJob | RunsNow, "WaitingJob": WaitingJob, "Decision": Decision,
     "Proposal": Moves | None, "Names": list[str], "Window": Window, "Sharing": Sharing,
 }  # fmt: skip
@@ -124,6 +66,69 @@ def _any(*of: Row) -> Row:
 
 
 _TEXT, _NUMBER, _WHOLE, _TRUTH, _NULL = ({"type": x} for x in ("string", "number", "integer", "boolean", "null"))
+_TEXTS, _WHOLES, _MAYBE = _list(_TEXT), _list(_WHOLE), _any(_NUMBER, _NULL)
+
+
+def _about(words: str, whole: bool = True, /, **properties: Row) -> Row:
+    """Return an object in words, of which all properties are there, or any."""
+    needed = {"required": list(properties)} if whole else {}
+    return {"description": words, "type": "object", "properties": properties} | needed
+
+
+def _by_name(of: Row) -> Row:
+    return {"type": "object", "additionalProperties": of}
+
+
+_ROWS: dict[str, Row] = {
+    "Problem": _about("What is wrong with a field.", field=_TEXT, problem=_TEXT),
+    "State": _about(
+        "Who runs where and who waits.", now=_NUMBER, decisions=_WHOLE, idle=_WHOLE, wake=_MAYBE,
+        running=_list(_ref("RunsNow")), waiting=_TEXTS, down=_TEXTS, windows=_list(_ref("Window")),
+    ),
+    "LoggedDecision": _about(
+        "A line of the log.", False, number=_WHOLE, now=_NUMBER, tier=_TEXT, seconds=_NUMBER, stops=_list(_ref("Stop")),
+        starts=_list(_ref("Start")), notes=_TEXTS, more=_TRUTH,
+    ),
+    "LoggedDecisions": _list(_ref("LoggedDecision")),
+    "Progress": _about("How far a solve is.", seconds=_NUMBER, objective=_MAYBE, bound=_MAYBE, gap=_MAYBE, by=_TEXT),
+    "Verdict": _about(
+        "What the verifier says of a plan.", False, feasible=_TRUTH, objective=_MAYBE, violations=_TEXTS, bound=_MAYBE
+    ),
+    "TypeFigures": _about(
+        "GPUs of a type: held, idle, and on nodes that are down.", type=_TEXT, held=_WHOLE, idle=_WHOLE, down=_WHOLE
+    ),
+    "QueueFigures": _about(
+        "What a queue has: GPUs with those of queues below it, its share and, if it is declared, its quota.",
+        queue=_TEXT, running=_WHOLE, waiting=_WHOLE, gpus=_WHOLE, share=_NUMBER, guaranteed=_MAYBE, most=_MAYBE,
+    ),
+    "UserFigures": _about(
+        "What a user has, and may have, `None` if there is no limit.", user=_TEXT, running=_WHOLE, waiting=_WHOLE,
+        gpus=_WHOLE, most=_any(_WHOLE, _NULL),
+    ),
+    "JobFigures": _about(
+        "A job: GPUs that it holds, or needs at least; since when it runs or waits, and the seconds that it has left.",
+        job=_TEXT, gpus=_WHOLE, user=_TEXT, queue=_TEXT, priority=_WHOLE, since=_NUMBER, left=_NUMBER,
+    ),
+    "FleetRow": _about(
+        "A cluster as the log has it, with the arguments of `Fleet` that are not as usual.", names=_TEXTS,
+        gpu_types=_TEXTS, gpu_type=_WHOLES, gpus=_WHOLES,
+    ),
+    "ClusterState": _about(
+        "What the page shows of a session: the figures, the first jobs that run and wait, and what the picture needs."
+        "\n\nOf `line`, the number of the log's last line, a later state can be asked for.",
+        types=_list(_ref("TypeFigures")), queues=_list(_ref("QueueFigures")), users=_list(_ref("UserFigures")),
+        now=_NUMBER, line=_WHOLE, cluster=_ref("FleetRow"), held=_by_name(_by_name(_WHOLES)), down=_TEXTS,
+        running=_list(_ref("JobFigures")), waiting=_list(_ref("JobFigures")), runs=_WHOLE, waits=_WHOLE,
+    ),
+    "Pictures": _about("A picture as SVG, and that of each of its panels.", False, svg=_TEXT, panels=_by_name(_TEXT)),
+    "Frame": _about(
+        "What an event said and changed: who holds what, `None` if no more, and what is otherwise than before.", False,
+        now=_NUMBER, text=_TEXT, held=_by_name(_any(_by_name(_WHOLES), _NULL)), waiting=_TEXTS, waits=_WHOLE,
+        down=_TEXTS,
+    ),
+    "Frames": _list(_ref("Frame")),
+}  # fmt: skip
+"""What is answered by rows that have no type in Python."""
 
 
 def _typed(adapters: dict[str, Any]) -> tuple[dict[str, Row], dict[str, Row]]:
@@ -139,7 +144,7 @@ def _finite(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if isinstance(usual := schema.get("default"), float) and not isfinite(usual):
-        return {"anyOf": [{"type": "number"}, {"type": "null"}]}
+        return _MAYBE
     return {key: _finite(x) for key, x in schema.items() if key != "title" or not isinstance(x, str)}
 
 
@@ -169,20 +174,19 @@ def components() -> dict[str, Row]:
     terms |= {"job": _any(_TEXT, _ref("Job")), "fleet": _ref("Cluster"), "snapshot": _ref("Snapshot"), "id": _ref("Id")}
     events = {x: event_schema(x) for x in KNOWN}
     for x in events.values():  # what has no plain type has one of these
-        x["properties"] |= {
-            key: terms[key] for key, plain in x["properties"].items() if key in terms and "type" not in plain
-        }
+        plain = (key for key, own in x["properties"].items() if key in terms and "type" not in own)
+        x["properties"] |= {key: terms[key] for key in plain}
     plans = [kind for kind in DOCUMENTS if kind.endswith("_plan")]
-    figures = dict.fromkeys(("objective", "bound", "gap"), _any(_NUMBER, _NULL))
-    where: Row = {"type": "object", "additionalProperties": _list(_any(_TEXT, _WHOLE))}
+    figures = dict.fromkeys(("objective", "bound", "gap"), _MAYBE)
+    where = _by_name(_list(_any(_TEXT, _WHOLE)))
     regular = {
-        "gpus": _any(_WHOLE, _list(_WHOLE)),
-        "gpu_type": _any(_TEXT, _list(_TEXT), {"type": "object", "additionalProperties": _WHOLE}),
+        "gpus": _any(_WHOLE, _WHOLES),
+        "gpu_type": _any(_TEXT, _TEXTS, _by_name(_WHOLE)),
         **dict.fromkeys(("cpu", "memory", "link", "nic", "uplink"), _NUMBER), "labels": where, "taints": where,
     }  # fmt: skip
     more_of_solve = {"progress": _ref("Progress"), "answer": _ref("Solved"), "error": _ref("Problem")}
     return {
-        **{f"{kind}_document": json_schema(kind) for kind in DOCUMENTS}, **named, **more,
+        **{f"{kind}_document": json_schema(kind) for kind in DOCUMENTS}, **named, **more, **_ROWS,
         **{f"{x}_event": schema for x, schema in events.items()}, **{f"{x}_answer": _answer(x) for x in KNOWN},
         "Document": {"oneOf": [_ref(f"{kind}_document") for kind in DOCUMENTS if kind not in plans]},
         "Plan": {"oneOf": [_ref(f"{kind}_document") for kind in plans]},
@@ -234,8 +238,8 @@ TAKES: dict[tuple[str, str], Row] = {
     ("/v1/picture", "post"): _some(_OF_PICTURE),
     ("/v1/replay", "post"): _some(log=_TEXT),
 }
-_TEXTS = {"/metrics": "text/plain", "/v1/solves/{name}/progress": "text/event-stream"}
-_TEXTS |= {"/v1/sessions/{name}/log": "application/jsonl"}
+_KINDS = {"/metrics": "text/plain", "/v1/solves/{name}/progress": "text/event-stream"}
+_KINDS |= {"/v1/sessions/{name}/log": "application/jsonl"}
 
 
 def described(found: Row) -> Row:
@@ -243,8 +247,8 @@ def described(found: Row) -> Row:
     found["components"] = {"schemas": components()}
     for path, methods in found["paths"].items():
         for method, row in methods.items():
-            schema = OF_PATH[path][method] if path not in _TEXTS else _TEXT
-            content = {_TEXTS.get(path, "application/json"): {"schema": schema}}
+            schema = OF_PATH[path][method] if path not in _KINDS else _TEXT
+            content = {_KINDS.get(path, "application/json"): {"schema": schema}}
             refused = {"description": "What is wrong", "content": {"application/json": {"schema": _ref("Error")}}}
             if body := TAKES.get((path, method)):
                 row["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}

@@ -33,13 +33,18 @@ _HEADERS = {
 """Nothing from elsewhere, no code or style inside the page, in nobody's frame."""
 
 
+def answer(data: Any, status: int = 200, **headers: str) -> Response:
+    """Return data as JSON, the same text as in JSON lines."""
+    return Response(text_of(data), status, headers, "application/json")
+
+
 def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitable[Any]]) -> APIRouter:
     """Return the routes of the page, of a service's sessions and solves; `read` returns the JSON of a request."""
     router, drawing = APIRouter(), asyncio.Semaphore(1)
 
     async def done(work: str, body: Any) -> Response:
         found = await solves.verify(body, work)
-        return _answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
+        return answer(found if "error" in found else found["answer"], 422 if "error" in found else 200)
 
     @router.get("/", include_in_schema=False)
     @router.get("/page/{name}", include_in_schema=False)
@@ -50,7 +55,7 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
 
     @router.get("/v1/examples", summary="List problems to begin with.")
     async def examples() -> Response:
-        return _answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
+        return answer({"examples": [{"name": name, "title": title} for name, (title, *_) in EXAMPLES.items()]})
 
     @router.get("/v1/examples/{name}", summary="Return a problem to begin with.")
     async def one(name: str) -> Response:
@@ -63,7 +68,7 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
             if not solve.over:
                 raise Refusal(409, "plan", f"{brief(name)} is not over yet: it is {solve.state}")
             raise Refusal(404, "plan", f"{brief(name)} has none")
-        return _answer(found)
+        return answer(found)
 
     @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
     async def picture(request: Request) -> Response:
@@ -72,7 +77,7 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
         if not isinstance(cluster, dict) or not isinstance(names := cluster.get("names"), list) or len(names) > _SMALL:
             return await done("picture", body)
         async with drawing:
-            return _answer(await asyncio.to_thread(cluster_picture, body))
+            return answer(await asyncio.to_thread(cluster_picture, body))
 
     @router.post("/v1/verify", summary="Check a plan without any solver.")
     async def verify(request: Request) -> Response:
@@ -85,10 +90,6 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
     @router.get("/v1/sessions/{name}/cluster", summary="Say who holds what, who waits and what is down.")
     async def cluster(name: str, search: str = "", after: int = -1) -> Response:
         found = await sessions.find(name).ask(lambda core: state_of(core, search, after))
-        return _answer(found) if found else Response(status_code=204)
+        return answer(found) if found else Response(status_code=204)
 
     return router
-
-
-def _answer(data: Any, status: int = 200) -> Response:
-    return Response(text_of(data), status, media_type="application/json")

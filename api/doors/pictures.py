@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from typing_extensions import TypedDict
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.read import read_log
@@ -20,7 +19,7 @@ from gangplan.instances.kinds import with_objective
 
 from .clusters import cluster_of
 from .core import FAULTS, Core, encoded
-from .figures import Figures, JobFigures, figures_of, rows_of
+from .figures import figures_of, rows_of
 
 PICTURE = ("problem", "plan", "status", "bound", "objective")
 """Fields of a request for the picture of a plan."""
@@ -86,51 +85,7 @@ def _down(scheduler: Scheduler) -> list[str]:
     return [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up]
 
 
-class Pictures(TypedDict, total=False):
-    """A picture as SVG, and that of each of its panels."""
-
-    svg: str
-    panels: dict[str, str]
-
-
-class Frame(TypedDict, total=False):
-    """What an event said and changed: who holds what, `None` if no more, and what is otherwise than before."""
-
-    now: float
-    text: str
-    held: dict[str, dict[str, list[int]] | None]
-    waiting: list[str]
-    waits: int
-    down: list[str]
-
-
-class FleetRow(TypedDict):
-    """A cluster as the log has it, with the arguments of `Fleet` that are not as usual."""
-
-    names: list[str]
-    gpu_types: list[str]
-    gpu_type: list[int]
-    gpus: list[int]
-
-
-class ClusterState(Figures):
-    """What the page shows of a session: the figures, the first jobs that run and wait, and what the picture needs.
-
-    Of `line`, the number of the log's last line, a later state can be asked for.
-    """
-
-    now: float
-    line: int
-    cluster: FleetRow
-    held: dict[str, dict[str, list[int]]]
-    down: list[str]
-    running: list[JobFigures]
-    waiting: list[JobFigures]
-    runs: int
-    waits: int
-
-
-def state_of(core: Core, search: str = "", after: int = -1) -> ClusterState | None:
+def state_of(core: Core, search: str = "", after: int = -1) -> dict[str, Any] | None:
     """Return what is so now, `None` if the log has got no line after that number."""
     scheduler = core.scheduler
     if (line := scheduler._journal.lines if scheduler._journal else 0) == after:

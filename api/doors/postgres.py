@@ -59,15 +59,8 @@ class Postgres:
                 cursor = self._db.execute(text, values or None)
         except (self._psycopg.Error, InstanceError) as error:
             raise sqlite3.OperationalError(str(error)) from None
-        return _Rows(cursor.fetchall() if cursor.description else [])
+        return cursor.fetchall() if cursor.description else []
 
     def close(self) -> None:
         """Let go of the database."""
         self._db.close()
-
-
-class _Rows(list[Any]):
-    """Rows that are fetched as from a cursor."""
-
-    def fetchall(self) -> list[Any]:
-        return self

@@ -123,9 +123,8 @@ class RayScheduler:
             self.scheduler.adopt(name, nodes, now=self._now())
             self._adopted.add(name)
         except InstanceError as error:
-            warnings.warn(
-                f"gangplan: placement group {name!r} is not taken over: {error}", RuntimeWarning, stacklevel=3
-            )
+            words = f"gangplan: placement group {name!r} is not taken over: {error}"
+            warnings.warn(words, RuntimeWarning, stacklevel=3)
             if name in self.scheduler.waiting:
                 self.scheduler.withdraw(name, now=self._now())
 

@@ -18,7 +18,7 @@ from gangplan.instances.intake import parse_json
 
 from .clusters import has_begun, scheduler_of
 from .core import Core, Most, as_json, text_of
-from .figures import Figures, figures_of
+from .figures import figures_of
 from .limits import Limits, Refusal, busy
 from .store import Store
 
@@ -89,9 +89,9 @@ class Sessions:
             self._open[name] = Session(name, lambda: self._core(name))
         return self._open[name]
 
-    async def figures(self) -> dict[str, Figures]:
+    async def figures(self) -> dict[str, Any]:
         """Return what each cluster holds, of those whose logs can be read."""
-        found: dict[str, Figures] = {}
+        found: dict[str, Any] = {}
         for name in self.names():
             with suppress(InstanceError, Refusal):
                 found[name] = await self.find(name).ask(lambda core: figures_of(core.scheduler))

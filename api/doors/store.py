@@ -60,13 +60,12 @@ class Store:
             raise InstanceError(field, io_error(error), str(folder)) from None
         except sqlite3.Error as error:
             raise InstanceError("state", io_error(error), None if url else str(folder)) from None
-        self._do(
-            "UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL", time.time(), LOST
-        )
+        ended = "UPDATE solves SET state = 'failed', finished = ?, answer = ? WHERE finished IS NULL"
+        self._do(ended, time.time(), LOST)
 
     def _do(self, statement: str, *values: Any) -> Sequence[Any]:
         with self._lock:
-            return self._db.execute(statement, values).fetchall()
+            return list(self._db.execute(statement, values))
 
     def answers(self) -> bool:
         """Return whether the folder or the database can be read."""

@@ -11,24 +11,9 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.quantities import short
 
+from . import cluster_layout as lay
 from . import cluster_words as words
-from .cluster_layout import (
-    BAND,
-    BAND_NAME,
-    DOWN,
-    HEAD,
-    NAME,
-    PAD,
-    SPINE,
-    Layout,
-    Tiles,
-    arrange,
-    band_tiles,
-    gpu_tiles,
-    marks,
-    node_size,
-    runs,
-)
+from .cluster_layout import NAME, PAD, Layout, Tiles, band_tiles, gpu_tiles
 from .cluster_words import Flows, flows, link_lines
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
 from .partition import subtitle
@@ -103,14 +88,16 @@ def cluster_scene(
     tile_texts = words.tiles(tiles, unit_texts, job_texts)
     panel = _frames(layout, scale).add(Boxes(tiles.box, face, tile_texts, edge=paper, line=line))
     down = np.bincount(unit, weights=problem.fleet.usable, minlength=len(layout.units)) == 0
-    hatched = layout.units[down] if single else tiles.box[tiles.job == DOWN]
+    hatched = layout.units[down] if single else tiles.box[tiles.job == lay.DOWN]
     if len(hatched):
         keys.append(Key("not usable", (PALE, SHADE), "hatch"))
         panel = panel.add(Boxes(hatched, "", edge=SHADE, line=0.6, hatch=True))
     if single:
-        tasks = _tasks(problem, plan, layout, named, scale * 72, colour, job_texts)
-        keys += [Key("parameter servers and other tasks without GPU", ("#999999",), "D")] * (tasks is not None)
-        panel = panel.add(tasks)
+        mark, row = lay.marks(problem, plan, layout.units, named)
+        look, told = [colour[j] for j in plan.job[row].tolist()], words.rows(problem, plan, row, job_texts)
+        keys += [Key("parameter servers and other tasks without GPU", ("#999999",), "D")] * bool(len(mark))
+        size = (mark[:, 2] * 0.6 * (scale * 72)).tolist()
+        panel = panel.add(Dots(mark[:, :2], look, size, "D", INK, told) if len(mark) else None)
     else:
         side = [Key("left side: busiest link of its nodes", (LOADS[2],), "line")] * bool(level)
         keys += [Key("jobs fill a box in proportion to their GPUs", ("#999999",)), *side]
@@ -124,13 +111,12 @@ def cluster_scene(
         _names(panel, tiles, plan.jobs, colour),
     )
     if named:
-        inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, BAND_NAME)
+        inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, lay.BAND_NAME)
         units = words.typed(problem, names[0]) if level == 0 else names[0]
         panel = panel.add(_captions(layout.units, units, scale, inset, GREY))
     for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
-        panel = panel.add(_captions(boxes, of_group, scale, (SPINE, 0.05, HEAD - 0.4), INK))
-    panel = replace(panel, keys=keys)
-    more = words.more(problem, plan, verdict)
+        panel = panel.add(_captions(boxes, of_group, scale, (lay.SPINE, 0.05, lay.HEAD - 0.4), INK))
+    panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
     title = f"{name + ': ' if name else ''}{words.title(problem)}"
     if speeds:
         listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)
@@ -140,21 +126,6 @@ def cluster_scene(
     held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
     listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
     return Scene(title, " · ".join(filter(None, more)), [[panel], [listing]])
-
-
-def _tasks(
-    problem: PlacementProblem,
-    plan: PlacementPlan,
-    layout: Layout,
-    named: bool,
-    points: float,
-    colour: list[str],
-    texts: tuple[str, ...],
-) -> Dots | None:
-    """Return a mark for each row of a plan with tasks that hold no GPU."""
-    mark, row = marks(problem, plan, layout.units, named)
-    face, told = [colour[j] for j in plan.job[row].tolist()], words.rows(problem, plan, row, texts)
-    return Dots(mark[:, :2], face, (mark[:, 2] * 0.6 * points).tolist(), "D", INK, told) if len(mark) else None
 
 
 def _frames(layout: Layout, scale: float) -> Panel:
@@ -194,16 +165,13 @@ def fleet_scene(
     jobs = tuple(GangJob(job, "job", (n,)) for job, n in zip(held, sizes, strict=True))
     jobs = jobs or (GangJob("nobody", "job", (1,), value=1.0),)  # a batch has a job, if only one that is left out
     of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-    plan = PlacementPlan(
-        tuple(job.name for job in jobs), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T
-    )
+    held_by = np.array(grants, dtype=np.int32).reshape(-1, 2).T
+    plan = PlacementPlan(tuple(job.name for job in jobs), of, on, count, count * 0, *held_by)
     scene = cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False, shades=shades)
     if held:
         return scene
-    told = f"0 of {fleet.n_gpus:,} GPUs in use"
-    return Scene(
-        scene.title.replace("1 job on", "no job on"), told, [row for row in scene.rows if row[0].name != "jobs"]
-    )
+    told, rest = f"0 of {fleet.n_gpus:,} GPUs in use", [row for row in scene.rows if row[0].name != "jobs"]
+    return Scene(scene.title.replace("1 job on", "no job on"), told, rest)
 
 
 def _level(flow: Flows) -> int:
@@ -225,10 +193,10 @@ def _arrange(
     cores_only = bool(plan.servers.any()) or any(problem.jobs[j].worker.gpu == 0 for j in set(plan.job.tolist()))
     most = int(problem.fleet.gpus.max())
     for named in (True, False):
-        size = node_size(most, cores_only, named) if single else (BAND, BAND + BAND_NAME * named)
-        layout = arrange(parents, size)
+        size = lay.node_size(most, cores_only, named) if single else (lay.BAND, lay.BAND + lay.BAND_NAME * named)
+        layout = lay.arrange(parents, size)
         scale = min(LARGEST, ROOM[0] / layout.width, ROOM[1] / layout.height)
-        if (NAME if single else BAND_NAME) * scale * 72 * 0.8 >= SMALLEST_NAME:
+        if (NAME if single else lay.BAND_NAME) * scale * 72 * 0.8 >= SMALLEST_NAME:
             return layout, scale, True
     return layout, scale, False
 
@@ -270,7 +238,7 @@ def _links(
 
 def _names(picture: Panel, tiles: Tiles, jobs: tuple[str, ...], colour: list[str]) -> Words | None:
     """Return the names of jobs on what they hold side by side."""
-    joint, owner = runs(tiles)
+    joint, owner = lay.runs(tiles)
     papers = [colour[j] for j in owner.tolist()]
     return names_in(joint, [[jobs[j]] for j in owner.tolist()], picture.scale, (SMALLEST_NAME, 9.0), papers, halo=True)
 
@@ -322,14 +290,5 @@ def _listing(
         Words(at + np.array([step - 0.25, 0]), [f"{slowdown[j]:{digits}}" for j in listed], colour=GREY, align="right"),
     ]
     axes = Axis(0, WIDTH - 0.5), Axis(rows, 0)
-    return Panel(
-        "jobs",
-        *axes,
-        marks,
-        left=0.25,
-        width=WIDTH - 0.5,
-        height=rows * LINE,
-        heading=heading + most,
-        below=0,
-        bare=True,
-    )
+    panel = Panel("jobs", *axes, marks, left=0.25, width=WIDTH - 0.5, height=rows * LINE, below=0, bare=True)
+    return replace(panel, heading=heading + most)

@@ -144,9 +144,8 @@ def gpu_tiles(problem: PlacementProblem, plan: PlacementPlan, nodes: FloatArray,
     corner = nodes[node, :2] + np.stack([PAD + gpu % ACROSS, PAD + NAME * named + gpu // ACROSS], axis=1)
     card = first[plan.node[plan.grant_row]] + plan.grant_gpu
     left = np.where(np.asarray(fleet.usable)[node], IDLE, DOWN)
-    of, job, amount = _parts(
-        card, plan.job[plan.grant_row].astype(np.int64), _share(problem, plan), left, np.ones(len(node))
-    )
+    job = plan.job[plan.grant_row].astype(np.int64)
+    of, job, amount = _parts(card, job, _share(problem, plan), left, np.ones(len(node)))
     before = np.cumsum(amount) - amount
     start = before - before[np.searchsorted(of, of)]  # parts come GPU by GPU
     x = corner[of, 0] + start

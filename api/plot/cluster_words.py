@@ -26,13 +26,11 @@ def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[
             texts.append(f"{job.name}: {job.model}<br>left out")
             continue
         each = f"{job.worker.gpu:g} {'GPU' if job.worker.gpu <= 1 else 'GPUs'}"
-        gang = f"{counted(workers[j], 'worker')} of {each}" + (
-            f", {counted(servers[j], 'parameter server')}" if servers[j] else ""
-        )
+        more = f", {counted(servers[j], 'parameter server')}" if servers[j] else ""
         step, compute, sync = (quantity(float(x[j]), "s") for x in (found.step, found.compute, found.sync))
         speed = f"step {step}: compute {compute}, synchronisation {sync}"
         last = f"slowdown {found.slowdown[j]:.4g}, weight {job.weight:g}"
-        size = f"{gang} on {counted(nodes[j], 'node')}, {job.collective}"
+        size = f"{counted(workers[j], 'worker')} of {each}{more} on {counted(nodes[j], 'node')}, {job.collective}"
         texts.append("<br>".join((f"{job.name}: {job.model}", size, speed, last)))
     return tuple(texts)
 
@@ -80,9 +78,8 @@ def groups(problem: PlacementProblem, plan: PlacementPlan, unit: IntArray, names
 def tiles(found: Tiles, of_unit: tuple[str, ...], of_job: tuple[str, ...]) -> tuple[str, ...]:
     """Return what each tile is, whose, and where."""
     texts = []
-    for job, unit, gpu, amount in zip(
-        *(x.tolist() for x in (found.job, found.unit, found.gpu, found.amount)), strict=True
-    ):
+    columns = (x.tolist() for x in (found.job, found.unit, found.gpu, found.amount))
+    for job, unit, gpu, amount in zip(*columns, strict=True):
         share = f"{amount:.4g} of GPU {gpu}" if gpu >= 0 else counted(amount, "GPU")
         what = f"GPU {gpu}" if gpu >= 0 and amount == 1 else share
         whose = {IDLE: "idle", DOWN: "not usable"}.get(job) or of_job[job]

@@ -59,11 +59,9 @@ def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
     rows = []
     for i, (entry, t) in enumerate(zip(entries, drawn, strict=True)):
         panel = Panel("gantt", axis, axis, (), left=left, width=WIDTH - left - (SIDE if memory else BUSY))
-        panel = _chart(
-            replace(panel, below=0.62 if i == len(drawn) - 1 else 0.3), entry, t, factor, unit, pitch, several
-        )
+        panel = _chart(panel, entry, t, factor, unit, pitch, several)
         if i < len(drawn) - 1:
-            panel = replace(panel, x=replace(axis, label=""))
+            panel = replace(panel, x=replace(axis, label=""), below=0.3)
         rows.append([panel, _side(panel, entry, t)])
     keys = list(dict.fromkeys(key for row in rows for key in row[0].keys))  # one legend will do for all
     rows = [[replace(a, keys=() if i else _joint(keys)), b] for i, (a, b) in enumerate(rows)]
@@ -100,18 +98,10 @@ def _thinned(drawn: Timeline) -> Timeline:
 
 def _spread(rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
     """Return the upper end of each row and its height, float (rows,)."""
-    height = np.array(
-        [
-            min(LINK + LINK_LANE * (row.lanes - 1), MOST_LINK)
-            if row.link
-            else min(1 + HOST_LANE * (row.lanes - 1), MOST_HOST)
-            for row in rows
-        ]
-    )
-    gap = [0.0] + [
-        GAP if b.link and (b.device is not None or (a.link and a.device is None)) else BETWEEN
-        for a, b in pairwise(rows)
-    ]
+    looks = [(LINK, LINK_LANE, MOST_LINK) if row.link else (1, HOST_LANE, MOST_HOST) for row in rows]
+    height = np.array([min(one + lane * (x.lanes - 1), most) for x, (one, lane, most) in zip(rows, looks, strict=True)])
+    close = (b.link and (b.device is not None or (a.link and a.device is None)) for a, b in pairwise(rows))
+    gap = [0.0, *(GAP if x else BETWEEN for x in close)]
     return np.cumsum(np.array(gap) + np.concatenate([[0.0], height[:-1]])), height
 
 
@@ -146,16 +136,18 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
     goal = f"{GOALS.get(entry.problem.objective, entry.problem.objective)} {quantity(drawn.makespan, unit, 6)}"
     keys += [Key("dark: the chain that decides the end", look="line"), Key("the end" if several else goal, look="|")]
     marks = [Lines(steps, width=0.9 if few else 0.6, opacity=0.75 if few else 0.3, name=keys[-2].label)]
-    marks.append(
-        Lines([[(drawn.makespan / factor, y) for y in (-0.12, bottom + 0.12)]], width=1.4, name=keys[-1].label)
-    )
+    marks.append(_upright(drawn.makespan / factor, panel, keys[-1]))
     if entry.bound is not None:
         bound = "bound" if several else f"bound {quantity(entry.bound, unit, 6)}"
         keys.append(Key(f"{bound}: no plan is better", look="dash"))
-        line = [[(entry.bound / factor, y) for y in (-0.12, bottom + 0.12)]]
-        marks.append(Lines(line, width=1.4, dash=True, name=keys[-1].label))
+        marks.append(_upright(entry.bound / factor, panel, keys[-1]))
     names = names_in(at, [list(_shorter(bar.label)) for bar in drawn.bars], panel.scale, colour=inks)
     return replace(panel.add(names, *marks), keys=keys)
+
+
+def _upright(x: float, panel: Panel, key: Key) -> Lines:
+    """Return the line across a chart that an entry of the legend is of."""
+    return Lines([[(x, panel.y.high), (x, panel.y.low)]], width=1.4, dash=key.look == "dash", name=key.label)
 
 
 def _steps(
@@ -186,10 +178,8 @@ def _side(panel: Panel, entry: Drawn, drawn: Timeline) -> Panel:
         full = f"  {used / limit:.1%}" if np.isfinite(limit) else ""
         memory.append((0.81, y, quantity(used, "B", 3) + full, size, INK))
         if np.isfinite(limit):
-            boxes += [
-                ([0.75, y - 0.3, 1.3, 0.6], "#e9ecf0"),
-                ([0.75, y - 0.3, 1.3 * min(used / limit, 1), 0.6], "#a3adb8"),
-            ]
+            wide = ((1.3, "#e9ecf0"), (1.3 * min(used / limit, 1), "#a3adb8"))
+            boxes += [([0.75, y - 0.3, x, 0.6], colour) for x, colour in wide]
     caption = [(0.55, -0.34, "busy", 8.5, GREY), (0.75, -0.34, "memory", 8.5, GREY)][: 1 + bool(memory)]
     if boxes:
         found = found.add(Boxes(np.array([box for box, _ in boxes]), [colour for _, colour in boxes]))

@@ -47,17 +47,11 @@ def _written(scene: Scene, whole: bool) -> str:
     for number, panel in enumerate(scene.panels, 1):
         _panel(figure, scene, panel, "" if number == 1 else str(number), links)
     figure.update_layout(
-        height=scene.height * PIXELS,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0, "pad": 4},
-        template="plotly_white",
-        font={"family": "system-ui, sans-serif", "color": INK},
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
-        barmode="overlay",
-        hovermode="closest",
+        height=scene.height * PIXELS, margin={"l": 0, "r": 0, "t": 0, "b": 0, "pad": 4}, template="plotly_white",
+        font={"family": "system-ui, sans-serif", "color": INK}, paper_bgcolor=CLEAR, plot_bgcolor=CLEAR,
+        barmode="overlay", hovermode="closest", dragmode="zoom",
         hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
-        dragmode="zoom",
-    )
+    )  # fmt: skip
     config = {"displaylogo": False, "responsive": True, "scrollZoom": any(panel.square for panel in scene.panels)}
     page: str = figure.to_html(include_plotlyjs=True, full_html=whole, config=config)
     return page
@@ -91,7 +85,7 @@ def _panel(figure: Any, scene: Scene, panel: Panel, number: str, links: dict[str
             name = getattr(mark, "name", "")
             group = {"legendgroup": name} if name in named else {}
             figure.add_trace(trace.update(showlegend=False, **group, **axes))
-    left = min(panel.left, 0.25) if panel.left < WIDTH / 4 else panel.left
+    left = panel.edge
     if panel.heading:
         top = panel.top - LINE * len(panel.legend) - 0.16
         _say(figure, scene, left, top, f"<b>{safe(panel.heading)}</b>", 13)
@@ -132,9 +126,8 @@ def _entry(key: Key) -> Any:
     colour = key.colours[-1] if key.look == "box" else key.colours[0]
     entry = go.Scatter(x=[None], y=[None], name=safe(key.label), showlegend=True)
     if key.look in {"line", "dash"}:
-        return entry.update(
-            mode="lines", line={"color": colour, "width": 2, "dash": "solid" if key.look == "line" else "dash"}
-        )
+        dash = "solid" if key.look == "line" else "dash"
+        return entry.update(mode="lines", line={"color": colour, "width": 2, "dash": dash})
     symbol = {"box": "square", "hatch": "square"}.get(key.look) or SYMBOLS[key.look]
     marker = {"color": colour, "symbol": symbol, "size": 12, "line": {"color": key.colours[-1], "width": 1}}
     marker |= {} if key.look else {"color": CLEAR, "line": {"width": 0}}
@@ -208,26 +201,16 @@ def _(mark: Words, panel: Panel) -> Iterator[Any]:
     size = (np.broadcast_to(np.array(mark.size), len(x)) * PIXELS / 72).round(2).tolist()
     colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
     where = {"left": "middle right", "center": "middle center", "right": "middle left"}[mark.align]
-    font = {"size": size, "color": colour}
-    yield go.Scatter(
-        x=x,
-        y=y,
-        mode="text",
-        text=[safe(text) for text in mark.texts],
-        textposition=where,
-        textfont=font,
-        hoverinfo="skip",
-    )
+    look = {"textposition": where, "textfont": {"size": size, "color": colour}, "hoverinfo": "skip"}
+    yield go.Scatter(x=x, y=y, mode="text", text=[safe(text) for text in mark.texts], **look)
 
 
 @_traces.register
 def _(mark: Heat, panel: Panel) -> Iterator[Any]:
     x, y, width, height = mark.box
     rows, columns = mark.values.shape
-    places = {
-        "x": (x + (np.arange(columns) + 0.5) * width / columns).round(6).tolist(),
-        "y": (y + (np.arange(rows) + 0.5) * height / rows).round(6).tolist(),
-    }
+    places = {"x": (x + (np.arange(columns) + 0.5) * width / columns).round(6).tolist()}
+    places["y"] = (y + (np.arange(rows) + 0.5) * height / rows).round(6).tolist()
     scale = [[i / (len(mark.shades) - 1), colour] for i, colour in enumerate(mark.shades)]
     told: dict[str, Any] = {"hoverinfo": "skip"}
     if mark.rows:

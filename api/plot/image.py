@@ -51,9 +51,8 @@ def _say(figure: Any, left: float, top: float, height: float, text: str, **look:
 
 def _panel(figure: Any, panel: Panel, height: float) -> None:
     bottom = height - panel.top - panel.height
-    axes: Any = figure.add_axes(
-        (panel.left / WIDTH, bottom / height, panel.width / WIDTH, panel.height / height), facecolor="none"
-    )
+    place = panel.left / WIDTH, bottom / height, panel.width / WIDTH, panel.height / height
+    axes: Any = figure.add_axes(place, facecolor="none")
     axes.set_axisbelow(True)
     axes.tick_params(colors=GREY, labelsize=8.5, length=0)
     for side in ("top", "right", "left"):
@@ -65,27 +64,19 @@ def _panel(figure: Any, panel: Panel, height: float) -> None:
         _axis(axes, which, axis)
     for order, mark in enumerate(panel.marks, 2):
         _draw(mark, axes, order)
-    left = min(panel.left, 0.25) if panel.left < WIDTH / 4 else panel.left
+    left = panel.edge
     if panel.heading:
         top = panel.top - LINE * len(panel.legend) - 0.16
         _say(figure, left, top, height, panel.heading, size=10.5, weight="bold", color=INK)
-    lines = [list(panel.keys)] if panel.inside else panel.legend
-    for i, keys in enumerate(lines):
-        place: dict[str, Any] = {"loc": "lower right", "frameon": True, "framealpha": 0.9, "edgecolor": "none"}
+    for i, keys in enumerate(panel.lines):
+        look: dict[str, Any] = {"loc": "lower right", "frameon": True, "framealpha": 0.9, "edgecolor": "none"}
         if not panel.inside:
-            up = panel.top - LINE * (len(lines) - i) - 0.02
-            place = {"loc": "upper left", "frameon": False, "ncol": len(keys), "borderaxespad": 0.0}
-            place |= {"bbox_to_anchor": ((left - 0.08) / WIDTH, 1 - up / height), "bbox_transform": figure.transFigure}
-        legend = Legend(
-            axes,
-            [_handle(key) for key in keys],
-            [key.label.replace("$", r"\$") for key in keys],
-            fontsize=9,
-            handler_map={tuple: HandlerTuple(ndivide=None, pad=0.0)},
-            columnspacing=1.4,
-            borderpad=0.1,
-            **place,
-        )
+            up = panel.top - LINE * (len(panel.lines) - i) - 0.02
+            look = {"loc": "upper left", "frameon": False, "ncol": len(keys), "borderaxespad": 0.0}
+            look |= {"bbox_to_anchor": ((left - 0.08) / WIDTH, 1 - up / height), "bbox_transform": figure.transFigure}
+        look |= {"fontsize": 9, "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0.0)}}
+        words = [key.label.replace("$", r"\$") for key in keys]
+        legend = Legend(axes, [_handle(key) for key in keys], words, columnspacing=1.4, borderpad=0.1, **look)
         legend.set_zorder(len(panel.marks) + 3)
         axes.add_artist(legend)
 
@@ -137,15 +128,9 @@ def _(mark: Boxes, axes: Any, order: int) -> None:
     at[:, 2] = np.maximum(at[:, 2], 0.7 * pixel)
     colour = np.broadcast_to(np.array(mark.colour, dtype=object), len(at)).tolist()
     edges = [mark.edge or c if w else c for w, c in zip(wide, colour, strict=True)]
+    look: dict[str, Any] = {"edgecolors": edges, "linewidths": np.where(wide, mark.line if mark.edge else 0.0, 0.0)}
     if mark.hatch:  # the colour of the outline is that of the hatching
-        look: dict[str, Any] = {
-            "edgecolors": mark.edge,
-            "linewidths": mark.line,
-            "hatch": "////",
-            "hatch_linewidth": 0.6,
-        }
-    else:
-        look = {"edgecolors": edges, "linewidths": np.where(wide, mark.line if mark.edge else 0.0, 0.0)}
+        look = {"edgecolors": mark.edge, "linewidths": mark.line, "hatch": "////", "hatch_linewidth": 0.6}
     faces = ["none" if c == "" else c for c in colour]
     axes.add_collection(PolyCollection(list(corners(at)), facecolors=faces, zorder=order, **look))
 
@@ -185,16 +170,7 @@ def _(mark: Words, axes: Any, order: int) -> None:
 def _(mark: Heat, axes: Any, order: int) -> None:
     shades = LinearSegmentedColormap.from_list("shades", list(mark.shades)).with_extremes(bad=mark.missing)
     x, y, width, height = mark.box
-    extent = (x, x + width, y + height, y)
-    limits = (axes.get_xlim(), axes.get_ylim())
-    axes.imshow(
-        np.ma.masked_invalid(mark.values),
-        aspect="auto",
-        interpolation="nearest",
-        cmap=shades,
-        vmin=0,
-        vmax=1,
-        extent=extent,
-        zorder=order,
-    )
-    axes.set(xlim=limits[0], ylim=limits[1])
+    look = {"aspect": "auto", "interpolation": "nearest", "vmin": 0, "vmax": 1, "zorder": order}
+    limits = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim()}
+    axes.imshow(np.ma.masked_invalid(mark.values), cmap=shades, extent=(x, x + width, y + height, y), **look)
+    axes.set(**limits)

@@ -60,17 +60,8 @@ def lanes(outcome: Outcome) -> Lanes:
         found += [[*box[:2], top[n] + box[2], top[n] + box[3], *box[4:]] for box in _node(outcome, rows, int(room[n]))]
     table = _joined(np.array(found, dtype=np.float64).reshape(-1, 6), outcome.row_job)
     row = table[:, 4].astype(np.int64)
-    return Lanes(
-        start=table[:, 0],
-        end=table[:, 1],
-        low=table[:, 2],
-        high=table[:, 3],
-        job=outcome.row_job[row].astype(np.int64),
-        row=row,
-        restoring=table[:, 5] == 0,
-        node_low=top.astype(np.float64),
-        node_high=(top + room).astype(np.float64),
-    )
+    job, ends = outcome.row_job[row].astype(np.int64), (top.astype(np.float64), (top + room).astype(np.float64))
+    return Lanes(*table[:, :4].T, job, row, table[:, 5] == 0, *ends)
 
 
 def _joined(table: FloatArray, owner: NDArray[np.int32]) -> FloatArray:

@@ -62,10 +62,8 @@ def partition_scene(
     index[used] = np.arange(len(used))
     kinds = [cluster.device_types[t] for t in cluster.type_of[used].tolist()]
     names = [f"{device} ({kind.name})" for device, kind in zip(used.tolist(), kinds, strict=True)]
-    told = [
-        f"{op}<br>{quantity(seconds, unit)}"
-        for op, seconds in zip(problem.graph.names, problem.time().min(axis=0).tolist(), strict=True)
-    ]
+    fastest = zip(problem.graph.names, problem.time().min(axis=0).tolist(), strict=True)
+    told = [f"{op}<br>{quantity(seconds, unit)}" for op, seconds in fastest]
     idle = cluster.n_devices - len(used)
     below = "device, in the order of the stages" + (f"; {idle} more idle" if idle else "")
     factor, seconds = scale(objective, unit)
@@ -84,18 +82,11 @@ def partition_scene(
         panel = _bars("memory", names, verdict.memory[used] / factor, size, f"memory, {size}")
         bars.append(_memory(panel, limit / factor, quantity(float(limit.min()), "B")))
     if len(bars) == 2:
-        bars = [
-            replace(bars[0], width=MIDDLE - 0.2 - LEFT),
-            replace(bars[1], left=MIDDLE + 0.6, width=RIGHT - MIDDLE - 0.6),
-        ]
-    return Scene(
-        title(problem, name),
-        subtitle(problem, objective, status, bound),
-        [
-            [graph_panel(problem.graph, index[plan.device], names, colours(len(used)), told)],
-            [replace(panel, x=replace(panel.x, label=below)) for panel in bars],
-        ],
-    )
+        halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
+        bars = [replace(panel, left=left, width=width) for panel, (left, width) in zip(bars, halves, strict=True)]
+    graph = graph_panel(problem.graph, index[plan.device], names, colours(len(used)), told)
+    rows = [[graph], [replace(panel, x=replace(panel.x, label=below)) for panel in bars]]
+    return Scene(title(problem, name), subtitle(problem, objective, status, bound), rows)
 
 
 def title(problem: GraphProblem, name: str) -> str:
@@ -262,10 +253,8 @@ def graph_panel(
         span = np.abs(x[v] - x[u])  # straight to a neighbour, arched over what lies between otherwise
         arch = np.where(span > 1, 0.26 + 0.22 * np.sqrt(span), 0.0) * np.where(graph.backward[u], -1, 1)
         curves, cut = _arched(np.stack([x[u], y[u]], 1), np.stack([x[v], y[v]], 1), arch), device[u] != device[v]
-        below: list[Mark] = [
-            Lines(curves[~cut], FAINT, 0.9, name=INSIDE),
-            Lines(curves[cut], INK, 1.6, name=BETWEEN, opacity=0.85),
-        ]
+        below: list[Mark] = [Lines(curves[~cut], FAINT, 0.9, name=INSIDE)]
+        below.append(Lines(curves[cut], INK, 1.6, name=BETWEEN, opacity=0.85))
         reach = np.concatenate([y - 0.5, y + 0.5, curves[:, :, 1].ravel()])
         height = float(np.clip(0.34 * np.ptp(reach), 1.8, 5.0))
     else:
@@ -278,10 +267,8 @@ def graph_panel(
     keys = [Key(name, (c,)) for name, c in zip(named, colour, strict=True)] if len(names) <= len(FEW) else []
     keys.append(Key(BETWEEN if small else f"{BETWEEN}, the thicker the more", look="line"))
     keys += [Key(INSIDE, (FAINT,), "line")] if small and not cut.all() else []
-    panel = Panel(
-        "graph", ends, Axis(float(reach.min()) - margin, float(reach.max()) + margin, ticks=ticks), below, keys
-    )
-    panel = replace(panel, height=height)
+    up = Axis(float(reach.min()) - margin, float(reach.max()) + margin, ticks=ticks)
+    panel = Panel("graph", ends, up, below, keys, height=height)
     if not small:
         return panel
     size = float(np.clip(0.66 * 72 * min(panel.scale), 3.0, 18.0))

@@ -205,6 +205,16 @@ class Panel:
         return lines
 
     @property
+    def lines(self) -> list[list[Key]]:
+        """The entries of the legend line by line, wherever it is."""
+        return [list(self.keys)] if self.inside else self.legend
+
+    @property
+    def edge(self) -> float:
+        """Inches to where its heading and its legend begin."""
+        return min(self.left, 0.25) if self.left < WIDTH / 4 else self.left
+
+    @property
     def above(self) -> float:
         """Inches that its heading and its legend need."""
         return LINE * (len(self.legend) + bool(self.heading)) + 0.18

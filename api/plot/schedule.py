@@ -13,7 +13,7 @@ from gangplan.instances.verify import verify
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
-from .colours import BAND, INK, SHADE, ink_on
+from .colours import BAND, INK, SHADE
 from .partition import Drawn, subtitle
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
 from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, stacked, words
@@ -81,11 +81,7 @@ def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray)
         room = np.full(nodes[0], nodes[1], dtype=np.int32)
     else:
         job = np.flatnonzero(runs).astype(np.int32)
-        node, held, room = (
-            np.full(len(job), -1, dtype=np.int32),
-            size[job].astype(np.int32),
-            np.array([total(capacity)]),
-        )
+        node, held, room = job * 0 - 1, size[job].astype(np.int32), np.array([total(capacity)])
     work, ones = Workload(plan.jobs, release, size, lasts), np.ones(len(job))
     none = np.full(len(job), -1, dtype=np.int32)
     outcome = Outcome(work, room, start, end, job, node, none, held, ones, start[job], end[job], ones)
@@ -118,8 +114,7 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
         Lines(waits, SHADE, 1.2, name="waits from its release on"),
         Dots(released, SHADE, 6.0, "|", SHADE, told, "waits from its release on"),
     )
-    keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
-    keys.append(Key("waits from its release on", (SHADE,), "line"))
+    keys = [*classes.keys, Key("waits from its release on", (SHADE,), "line")]
     boxes = np.stack([span.at(plan.start), row + 0.1, span.at(finish) - span.at(plan.start), np.full(len(row), 0.8)], 1)
     labels = []
     for i, (name, shade) in enumerate(zip(classes.names, classes.colours, strict=True)):
@@ -127,7 +122,7 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
         panel = panel.add(Boxes(boxes[mine], shade, [_text(entry, j, finish) for j in mine.tolist()], name))
     for j, d in _chosen(plan):
         count = problem.jobs[j].degrees[d]
-        labels.append((j, [counted(count, "GPU"), str(count)], ink_on(classes.colours[int(classes.of[j])])))
+        labels.append((j, [counted(count, "GPU"), str(count)], classes.ink(j)))
     if labels:
         which, texts, inks = zip(*labels, strict=True)
         panel = panel.add(names_in(boxes[list(which)], texts, panel.scale, colour=inks))
@@ -147,10 +142,8 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
         keys.append(Key("left out", (LATE,), "x"))
     if problem.goal == "makespan" and entry.bound is not None:
         end = float(span.at(np.array(entry.bound)))
-        panel = panel.add(
-            Lines([[(end, 0.0), (end, len(names))]], INK, 1.3, dash=True, name="bound: no plan is better")
-        )
         keys.append(Key("bound: no plan is better", look="dash"))
+        panel = panel.add(Lines([[(end, 0.0), (end, len(names))]], INK, 1.3, dash=True, name=keys[-1].label))
     return replace(panel, keys=keys)
 
 
@@ -164,7 +157,6 @@ def _text(entry: Drawn, j: int, finish: FloatArray) -> str:
     if job.deadline is not None:
         lines.append(f"deadline {words(job.deadline, 4)}: {words(job.deadline - end)} to spare")
     if nodes := plan.node[plan.job == j].tolist():
-        lines.append(
-            f"on {'node' if len(nodes) == 1 else 'nodes'} {', '.join(map(str, nodes[:12]))}{'…' * (len(nodes) > 12)}"
-        )
+        some = ", ".join(map(str, nodes[:12])) + "…" * (len(nodes) > 12)
+        lines.append(f"on {'node' if len(nodes) == 1 else 'nodes'} {some}")
     return "<br>".join(lines)

@@ -51,6 +51,15 @@ class Classes:
     colours: tuple[str, ...]
     of: IntArray
 
+    @property
+    def keys(self) -> list[Key]:
+        """The entries of a legend."""
+        return [Key(name, (colour,)) for name, colour in zip(self.names, self.colours, strict=True)]
+
+    def ink(self, job: int) -> str:
+        """Return the colour of text on a job."""
+        return ink_on(self.colours[int(self.of[job])])
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -164,14 +173,11 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     at, below = span.at(edges), np.zeros(SPANS)
     marks: list[Mark] = []
     for name, shade, top in zip(classes.names, classes.colours, stack, strict=True):
-        area = np.concatenate([steps(at, top), steps(at, below)[::-1]])
         told = [f"{name}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
-        marks += [Lines([area], shade, fill=True, name=name)]
-        marks += [Dots(np.stack([(at[:-1] + at[1:]) / 2, top], axis=1), shape="", texts=told, name=name)]
+        marks += _area(at, top, steps(at, below)[::-1], shade, told, name)
         below = top
     marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
-    keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
-    keys.append(Key("GPUs there are", look="dash"))
+    keys = [*classes.keys, Key("GPUs there are", look="dash")]
     y = Axis(0, float(there.max()) * 1.04, "GPUs in use", grid=True)
     return Panel("load", span.axis, y, marks, keys, height=2.6, width=ACROSS)
 
@@ -179,21 +185,21 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
 def queue_panel(outcome: Outcome, span: Span) -> Panel:
     """Return the panel of how many jobs wait over time."""
     at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
-    area = np.concatenate([steps(at, waiting), [(at[-1], 0.0), (0.0, 0.0)]])
     told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
-    marks: list[Mark] = [
-        Lines([area], SHADE, fill=True),
-        Dots(np.stack([(at[:-1] + at[1:]) / 2, waiting], 1), shape="", texts=told),
-    ]
+    marks = _area(at, waiting, np.array([(at[-1], 0.0), (0.0, 0.0)]), SHADE, told)
     most = float(waiting.max())
-    y = Axis(
-        0,
-        max(1.0, most * 1.05),
-        "waiting",
-        None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)],
-        grid=True,
-    )
+    ticks = None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)]
+    y = Axis(0, max(1.0, most * 1.05), "waiting", ticks, grid=True)
     return Panel("queue", span.axis, y, marks, height=0.75, width=ACROSS)
+
+
+def _area(
+    at: FloatArray, top: FloatArray, back: FloatArray, shade: str, texts: list[str], name: str = ""
+) -> list[Mark]:
+    """Return the area below a curve of steps, whose outline goes `back`, and what a pointer on each step is told."""
+    area = np.concatenate([steps(at, top), back])
+    spots = np.stack([(at[:-1] + at[1:]) / 2, top], axis=1)
+    return [Lines([area], shade, fill=True, name=name), Dots(spots, shape="", texts=texts, name=name)]
 
 
 def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
@@ -209,7 +215,7 @@ def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     y = Axis(float(high[-1]), 0.0, "GPUs" if flat else "node", names)
     panel = Panel("jobs", span.axis, y, [Boxes(nodes, BAND)], height=height, width=ACROSS)
     kind = np.where(found.restoring, len(classes.names), classes.of[found.job])
-    keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
+    keys = classes.keys
     lane = "#ffffff" if height / high[-1] * 72 > 3 else ""
     for i, key in enumerate([*keys, Key("restored", (RESTORING,))]):
         mine = np.flatnonzero(kind == i)
@@ -221,7 +227,7 @@ def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
         panel = panel.add(Boxes(gone, DOWN, ["node down"] * len(gone), "node down"))
     running = np.flatnonzero(~found.restoring)
     names_of = [[outcome.workload.names[j]] for j in found.job[running].tolist()]
-    inks = [ink_on(classes.colours[int(classes.of[j])]) for j in found.job[running].tolist()]
+    inks = [classes.ink(j) for j in found.job[running].tolist()]
     roomy = panel.scale[0], panel.scale[1] * 1.3  # the name of a job on one GPU may fill its lane
     extra = [Key("restored", (RESTORING,))] * bool(found.restoring.any())
     extra += [Key("node down", (DOWN,))] * bool(len(outcome.down_node))

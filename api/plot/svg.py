@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from html import escape
+from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Any
 
@@ -63,7 +64,7 @@ def _said(x: float, y: float, text: str, size: float, colour: str = INK, align: 
 
 def _panel(panel: Panel) -> Iterator[str]:
     left, top, width, height = (v * PIXELS for v in (panel.left, panel.top, panel.width, panel.height))
-    inside = left if panel.left >= WIDTH / 4 else min(left, 24.0)
+    inside = panel.edge * PIXELS
     yield f'<g transform="translate({left:.1f} {top:.1f})">'
     if panel.heading:
         yield _said(inside - left, -(LINE * len(panel.legend) + 0.16) * PIXELS, panel.heading, 10.5, weight="bold")
@@ -75,9 +76,8 @@ def _panel(panel: Panel) -> Iterator[str]:
             yield '</svg><svg overflow="visible">'
         yield from _draw(mark, panel)
     yield "</svg>"
-    lines = [list(panel.keys)] if panel.inside else panel.legend
-    for i, keys in enumerate(lines):
-        x, y = inside - left, -LINE * PIXELS * (len(lines) - i - 0.5)
+    for i, keys in enumerate(panel.lines):
+        x, y = inside - left, -LINE * PIXELS * (len(panel.lines) - i - 0.5)
         if panel.inside:
             x, y = width - sum(map(_room, keys)), height - 12
         for key in keys:
@@ -203,12 +203,10 @@ def _(mark: Heat, panel: Panel) -> Iterator[str]:
     w, h = width / columns, height / rows
     yield '<g shape-rendering="crispEdges">'  # no seams
     for i, row in enumerate(mark.values):
-        shades = [
-            mark.missing if np.isnan(v) else c for v, c in zip(row, mixed(np.nan_to_num(row), mark.shades), strict=True)
-        ]
+        known = mixed(np.nan_to_num(row), mark.shades)
+        shades = [mark.missing if np.isnan(v) else c for v, c in zip(row, known, strict=True)]
         starts = [j for j in range(columns) if not j or shades[j] != shades[j - 1]]
-        ends = [*starts[1:], columns]
-        at = np.array([(x + a * w, y + i * h, (b - a) * w, h) for a, b in zip(starts, ends, strict=True)])
+        at = np.array([(x + a * w, y + i * h, (b - a) * w, h) for a, b in pairwise([*starts, columns])])
         yield from _draw(Boxes(at, [shades[a] for a in starts], list(mark.rows[i : i + 1]) * len(at)), panel)
     yield "</g>"
 
@@ -225,13 +223,7 @@ def _dot(look: str, x: float, y: float, r: float, colour: str, edge: str) -> str
 
 
 def _path(
-    paths: Sequence[FloatArray],
-    colour: str,
-    width: float,
-    *,
-    dash: bool = False,
-    opacity: float = 1,
-    fill: bool = False,
+    paths: Sequence[FloatArray], colour: str, width: float, dash: bool = False, opacity: float = 1, fill: bool = False
 ) -> str:
     points = ([f"{x:.1f} {y:.1f}" for x, y in path.tolist()] for path in paths)
     kept = ([p for p, before in zip(path, ["", *path], strict=False) if p != before] for path in points)

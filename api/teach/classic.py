@@ -14,8 +14,6 @@ from gangplan.instances.schedule import Capacity, Pool, SchedulePlan, SchedulePr
 __all__ = ["read_jobshop", "read_lekin", "read_swf", "write_jobshop", "write_lekin", "write_swf"]
 
 _COLUMNS = 18
-_COMPLETED = 1
-"""Status of a job that ran to its end."""
 
 
 def read_swf(path: str | PathLike[str], capacity: Capacity | int, goal: str = "mean_jct") -> ScheduleProblem:
@@ -48,12 +46,8 @@ def write_swf(problem: ScheduleProblem, path: str | PathLike[str], plan: Schedul
     """
     if plan is not None and not (verdict := verify(problem, plan)).ok:
         raise InstanceError("plan", verdict.violations[0])
-    lines = [
-        "; Version: 2.2",
-        "; UnixStartTime: 0",
-        f"; MaxProcs: {total(problem.capacity)}",
-        f"; MaxJobs: {len(problem.jobs)}",
-    ]
+    head = {"Version": 2.2, "UnixStartTime": 0, "MaxProcs": total(problem.capacity), "MaxJobs": len(problem.jobs)}
+    lines = [f"; {name}: {value}" for name, value in head.items()]
     for j, job in enumerate(problem.jobs):
         degree = 0 if plan is None else int(plan.degree[j])
         if plan is None and len(job.degrees) > 1:
@@ -66,7 +60,7 @@ def write_swf(problem: ScheduleProblem, path: str | PathLike[str], plan: Schedul
             wait = -1.0 if plan is None else max(0.0, float(plan.start[j]) - job.release)
             row[2], row[3] = _text(wait), _text(job.durations[degree])
             row[4] = row[7] = str(job.degrees[degree])
-            row[10] = str(_COMPLETED)
+            row[10] = "1"  # the status of a job that ran to its end
         lines.append(" ".join(row))
     write_whole({path: ("\n".join(lines) + "\n").encode()})
 

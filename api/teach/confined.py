@@ -111,10 +111,6 @@ def _surroundings(folder: Path) -> dict[str, str]:
     return kept | own | threads
 
 
-def _size(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
-
-
 def _rows(file: BinaryIO, limits: Limits) -> tuple[dict[str, Any], ...]:
     """Return the lines of an answer that are JSON objects; of what is none nothing is believed."""
     found = []
@@ -131,7 +127,7 @@ def _rows(file: BinaryIO, limits: Limits) -> tuple[dict[str, Any], ...]:
 
 def _beginning(file: BinaryIO) -> str:
     text = os.pread(file.fileno(), _SHOWN, 0).decode(errors="replace")
-    return clean(text) + ("\n[...]" if _size(file) > _SHOWN else "")
+    return clean(text) + "\n[...]" * (os.fstat(file.fileno()).st_size > _SHOWN)
 
 
 def clean(text: str) -> str:

@@ -14,7 +14,7 @@ from gangplan.instances.outlet import check_writable, write_whole
 
 from .programme import Programme, cpsat, milp
 
-_FORMATS = {".lp": ("milp",), ".mps": ("milp",), ".mzn": ("cpsat",), ".opb": ("cpsat",), ".pbtxt": ("cpsat",)}
+_FORMATS = {".lp": "milp", ".mps": "milp", ".mzn": "cpsat", ".opb": "cpsat", ".pbtxt": "cpsat"}
 _WIDTH = 6
 """Terms a line: CBC reads lines of 255 characters."""
 
@@ -60,10 +60,8 @@ def export(problem: Any, path: str | Path, model: str | None = None, below: floa
         raise InstanceError("path", unknown(path.suffix, _FORMATS))
     if model not in (None, "milp", "cpsat"):
         raise InstanceError("model", unknown(str(model), ("milp", "cpsat")))
-    if model is not None and model not in _FORMATS[path.suffix]:
-        raise InstanceError(
-            "model", f"{model!r} cannot be written as {path.suffix}: that takes {_FORMATS[path.suffix][0]!r}"
-        )
+    if model not in (None, own := _FORMATS[path.suffix]):
+        raise InstanceError("model", f"{model!r} cannot be written as {path.suffix}: that takes {own!r}")
     if path.suffix in (".lp", ".mps"):
         programme = milp(problem, below)
         if path.suffix == ".lp":

@@ -131,9 +131,8 @@ def minizinc(model: Integers) -> Iterator[str]:
             if end is not None:
                 yield f"constraint {_if(model, row.given)}{body} {sign} {end}; % {row.name}"
     for name, a, b in model.pairs:
-        orders = " \\/ ".join(
-            f"{_affine_said(model, *x.end)} <= {_affine_said(model, *y.start)}" for x, y in ((a, b), (b, a))
-        )
+        either = (f"{_affine_said(model, *x.end)} <= {_affine_said(model, *y.start)}" for x, y in ((a, b), (b, a)))
+        orders = " \\/ ".join(either)
         yield f"constraint {_if(model, (*a.given, *b.given))}({orders}); % {name}"
     for held in model.cumulatives:
         starts, sizes = (
@@ -168,9 +167,8 @@ def pseudo_boolean(model: Integers) -> list[str]:
     Of two intervals on one machine a bit says which is first.
     """
     if model.cumulatives:
-        raise InstanceError(
-            "path", f"{model.cumulatives[0].name} is a cumulative constraint, which OPB has not: write .mzn or .lp"
-        )
+        words = "is a cumulative constraint, which OPB has not: write .mzn or .lp"
+        raise InstanceError("path", f"{model.cumulatives[0].name} {words}")
     return _Bits(model).lines()
 
 

@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import (
-    Cluster,
-    DeviceType,
-    InstanceError,
-    LatencyProblem,
-    OpGraph,
-    PartitionProblem,
-    StagesProblem,
-    StepProblem,
-)
+from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph
+from gangplan.instances.partition import LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 
@@ -39,10 +31,7 @@ class Lesson:
 
 def two_jobs() -> Lesson:
     """Return two jobs on two GPUs that cannot run together: the order is Smith's (1956)."""
-    jobs = (
-        MoldableJob("long", (2,), (4.0,), weight=2.0),
-        MoldableJob("short", (2,), (1.0,), weight=1.0),
-    )
+    jobs = (MoldableJob("long", (2,), (4.0,), weight=2.0), MoldableJob("short", (2,), (1.0,), weight=1.0))
     why = (
         "Each job needs both GPUs, so one waits for the other. Short first costs 1 + 2 (1 + 4) = 11, long first "
         "2 * 4 + (4 + 1) = 13. Smith's rule says so: seconds a weight are 1 of the short job and 2 of the long one."

@@ -79,21 +79,13 @@ def _relaxed(programme: Programme) -> Relaxation:
         raise InstanceError("problem", f"HiGHS ends with {solver.modelStatusToString(solver.getModelStatus())}")
     solution = solver.getSolution()
     x = [by * (unit if c.timed else 1.0) for by, c in zip(solution.col_value, programme.columns, strict=True)]
-    y = [
-        by * (1.0 if any(programme.columns[j].timed for j in row.terms) else unit)
-        for by, row in zip(solution.row_dual, programme.rows, strict=True)
-    ]
-    value = programme.value(x)
-    return Relaxation(
-        programme,
-        value * programme.unit,
-        value,
-        {c.name: by for c, by in zip(programme.columns, x, strict=True) if abs(by) > 1e-9},
-        {row.name: by for row, by in zip(programme.rows, y, strict=True) if abs(by) > 1e-9},
-        tuple(
-            c.name for c, by in zip(programme.columns, x, strict=True) if c.whole and abs(by - round(by)) > _VIOLATED
-        ),
-    )
+    timed = (any(programme.columns[j].timed for j in row.terms) for row in programme.rows)
+    y = [by * (1.0 if own else unit) for by, own in zip(solution.row_dual, timed, strict=True)]
+    value, known = programme.value(x), [*zip(programme.columns, x, strict=True)]
+    duals = {row.name: by for row, by in zip(programme.rows, y, strict=True) if abs(by) > 1e-9}
+    fractional = tuple(c.name for c, by in known if c.whole and abs(by - round(by)) > _VIOLATED)
+    values = {c.name: by for c, by in known if abs(by) > 1e-9}
+    return Relaxation(programme, value * programme.unit, value, values, duals, fractional)
 
 
 def symmetry(problem: Any) -> tuple[Row, ...]:

@@ -98,17 +98,14 @@ def _jobs(run: Run, problem: ScheduleProblem, prepared: Any, order: list[int]) -
         placed.append(j)
         job, option, start = problem.jobs[j], int(decoder.made.option[j]), float(decoder.made.start[j])
         if cost == np.inf:
-            yield recorder.step(
-                f"{job.name} finds no time before its deadline: this list fails", problem, None, run.bound
-            )
+            words = f"{job.name} finds no time before its deadline: this list fails"
+            yield recorder.step(words, problem, None, run.bound)
             return
         text = f"{job.name} is left out: that costs less than running it, or it would be late"
         if option >= 0:
-            gpus, seconds = int(prepared.gpus[option]), float(prepared.seconds[option])
-            text = (
-                f"{job.name} takes {gpus} GPU{'s' * (gpus > 1)} for {seconds:g} s: it fits at {start + prepared.zero:g}"
-            )
-            text += f" and ends at {start + prepared.zero + seconds:g}"
+            gpus, seconds, at = int(prepared.gpus[option]), float(prepared.seconds[option]), start + prepared.zero
+            text = f"{job.name} takes {gpus} GPU{'s' * (gpus > 1)} for {seconds:g} s: it fits at {at:g}"
+            text += f" and ends at {at + seconds:g}"
         inside = np.isin(np.arange(prepared.n), placed)
         options = np.where(inside, decoder.made.option, -1)
         plan = prepared.plan(options, decoder.made.start, decoder.made.rows[:, : decoder.used])
@@ -153,16 +150,10 @@ def _subgraph(graph: OpGraph, ops: list[int]) -> OpGraph:
     place[ops] = range(len(ops))
     kept = (place[graph.source] >= 0) & (place[graph.target] >= 0)
     twin = np.where(graph.twin[ops] >= 0, place[graph.twin[ops]], -1)
-    columns = {f.name: getattr(graph, f.name)[ops] for f in fields(graph) if f.name in _OF_OPS}
-    return replace(
-        graph,
-        names=tuple(graph.names[v] for v in ops),
-        time=graph.time[:, ops],
-        source=place[graph.source[kept]],
-        target=place[graph.target[kept]],
-        edge_bytes=graph.edge_bytes[kept],
-        **(columns | {"twin": twin}),
-    )
+    columns: dict[str, Any] = {f.name: getattr(graph, f.name)[ops] for f in fields(graph) if f.name in _OF_OPS}
+    columns |= {"names": tuple(graph.names[v] for v in ops), "time": graph.time[:, ops], "twin": twin}
+    ends = {"source": place[graph.source[kept]], "target": place[graph.target[kept]]}
+    return replace(graph, **columns, **ends, edge_bytes=graph.edge_bytes[kept])
 
 
 _OF_OPS = ("memory", "parameter_bytes", "activation_bytes", "colocation", "backward")
@@ -171,11 +162,7 @@ _OF_OPS = ("memory", "parameter_bytes", "activation_bytes", "colocation", "backw
 def _plan(partial: Partial, names: Sequence[str], ops: list[int]) -> StepPlan:
     """Return the plan of the ops that are placed; what is sent is sent between these."""
     place, sent = {v: i for i, v in enumerate(ops)}, sorted(partial.sent)
-    return StepPlan(
-        ops=tuple(names[v] for v in ops),
-        device=np.array(partial.device)[ops],
-        start=np.array(partial.start)[ops],
-        sent=np.array([place[v] for v, _ in sent], dtype=np.int32),
-        receiver=np.array([d for _, d in sent], dtype=np.int32),
-        sent_at=np.array([partial.sent[pair] for pair in sent]),
-    )
+    device, start = np.array(partial.device)[ops], np.array(partial.start)[ops]
+    sender, receiver = (np.array(x, dtype=np.int32) for x in ([place[v] for v, _ in sent], [d for _, d in sent]))
+    at = np.array([partial.sent[pair] for pair in sent])
+    return StepPlan(tuple(names[v] for v in ops), device, start, sender, receiver, at)

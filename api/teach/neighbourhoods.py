@@ -50,9 +50,8 @@ def ruin_and_recreate(
         text = f"Insert {named([names[j] for j in queue] or ['nobody'])}, each where the batch then costs least"
         if not isfinite(cost):
             if run.plan is None:
-                raise InstanceError(
-                    "problem", f"insertion finds no place for {names[engine.failed or 0]}: give a start"
-                )
+                lost = names[engine.failed or 0]
+                raise InstanceError("problem", f"insertion finds no place for {lost}: give a start")
             rows, text = rows_of(batch, run.plan), "Insertion finds no place for all: begin with the plan of first fit"
 
     def steps() -> Iterator[Step]:

@@ -41,9 +41,8 @@ def scene(step: Step, last: Step | None = None) -> Scene:
             rows = [row for row in rows if row[0].name != "queue"]
             rows[-1] = [replace(panel, x=replace(panel.x, quiet=False), below=0.62) for panel in rows[-1]]
     if any(other.prices for other in last.steps()):
-        rows.append(
-            [_prices(step, last, rows[-1][0].x if isinstance(step.problem, ScheduleProblem) and rows else None)]
-        )
+        timed = isinstance(step.problem, ScheduleProblem) and rows
+        rows.append([_prices(step, last, rows[-1][0].x if timed else None)])
     rows.append([_trail(step, last)])
     known = (("objective", step.objective), ("bound", step.bound))
     numbers = ", ".join(f"{name} {value:.6g}" for name, value in known if value is not None)

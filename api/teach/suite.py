@@ -11,7 +11,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, in_file, unknown
-from gangplan.instances.intake import as_float, parse_toml, read_text
+from gangplan.instances.intake import as_float, parse_json, parse_toml, read_text
 from gangplan.instances.verify import Problem, clock_cost
 
 SHIPPED = Path(__file__).parent / "suites"
@@ -84,14 +84,8 @@ def read_suite(name: str) -> Suite:
     if name not in known and path.suffix not in (".toml", ".json"):
         raise InstanceError("suite", f"{unknown(name, known)}; or a file .toml or .json")
     with in_file(str(path)):
-        return _suite(_parsed(path), path.parent)
-
-
-def _parsed(path: Path) -> Any:
-    from gangplan.instances.intake import parse_json
-
-    text = read_text(path)
-    return parse_json(text) if path.suffix == ".json" else parse_toml(text)
+        parse = parse_json if path.suffix == ".json" else parse_toml
+        return _suite(parse(read_text(path)), path.parent)
 
 
 def _suite(data: Any, folder: Path) -> Suite:

@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import (
-    GraphProblem,
-    InstanceError,
-    LatencyProblem,
-    PartitionProblem,
-    RampTopology,
-    StagesProblem,
-    StepProblem,
-)
+from gangplan.instances import GraphProblem, InstanceError, RampTopology
+from gangplan.instances.partition import LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import NodePool, ScheduleProblem, total
 
@@ -92,22 +85,15 @@ def _schedule(problem: ScheduleProblem) -> Notation:
 def _goal(problem: ScheduleProblem, rejects: bool) -> tuple[str, str]:
     more, tail = (" + sum v_j", ", and the values of the jobs left out") if rejects else ("", "")
     weighted = any(job.weight != 1 for job in problem.jobs)
-    if problem.goal == "makespan":
-        return f"C_max{more}", f"The last completion is minimised{tail}."
-    if problem.goal == "weighted_completion":
-        name = "w_j C_j" if weighted else "C_j"
-        return (
-            f"sum {name}{more}",
-            f"The sum of {'weight times completion' if weighted else 'completions'} is minimised{tail}.",
-        )
-    if problem.goal == "mean_jct":
-        return f"sum F_j / n{more}", f"The mean flow time, completion less release, is minimised{tail}."
-    if problem.goal == "blocked":
-        return "sum v_j U_j", "The values of the jobs that are turned away are minimised; U_j is 1 if job j is."
-    return (
-        "sum w_j U_j",
-        f"The weights of the jobs not done by the common due date {problem.horizon:g} s are minimised.",
-    )
+    summed, words = ("w_j C_j", "weight times completion") if weighted else ("C_j", "completions")
+    due = f"the common due date {problem.horizon or 0.0:g} s"
+    return {
+        "makespan": (f"C_max{more}", f"The last completion is minimised{tail}."),
+        "weighted_completion": (f"sum {summed}{more}", f"The sum of {words} is minimised{tail}."),
+        "mean_jct": (f"sum F_j / n{more}", f"The mean flow time, completion less release, is minimised{tail}."),
+        "blocked": ("sum v_j U_j", "The values of the jobs that are turned away are minimised; U_j is 1 if job j is."),
+        "throughput": ("sum w_j U_j", f"The weights of the jobs not done by {due} are minimised."),
+    }[problem.goal]
 
 
 def _placement(problem: PlacementProblem) -> Notation:
@@ -139,9 +125,7 @@ def _placement(problem: PlacementProblem) -> Notation:
 
 def _graph(problem: GraphProblem) -> Notation:
     graph, count = problem.graph, problem.cluster.n_devices
-    chains = bool(
-        (np.bincount(graph.source, minlength=1).max() <= 1) and (np.bincount(graph.target, minlength=1).max() <= 1)
-    )
+    chains = all(np.bincount(ends, minlength=1).max() <= 1 for ends in (graph.source, graph.target))
     alpha, words = _machines(problem, chains)
     beta: Said = {}
     if graph.n_edges:
@@ -155,22 +139,16 @@ def _graph(problem: GraphProblem) -> Notation:
             beta.pop("chains", None)
         if problem.contention and "c_j" in beta:
             beta["links"] = "Transfers wait for one another on links."
-        return _built(
-            {alpha: words},
-            beta,
-            {"C_max": "The last completion, of one training step, is minimised."},
-            {"mem", "links"},
-        )
+        gamma = {"C_max": "The last completion, of one training step, is minimised."}
+        return _built({alpha: words}, beta, gamma, {"mem", "links"})
     if isinstance(problem, LatencyProblem):
         beta["call"] = "An accelerator runs all its ops in one call, with all inputs before and all outputs after it."
         gamma = {"C_max": "The completion of one sample is minimised."}
         return _built({alpha: words}, beta, gamma, {"mem", "call"})
     if isinstance(problem, StagesProblem):
         beta["any_j"] = "A stage, an interval of ops, may have several devices, as replicas or sharing ops."
-        gamma = {
-            "max T_s": "The time a sample of the slowest stage of a full pipeline is minimised: no start is chosen."
-        }
-        return _built({alpha: words}, beta, gamma, {"mem", "max T_s"})
+        told = "The time a sample of the slowest stage of a full pipeline is minimised: no start is chosen."
+        return _built({alpha: words}, beta, {"max T_s": told}, {"mem", "max T_s"})
     assert isinstance(problem, PartitionProblem)
     if problem.variant != "free":
         beta[problem.variant] = {
@@ -190,12 +168,8 @@ def _machines(problem: GraphProblem, chains: bool) -> tuple[str, str]:
     if (time == time[0]).all():
         return "P", f"There are {count} identical devices."
     able = np.isfinite(time)
-    if (
-        isinstance(problem, StepProblem)
-        and chains
-        and (able.sum(axis=0) == 1).all()
-        and (problem.cluster.counts() <= 1).all()
-    ):
+    own = (able.sum(axis=0) == 1).all() and (problem.cluster.counts() <= 1).all()
+    if isinstance(problem, StepProblem) and chains and own:
         return "J", f"A job shop: each op has its own of {count} machines, and the ops of a job are a chain."
     if able.all() and np.allclose(time * time[0, 0], time[0] * time[:, :1], rtol=1e-9, atol=0.0):
         return "Q", f"There are {count} devices that differ by a factor of speed."

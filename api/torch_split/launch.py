@@ -53,9 +53,8 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
     """
     program = ops.profile.program
     if any(x.is_meta for x in program.state.values()):
-        raise InstanceError(
-            "run", "the model's weights are on the meta device, without numbers: build it on a processor"
-        )
+        words = "the model's weights are on the meta device, without numbers: build it on a processor"
+        raise InstanceError("run", words)
     devices = sorted({part.device for part in parts})
     buffers = frozenset(name for name in program.state if not program.is_parameter(name))
     seconds = {device: {"forward": 0.0, "backward": 0.0} for device in devices}
@@ -186,15 +185,9 @@ class Worker:
     """The state of a process: its pieces, parameters, buffers and inputs, and what the pieces have made."""
 
     def __init__(
-        self,
-        source: str,
-        pieces: bytes,
-        state: dict[str, Any],
-        inputs: dict[str, Any],
-        seeds: dict[str, int],
-        threads: int,
-        training: bool,
-    ) -> None:
+        self, source: str, pieces: bytes, state: dict[str, Any], inputs: dict[str, Any], seeds: dict[str, int],
+        threads: int, training: bool,
+    ) -> None:  # fmt: skip
         """Take the pieces, by index; `source` is a model that registers operators of its own as it is built."""
         torch.set_num_threads(1)
         if source:

@@ -57,10 +57,8 @@ def cuts(ops: Ops, stage: list[int]) -> list[Cut]:
     names = [op.name for op in ops.ops]
     firsts = sorted(set(stage))[1:]
     begin = [next(i for i, s in enumerate(stage) if s >= first) for first in firsts]
-    back = [
-        next((i for i in range(i, len(stage)) if stage[i] < first), None)
-        for i, first in zip(begin, firsts, strict=True)
-    ]
+    both = zip(begin, firsts, strict=True)
+    back = [next((i for i in range(i, len(stage)) if stage[i] < first), None) for i, first in both]
     chosen = _match([points.get(i, []) if j is None else [] for i, j in zip(begin, back, strict=True)])
     result = []
     for k, (i, j) in enumerate(zip(begin, back, strict=True)):

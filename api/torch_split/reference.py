@@ -74,9 +74,8 @@ def run_seeded(node: Node, values: dict[str, Any], seed: int) -> Any:
 @contextmanager
 def kept(module: Any) -> Iterator[dict[str, Any]]:
     """Leave a module's buffers in the end as they are; yield copies of them by all their names."""
-    held = [
-        (part, name, x, x.clone()) for part in module.modules() for name, x in part._buffers.items() if x is not None
-    ]
+    named = ((part, *each) for part in module.modules() for each in part._buffers.items())
+    held = [(part, name, x, x.clone()) for part, name, x in named if x is not None]
     try:
         yield {STATE + name: x.clone() for name, x in module.named_buffers(remove_duplicate=False)}
     finally:
@@ -151,11 +150,8 @@ class Difference:
 
 def differences(run: SplitRun) -> list[Difference]:
     """Return the differences of outputs, gradients and buffers, of those there are."""
-    found = [
-        _difference("outputs", run.outputs, run.whole.outputs, 0.0),
-        _difference("gradients", run.gradients, run.whole.gradients, FLOOR),
-        _difference("buffers", run.buffers, run.whole.buffers, 0.0),
-    ]
+    kinds = (("outputs", 0.0), ("gradients", FLOOR), ("buffers", 0.0))
+    found = [_difference(name, getattr(run, name), getattr(run.whole, name), floor) for name, floor in kinds]
     return [x for x in found if x.tensors or x.missing]
 
 

@@ -133,10 +133,9 @@ def _receiver(ops: Callable[[int], list[Any]], wires: dict[tuple[int, int], dequ
 
 
 def _sendable(x: Any, source: int, target: int) -> Any:
-    if x.is_conj() or x.is_neg():
-        raise StageError(f"what stage {source} sends to stage {target}, {_kind(x)}, is conjugated when it is read")
-    if not x.is_contiguous():
-        raise StageError(f"what stage {source} sends to stage {target}, {_kind(x)}, is not contiguous")
+    wrong = "conjugated when it is read" if x.is_conj() or x.is_neg() else "" if x.is_contiguous() else "not contiguous"
+    if wrong:
+        raise StageError(f"what stage {source} sends to stage {target}, {_kind(x)}, is {wrong}")
     return x
 
 

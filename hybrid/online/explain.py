@@ -172,7 +172,8 @@ class WaitingJob(Report):
         remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
         seen = f", with {self.queue - self.unseen} of the {self.queue} jobs that wait" if self.unseen else ""
-        earliest = f"not within the next {counted(self.ends, 'end')} of jobs{seen}"
+        ends = f"within the next {counted(self.ends, 'end')} of jobs{seen}"
+        earliest = f"not {ends if self.ends else 'before something else changes'}"
         if self.place > _SEEN:
             earliest = f"not simulated: more than {_SEEN - 1} jobs are before it"
         if self.earliest is not None:
@@ -281,7 +282,7 @@ def why_waits(
         in_words(request),
         (state.now, state.now) if earliest == state.now else None if held else intervals.predict(state, name),
         None if held else latest_start(state, request),
-        None if held else request.due,
+        None if held or state.ground(request, degree).total < job.workers[0] else request.due,
         len(state.waiting) + len(state.later.held) - len(seen),
         ends,
         stops,

@@ -55,12 +55,10 @@ class GraceCalls:
 
 def end_grace(state: ClusterState) -> list[Stop]:
     """Stop the jobs whose grace is over; return the stops."""
-    stops = []
-    for x in [x for x in state.notices.stopping.values() if x.until <= state.now]:
+    late = [x for x in state.notices.stopping.values() if x.until <= state.now]
+    for x in late:
         state.halt(x.job)
-        left = max(0.0, x.left - x.seconds)
-        stops.append(Stop(x.job, x.nodes, x.other, left, x.price, x.cause))
-    return stops
+    return [Stop(x.job, x.nodes, x.other, max(0.0, x.left - x.seconds), x.price, x.cause) for x in late]
 
 
 def start_claims(state: ClusterState, starts: Starts) -> None:
@@ -99,8 +97,8 @@ def announce(
     made, runs = starts.starts, {x.job: state.running[x.job] for x in late}
     starts.undo(list(runs))
     for job, stop in zip(jobs, told.values(), strict=True):
-        row = Stopping(job.name, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now,
-                       state.grace(job.request))  # fmt: skip
+        seconds = state.grace(job.request)
+        row = Stopping(stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now, seconds)
         state.waiting[job.name] = job.request
         assert state.put(job.told(row.until)), f"{job.name} had these seats"
         notices.stopping[job.name] = row

@@ -102,16 +102,6 @@ class Notices:
             tell(state, row)
         self.claim(document.get("claims", ()))
 
-    def tell(self, row: Mapping[str, Any]) -> Stopping:
-        """Enter a job that was told to stop, as `save` returned it."""
-        for field in ("left", "price", "since", "seconds"):
-            require_number(row[field], f"stopping.{field}")
-        told = Stopping(**row)
-        if told.job in self.stopping:
-            raise InstanceError("stopping", f"{told.job!r} is there twice")
-        self.stopping[told.job] = told
-        return told
-
     def claim(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Enter claims, as `save` returned them, in the place of those that there are."""
         self.claims.clear()
@@ -125,5 +115,10 @@ class Notices:
 def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a running job be told to stop, as a snapshot or a log says."""
     state.find(row["job"], "runs")
-    told = state.notices.tell(row)
+    for field in ("left", "price", "since", "seconds"):
+        require_number(row[field], f"stopping.{field}")
+    told = Stopping(**row)
+    if told.job in state.notices.stopping:
+        raise InstanceError("stopping", f"{told.job!r} is there twice")
+    state.notices.stopping[told.job] = told
     state.alter(state.running[told.job].told(told.until))

@@ -13,86 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from gangplan import InstanceError, Level, Scheduler, TreeTopology
+from gangplan import InstanceError, Scheduler
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
-from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel
 
+from .arguments import fleet_of, seconds_of, speeds_of, told, told_of
+from .jobs import PATIENCE
+from .operate import Operations
 from .policies import CHOOSES, NAMES, STEERS, policy
 from .scenario import FAR, Driver, Event, cluster_of
-from .world import PATIENCE, World
+from .world import World
 from .wrong import Wrong, hold
 
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
-TOLD = {
-    "together": None, "price": None, "begin": 0.0, "after": [], "queue": "", "user": "", "priority": 0,
-    "within": "", "topology": "required", "group": 1, "mixed": False,
-}  # fmt: skip
-"""What `submit` is told of a job beside its gang and its seconds, as it usually is."""
 LATE = 5.0
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
 
 
-def fleet_of(cluster: dict[str, Any]) -> Fleet:
-    """Return the cluster as the scheduler takes it."""
-    nodes, labels = cluster["nodes"], tuple(cluster["labels"])
-    racks = np.arange(len(nodes)) % cluster["racks"]
-    labelled = np.array([[x in node["labels"] for node in nodes] for x in labels], dtype=bool)
-    tainted = np.array([[x in node["taints"] for node in nodes] for x in cluster.get("taints", ())], dtype=bool)
-    return Fleet(
-        names=tuple(node["name"] for node in nodes),
-        gpu_types=tuple(cluster["types"]),
-        gpu_type=np.array([cluster["types"].index(node["type"]) for node in nodes], dtype=np.int32),
-        gpus=np.array([node["gpus"] for node in nodes], dtype=np.int32),
-        cpu=np.array([node["cpu"] for node in nodes]),
-        memory=np.array([node["memory"] for node in nodes]),
-        link=np.full(len(nodes), 3e11),
-        topology=TreeTopology((Level("rack", cluster["nic"]), Level("cluster", 1e11)), np.stack([racks, 0 * racks])),
-        **({"labels": labels, "labelled": labelled} if labels else {}),
-        **({"taints": taints, "tainted": tainted} if (taints := tuple(cluster.get("taints", ()))) else {}),
-        usable=np.array([node["usable"] for node in nodes]),
-    )
-
-
-def speeds_of(cluster: dict[str, Any]) -> SpeedModel | Proximity | None:
-    """Return which models run where, or what places cost, `None` if all run everywhere alike."""
-    if near := cluster["near"]:
-        return Proximity(*near["links"], intensity={"m": near["m"]})
-    if (runs := cluster["runs"]) is None:
-        return None
-    compute = np.array([[1.0 if t in runs[m] else np.inf for m in runs] for t in cluster["types"]])
-    n = len(runs)
-    return SpeedModel(
-        tuple(runs), tuple(cluster["types"]), compute, np.ones(n), np.ones(n), np.zeros((n, n)), np.zeros((n, n))
-    )
-
-
-def job_of(spec: dict[str, Any]) -> GangJob:
-    """Return a job as the scheduler takes it."""
-    rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
-    for key in ("seconds", "on", *TOLD):
-        rest.pop(key, None)
-    if spec.get("servers"):
-        rest |= {"collective": "ps", "server": Demand(*spec["server"])}
-    return GangJob(**rest | {"worker": Demand(*spec["worker"])})
-
-
-def seconds_of(spec: dict[str, Any]) -> Any:
-    """Return the estimate of a job, by type if it has one for each."""
-    if not (on := spec.get("on")):
-        return spec["seconds"]
-    seconds = spec["seconds"]
-    return {kind: [x * s for s in seconds] if isinstance(seconds, list) else x * seconds for kind, x in on.items()}
-
-
-def told_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return what else is said of a job."""
-    return {key: spec[key] for key, usual in TOLD.items() if spec.get(key, usual) != usual}
-
-
-class Player:
+class Player(Operations):
     """Plays events to a scheduler, to those that must decide as it does, and to the books.
 
     Attributes:
@@ -104,6 +44,7 @@ class Player:
     def __init__(self, cluster: dict[str, Any], make: Make = Scheduler) -> None:
         self.cluster, self.make, self.world = cluster, make, World(cluster)
         self.fleet, self.speeds = fleet_of(cluster), speeds_of(cluster)
+        self.shape, self.configured = cluster, False
         self.log: list[list[Any]] = []
         self.done, self.decisions, self.promised, self.followed, self.when = 0, 0, "", True, 0.0
         self.all: dict[str, Any] = {}
@@ -113,11 +54,11 @@ class Player:
 
     def new(self, name: str) -> None:
         """Make one more scheduler."""
-        self.log.append([name, "new", (), {}, False])
+        self.log.append([name, "new", (self.shape,), {}, False])
         options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
         if name == "s":
             self.logs += 1
-            options["log"] = self.path
+            options |= {"log": self.path, "checkpoint_every": self.cluster.get("checkpoint_every", 2000)}
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
     @property
@@ -129,7 +70,7 @@ class Player:
         """Call a scheduler, note it, and return its answer or its `InstanceError`."""
         self.log.append([name, method, args, options, False])
         try:
-            args = tuple(job_of(x) if isinstance(x, dict) and "workers" in x else x for x in args)
+            args = tuple(told(x) for x in args)
             return getattr(self.all[name], method)(*args, **options)
         except InstanceError as error:
             self.log[-1][-1] = True
@@ -194,6 +135,10 @@ class Player:
             ("running", sorted(s.running), sorted(world.running)),
         ):  # fmt: skip
             hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
+        until = world.notices.until
+        hold({x.job: x.until for x in s.stopping} == until, "told", f"{s.stopping} are told to stop, should be {until}")
+        coming = [x for x in until.values() if x > world.now]
+        hold(not coming or (s.wake or np.inf) <= min(coming), "wake", f"{s.wake} and a grace is over at {coming}")
         return True
 
     def on_change(self, now: float, what: str, name: str, *rest: Any) -> bool:
@@ -238,7 +183,7 @@ class Player:
             return False
         name = "s" if forgets or self.cluster["rushed"] else "r"
         self.new(name)
-        answer = self.call(name, "restore", saved)
+        answer = self.call(name, "restore", saved, **({"settings": "keep"} if self.configured else {}))
         hold(answer is None, "restored", f"restore: {answer}")
         again = json.loads(json.dumps(self.all[name].snapshot()))
         differ = {k: (saved[k], again.get(k)) for k in saved if again.get(k) != saved[k]}
@@ -288,6 +233,8 @@ class Player:
             self.event("decide", world.now, FAR)
             for name in [name for name, job in world.held.items() if not world.gone.isdisjoint(job.after)]:
                 self.event("withdraw", world.now, name)
+            for name in [name for name, job in world.waiting.items() if not world.possible(job)]:
+                self.event("withdraw", world.now, name)
             if world.running:
                 end, name = min((job.end(world.now), name) for name, job in world.running.items())
                 self.event("finish", end, name)
@@ -334,8 +281,6 @@ class Player:
             return False
         if name in world.running:
             what = {key: value for key, value in what.items() if key in ("seconds", "price")}
-        job = world.running.get(name) or world.held.get(name) or world.waiting[name]
-        what = {key: value for key, value in what.items() if key != "price" or job.grants}  # none are stopped without
         if not all(x in world.over for x in what.get("after", ())):  # those that are over make no circle
             return False
         self.each("change", name, now=now, **what)
@@ -391,7 +336,7 @@ class Player:
 def _same(answer: Any) -> Any:
     """Return what two schedulers that were told the same must have in common of an answer."""
     if hasattr(answer, "starts"):
-        stops = [(x.job, dict(x.nodes), x.other) for x in answer.stops]
+        stops = [(x.job, dict(x.nodes), x.other) for x in (*answer.stops, *answer.stopping)]
         starts = [(x.job, x.degree, dict(x.nodes), x.tier, x.seconds) for x in answer.starts]
         return {"number": answer.number, "stops": stops, "starts": starts}
     return str(answer) if isinstance(answer, InstanceError) else answer

@@ -8,25 +8,16 @@ from typing import Any
 from gangplan.instances import InstanceError
 
 _TEXTS = (
-    *("account", "array_task_string", "burst_buffer", "comment", "cpus_per_tres", "dependency", "excluded_nodes"),
-    *("exclusive", "features", "licenses", "name", "nodes", "partition", "qos", "required_nodes", "resv_name"),
-    *("shared", "state_reason", "tres_alloc_str", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"),
-    *("tres_req_str", "user_name"),
-)
+    "account", "array_task_string", "burst_buffer", "comment", "cpus_per_tres", "dependency", "excluded_nodes",
+    "exclusive", "features", "licenses", "name", "nodes", "partition", "qos", "required_nodes", "resv_name", "shared",
+    "state_reason", "tres_alloc_str", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+    "tres_req_str", "user_name",
+)  # fmt: skip
 _NUMBERS = (
-    *(
-        "array_job_id",
-        "array_max_tasks",
-        "array_task_id",
-        "batch_flag",
-        "contiguous",
-        "cpus",
-        "eligible_time",
-        "end_time",
-    ),
-    *("het_job_id", "job_id", "max_nodes", "minimum_cpus_per_node", "minimum_tmp_disk_per_node", "nice", "node_count"),
-    *("priority", "requeue", "tasks", "tasks_per_node", "time_limit", "user_id"),
-)
+    "array_job_id", "array_max_tasks", "array_task_id", "batch_flag", "contiguous", "cpus", "eligible_time", "end_time",
+    "het_job_id", "job_id", "max_nodes", "minimum_cpus_per_node", "minimum_tmp_disk_per_node", "nice", "node_count",
+    "priority", "requeue", "tasks", "tasks_per_node", "time_limit", "user_id",
+)  # fmt: skip
 """Fields of a job that are read; all but `_NEEDED` may be missing."""
 _NEEDED = ("job_id", "job_state", "name", "partition", "priority")
 

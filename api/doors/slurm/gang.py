@@ -11,10 +11,8 @@ from .view import MIB, SlurmJob, View, gpus_in
 
 TIER = 2**32
 """Priority of a tier of partitions in nice values, of which there are fewer."""
-_ONLY_SLURM = (
-    *("required_nodes", "excluded_nodes", "resv_name", "licenses", "het_job_id", "tres_per_socket", "contiguous"),
-    *("burst_buffer", "minimum_tmp_disk_per_node"),
-)
+_ONLY_SLURM = ("required_nodes", "excluded_nodes", "resv_name", "licenses", "het_job_id", "tres_per_socket",
+               "contiguous", "burst_buffer", "minimum_tmp_disk_per_node")  # fmt: skip
 _COUNTED = re.compile(r"^(?:gres[:/])?(?:gpu|cpu|mem|node|billing)(?![\w-])")
 """Resources that jobs may ask for by node, task or job."""
 _DEGREES = 8

@@ -118,9 +118,8 @@ class Rounds:
         self._signalled &= told
         for name in self.core.scheduler.running:
             job, piece = _job(name, view)
-            if (
-                name in told and job is not None and (job.waits or self._requeue(job, "FAILED"))
-            ):  # it died of the signal
+            left = name in told and job is not None and (job.waits or self._requeue(job, "FAILED"))
+            if left:  # it died of the signal
                 self._tell("stopped", job=name)
             elif job is None or not (job.waits or job.holds):
                 done = job is not None and any(word in DONE for word in job.row["states"]) and not piece
