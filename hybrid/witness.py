@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from gangplan.solvers.method import suite
 from gangplan.solvers.processes import can_fork, forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 SHARE = 0.2
 """Of the limit that proving an optimum may take, if there is so much left."""
-LEAST, AS_LONG = 1.0, 2.0
+LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
 """Witness that no cost is negative."""
-_FEW = 100
-"""Parts up to which certificates take milliseconds, in this process; those of placements may take longer."""
+_FEW, _QUICK = 100, 0.02
+"""Parts up to which many certificates take milliseconds, and seconds for those in this process, not of placements."""
+_TINY = 6
+"""Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
 """Seconds with which makers of certificates are imported if they are not loaded."""
 _WORTH = 0.005
@@ -54,7 +57,8 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    return (found, ()) if (found := _certificate(run, left / 2)) else (None, _witnesses(run, end))
+    found = _certificate(run, left / (4 if run.problem.objective == "placement" else 2))
+    return (found, ()) if found else (None, _witnesses(run, end))
 
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
@@ -65,11 +69,13 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
     from gangplan.solvers.certificates.make import certify
 
     end = time.perf_counter() + seconds
+    found: Proved | None = None
     try:
-        if can_fork() and (run.problem.objective == "placement" or parts(run.problem) > _FEW):
-            found = forked(lambda: certify(run, seconds), lambda: time.perf_counter() > end)
-        else:
-            found = certify(run, seconds)
+        if run.problem.objective != "placement" and parts(run.problem) <= _FEW:
+            found = certify(run, min(_QUICK, seconds))
+        if not (found and certifies(found.bound, run.objective, run.zero)) and can_fork():
+            left = end - time.perf_counter()
+            found = forked(lambda: certify(run, left), lambda: time.perf_counter() > end)
     except Exception as error:
         run.note(f"no certificate: {type(error).__name__}: {error}")
         return None
@@ -84,18 +90,36 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _witnesses(run: Run, end: float) -> tuple[str, ...]:
-    """Return the claimant and a textbook solver that confirms it, or two of those where it has used both solvers."""
+    """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
     methods, used = named(run.problem.objective), _solvers(run)
-    able = [x for x in TEXTBOOK if x in methods and installed(methods[x])]
+    bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
+    able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
     free = [x for x in able if TEXTBOOK[x] not in used]
-    claimant, agreed = run.bound_by, list[str]()
+    agreed = list[str]()
     for i, name in enumerate(free or able):
         seconds = (end - time.perf_counter()) * (_FIRST if free and i + 1 < len(free) else 1.0)
         if seconds >= _WORTH and run.stop_reason == "claimed" and _agrees(run, name, seconds):
             agreed.append(name)
             if free:
-                return claimant, name
-    return tuple(agreed) if len(agreed) > 1 else ()
+                return run.bound_by, name
+    if len(agreed) > 1:
+        return tuple(agreed)
+    left = end - time.perf_counter()
+    return (run.bound_by, "enumeration") if left >= _WORTH and _enumerated(run, left) else ()
+
+
+def _enumerated(run: Run, seconds: float) -> bool:
+    """Return whether looking at every plan of a tiny problem comes to the same."""
+    problem, end = run.problem, time.perf_counter() + seconds
+    if run.stop_reason != "claimed" or parts(problem) > _TINY or not can_fork():
+        return False
+    try:
+        found = forked(lambda: (suite(problem.objective).optimum(problem),), lambda: time.perf_counter() > end)
+    except Exception:  # what is not enumerated
+        return False
+    if found is None or found[0] is None or run.objective is None:
+        return found is not None and found[0] is None and run.objective is None
+    return run.objective - found[0] <= OPTIMAL_GAP * abs(found[0] - run.zero)
 
 
 def _agrees(run: Run, name: str, seconds: float) -> bool:

@@ -67,10 +67,8 @@ def blocks(topology: RampTopology, size: int) -> Iterator[IntArray]:
     First the boxes by shape and then by origin; after them the diagonals, whose servers differ in communication
     group and rack both. One server is a box and no diagonal.
     """
-    for shape in block_shapes(topology, size):
-        yield from _boxes(topology, shape)
-    if size > 1:
-        yield from _diagonals(topology, size)
+    for _, rows in _shaped(topology, size):
+        yield from rows
 
 
 def is_block(topology: RampTopology, servers: IntArray) -> bool:
@@ -133,10 +131,7 @@ def blocks_by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntA
     told apart by what they span, and a diagonal of more than one server is no box.
     """
     ENTRIES.check(size * _how_many(topology, size), "degree")
-    found = [(shape, _boxes(topology, shape)) for shape in block_shapes(topology, size)]
-    if size > 1:
-        found.append(((size, size, 1), _diagonals(topology, size)))
-    return [(shape, rows) for shape, rows in found if len(rows)]
+    return [(shape, rows) for shape, rows in _shaped(topology, size) if len(rows)]
 
 
 def _how_many(topology: RampTopology, size: int) -> int:
@@ -146,14 +141,14 @@ def _how_many(topology: RampTopology, size: int) -> int:
     return sum(prod(max(0, n - extent + 1) for n, extent in zip(whole, shape, strict=True)) for shape in shapes)
 
 
-def _boxes(topology: RampTopology, shape: Shape) -> IntArray:
-    group, rack, server = np.indices(shape).reshape(3, -1)
-    return _shifted(topology, (group, rack, server), shape)
-
-
-def _diagonals(topology: RampTopology, size: int) -> IntArray:
-    step = np.arange(size)
-    return _shifted(topology, (step, step, 0 * step), (size, size, 1))
+def _shaped(topology: RampTopology, size: int) -> Iterator[tuple[Shape, IntArray]]:
+    """Yield the boxes of each shape, then the diagonals."""
+    for shape in block_shapes(topology, size):
+        group, rack, server = np.indices(shape).reshape(3, -1)
+        yield shape, _shifted(topology, (group, rack, server), shape)
+    if size > 1:
+        step = np.arange(size)
+        yield (size, size, 1), _shifted(topology, (step, step, 0 * step), (size, size, 1))
 
 
 def _shifted(topology: RampTopology, at: tuple[Any, Any, Any], shape: Shape) -> IntArray:
@@ -162,4 +157,4 @@ def _shifted(topology: RampTopology, at: tuple[Any, Any, Any], shape: Shape) -> 
     room = [max(0, total - extent + 1) for total, extent in zip(whole, shape, strict=True)]
     i, j, k = (axis[:, None] for axis in np.indices(room).reshape(3, -1))
     group, rack, server = at
-    return np.asarray(((i + group) * topology.racks + j + rack) * topology.servers + k + server, dtype=np.int32)
+    return server_index(topology, i + group, j + rack, k + server)

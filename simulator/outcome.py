@@ -13,14 +13,6 @@ from gangplan.instances.workload import Workload
 from .options import DegreeOptions
 
 
-def _no_nodes() -> IntArray:
-    return np.zeros(0, dtype=np.int32)
-
-
-def _no_times() -> FloatArray:
-    return np.zeros(0)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """The schedule of n jobs on m nodes, as r rows: a job holds GPUs of a node, all the while at one rate.
@@ -52,9 +44,9 @@ class Outcome:
     row_start: FloatArray
     row_end: FloatArray
     row_rate: FloatArray
-    down_node: IntArray = field(default_factory=_no_nodes)
-    down_start: FloatArray = field(default_factory=_no_times)
-    down_end: FloatArray = field(default_factory=_no_times)
+    down_node: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    down_start: FloatArray = field(default_factory=lambda: np.zeros(0))
+    down_end: FloatArray = field(default_factory=lambda: np.zeros(0))
     cost: float = 0.0
     interval: float = float("inf")
     options: DegreeOptions | None = None

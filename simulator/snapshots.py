@@ -98,7 +98,6 @@ class Truth(Protocol):
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the epochs a second of each job, float64 (n,)."""
-        ...
 
 
 def offsets(counts: NDArray[np.integer]) -> Long:

@@ -33,6 +33,9 @@ def solver_for(seconds: float, workers: int, seed: int) -> Any:
     # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
     # wrong optima (or-tools issue 5293)
     solver.parameters.presolve_inclusion_work_limit = 0
+    # its dual reductions lose optima (latency 536 of tests/referee, placement 2473 of `nasty`), and without probing
+    # all plans of others, which it then calls infeasible
+    solver.parameters.keep_all_feasible_solutions_in_presolve = True
     return solver
 
 

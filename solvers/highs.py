@@ -13,6 +13,9 @@ def _silently(solver: highspy.Highs) -> None:
     solver.silent(False)
 
 
-highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]
+highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]  # PuLP makes solvers too
 
-__all__ = ["highspy"]
+
+def new_highs() -> highspy.Highs:
+    """Return a solver."""
+    return highspy.Highs()

@@ -161,10 +161,9 @@ class Result(Generic[PlanT_co]):
 
     @property
     def standing(self) -> str:
-        """The status, and if it is final whether a certificate was checked, who are its witnesses, or whose word it is.
+        """The status, and if it is final the proof or whose word it is.
 
-        ``OPTIMAL (certified)``, ``OPTIMAL (proved by cpsat and plain_milp)``, or, no proof,
-        ``OPTIMAL (claimed by cpsat)``.
+        ``OPTIMAL (certified)`` or ``(proved by cpsat and plain_milp)`` is a proof, ``(claimed by cpsat)`` none.
         """
         if self.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return str(self.status)

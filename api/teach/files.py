@@ -117,8 +117,9 @@ def _lp_name(name: str) -> str:
 
 
 def _mps(programme: Programme, path: Path) -> None:
+    import highspy
+
     from gangplan.solvers.certificates.branch import loaded
-    from gangplan.solvers.highs import highspy
 
     check_writable(path)
     solver = loaded(programme.exact(1.0))

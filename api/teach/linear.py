@@ -64,8 +64,9 @@ def relaxation(problem: Any, below: float | None = None, rows: Sequence[Row] = (
 
 
 def _relaxed(programme: Programme) -> Relaxation:
+    import highspy
+
     from gangplan.solvers.certificates.branch import loaded
-    from gangplan.solvers.highs import highspy
 
     goal = max((column.high for column in programme.columns if column.timed), default=1.0)
     model = programme.exact(goal)

@@ -6,6 +6,7 @@ import gzip
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import repeat
@@ -218,13 +219,8 @@ def check_all(
     """Check instances in some processes, in their order."""
     found = []
     wanted = [records.get(x.id) for x in instances]
-    if jobs == 1:
-        for i, pair in enumerate(zip(instances, wanted, strict=True), 1):
-            found.append(check(*pair, longest))
-            tell(i / len(instances))
-        return found
-    with ProcessPoolExecutor(jobs) as pool:
-        for one in pool.map(check, instances, wanted, repeat(longest)):
+    with nullcontext() if jobs == 1 else ProcessPoolExecutor(jobs) as pool:
+        for one in (map if pool is None else pool.map)(check, instances, wanted, repeat(longest)):
             found.append(one)
             tell(len(found) / len(instances))
     return found

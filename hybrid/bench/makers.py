@@ -284,8 +284,7 @@ def random_graph(
         cluster = replace(cluster, topology=TreeTopology.regular(levels, tuple(tree)))
     elif ramp:
         cluster = replace(cluster, topology=RampTopology(*ramp))
-    changed: Problem = with_objective(replace(made, cluster=cluster), objective)
-    return changed
+    return with_objective(replace(made, cluster=cluster), objective)
 
 
 def gangs(objective: str, family: str, *, nodes: int, seed: int = 0) -> Problem:
@@ -317,8 +316,7 @@ def queue(objective: str, family: str, *, jobs: int, seed: int = 0) -> Problem:
 def ramp_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int = 0) -> Problem:
     """Make moldable jobs for blocks of a RAMP cluster of two racks with `gpus` servers in all a group, two groups."""
     at = seed_of("test", _FIRST + seed)
-    made: Problem = generate("moldable", jobs=jobs, nodes=2, gpus=gpus // 2, load=1.2, capacity="ramp", seed=at)
-    return made
+    return generate("moldable", jobs=jobs, nodes=2, gpus=gpus // 2, load=1.2, capacity="ramp", seed=at)
 
 
 def traced_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int = 0) -> Problem:

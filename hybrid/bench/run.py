@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,13 +53,11 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
 
 def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: BenchSettings) -> Iterator[Task]:
     for instance in instances:
-        usual = (
-            ONLINE_USUAL[instance.arguments["ground"]] if instance.objective == ONLINE else USUAL[instance.objective]
-        )
-        for method in (*(settings.methods or usual), *plugged):
-            for seed in settings.seeds:
-                for deadline in settings.deadlines:
-                    yield Task(instance, method, seed, deadline, settings)
+        online = instance.objective == ONLINE
+        usual = ONLINE_USUAL[instance.arguments["ground"]] if online else USUAL[instance.objective]
+        methods = (*(settings.methods or usual), *plugged)
+        for method, seed, deadline in product(methods, settings.seeds, settings.deadlines):
+            yield Task(instance, method, seed, deadline, settings)
 
 
 def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:

@@ -71,22 +71,21 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, floa
     return float(given.mean()), float(low), float(high)
 
 
+def _pairs(rows: Sequence[Row], first: str) -> dict[str, list[tuple[Row, Row]]]:
+    """Return for every other method the rows of `first` and its own, on the instances and seeds that both ran."""
+    by_method = {m: {(r.instance, r.seed): r for r in x} for m, x in grouped(rows, lambda r: r.method).items()}
+    mine = by_method.pop(first, {})
+    return {m: [(mine[key], row) for key, row in other.items() if key in mine] for m, other in by_method.items()}
+
+
 def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple[int, float, float, float]]:
     """Return for every other method, on the instances and seeds that both ran, how much larger its gap is on average.
 
     Returns:
         Number of pairs, mean difference of gaps, and its 95% interval, by the bootstrap over pairs.
     """
-    by_method = {
-        m: {(r.instance, r.seed): results.gap(r) for r in x} for m, x in grouped(rows, lambda r: r.method).items()
-    }
-    mine = by_method.pop(first, {})
-    found = {}
-    for method, other in by_method.items():
-        differences = [gap - mine[key] for key, gap in other.items() if key in mine]
-        if differences:
-            found[method] = len(differences), *interval(differences)
-    return found
+    gap, pairs = results.gap, _pairs(rows, first)
+    return {m: (len(x), *interval([gap(other) - gap(own) for own, other in x])) for m, x in pairs.items() if x}
 
 
 def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, int, float]]:
@@ -98,10 +97,8 @@ def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, i
         Pairs of solves of an instance with a seed, how many `first` claims and how many the other, and the geometric
         mean of the ratios. Where the other claims none, its ratio is a bound from below.
     """
-    by_method = {m: {(r.instance, r.seed): r for r in x} for m, x in grouped(rows, lambda r: r.method).items()}
-    mine, found = by_method.pop(first, {}), {}
-    for method, other in by_method.items():
-        pairs = [(mine[key], row) for key, row in other.items() if key in mine]
+    found = {}
+    for method, pairs in _pairs(rows, first).items():
         if pairs:
             ratios = [max(theirs.cpu, 1e-3) / max(own.cpu, 1e-3) for own, theirs in pairs]
             proved, others = (sum(pair[side].status == "OPTIMAL" for pair in pairs) for side in (0, 1))

@@ -129,9 +129,7 @@ def write_manifest(instances: Iterable[Instance], path: Path) -> None:
     write_whole({path: b"".join(map(line_of, instances))}, durable=True)
 
 
-@cache
-def _shipped() -> dict[str, Instance]:
-    return read_manifest()
+_shipped = cache(read_manifest)
 
 
 def suite(

@@ -253,8 +253,9 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds | Ty
     if seconds is not None:
         require_number(seconds := plain(seconds), "seconds")
     state.now = now
-    if seconds is None and request.price == job.request.price:
-        state.alter(replace(job, request=request))
+    if seconds is None and (request.price == job.request.price or job.name in state.notices.stopping):
+        paid = request.paid if request.price == job.request.price else job.request.pays
+        state.alter(replace(job, request=replace(request, paid=paid)))
         return
     left = job.left(now) if seconds is None else float(cast(float, seconds))
     whole, told = request.seconds, request.told or seconds is not None
@@ -263,7 +264,7 @@ def _change_running(state: ClusterState, request: Request, seconds: Seconds | Ty
         whole = tuple(left / job.slower * job.degree / degree for degree in request.job.workers)
         mine = left / job.slower
     request = replace(
-        request, seconds=whole, told=told, left=left / job.slower / mine if mine else 0.0, again=False,
+        request, seconds=whole, told=told, left=left / job.slower / mine if mine else 0.0, again=False, paid=None,
         done=request.done + job.ran(now) * request.units(job.degree), due=request.due + now - job.since,
     )  # fmt: skip
     if seconds is not None:

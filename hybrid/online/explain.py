@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice, takewhile
@@ -171,7 +172,8 @@ class WaitingJob(Report):
         remedies = self.remedies or ("nothing that was tried is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
         seen = f", with {self.queue - self.unseen} of the {self.queue} jobs that wait" if self.unseen else ""
-        earliest = f"not within the next {counted(self.ends, 'end')} of jobs{seen}"
+        ends = f"within the next {counted(self.ends, 'end')} of jobs{seen}"
+        earliest = f"not {ends if self.ends else 'before something else changes'}"
         if self.place > _SEEN:
             earliest = f"not simulated: more than {_SEEN - 1} jobs are before it"
         if self.earliest is not None:
@@ -280,7 +282,7 @@ def why_waits(
         in_words(request),
         (state.now, state.now) if earliest == state.now else None if held else intervals.predict(state, name),
         None if held else latest_start(state, request),
-        None if held else request.due,
+        None if held or state.ground(request, degree).total < job.workers[0] else request.due,
         len(state.waiting) + len(state.later.held) - len(seen),
         ends,
         stops,
@@ -409,14 +411,15 @@ def _remedies(
         if fits and state.now < time < np.inf and starts(shorter):
             yield f"run for at most {span(time - state.now)}, until {blockers[0]} has room"
         yield f"withdraw {blockers[0]}, which is before it and does not fit"
-    for workers in (job.workers[0] // 2**i for i in range(1, job.workers[0].bit_length())):
+    group, types = request.terms.group, tuple((kind, times[:1]) for kind, times in request.types)
+
+    def too_many(groups: int) -> bool:
+        workers = groups * group
         longer = request.seconds[0] * job.workers[0] / workers
-        types = tuple((kind, times[:1]) for kind, times in request.types)
-        if workers % request.terms.group:
-            break
-        if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,), types=types)):
-            yield f"submit it with {counted(workers, 'worker')}"
-            break
+        return not starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,), types=types))
+
+    if fewer := bisect_left(range(1, (job.workers[0] - 1) // group + 1), True, key=too_many) * group:
+        yield f"submit it with {counted(fewer, 'worker')}"
     if request.together and state.bundle(request, job.workers[0]) > 1 and starts(instead(together=False)):
         yield "submit it with together=False, so that its workers may spread over nodes"
     if down and starts(repaired):

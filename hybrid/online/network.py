@@ -118,10 +118,10 @@ class NetworkTier:
         if int(ends.count[ARRIVED]) == HISTORY:
             self._forget()
         at = int(ends.count[ARRIVED])
-        degree = self._degrees(request)[-1]
+        degree = (self._degrees(request) or request.job.workers[:1])[-1]  # who fits none waits for nodes
         jobs.submit[at], jobs.gpus[at], jobs.intensity[at] = (
             request.submit,
-            request.gpus(degree),
+            min(request.gpus(degree), int(self.cluster.first[-1])),
             self.intensity(request),
         )
         jobs.expected[at] = jobs.work[at] = request.lasts(degree)

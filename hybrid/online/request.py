@@ -43,6 +43,7 @@ class Request:
         index: its Gittins index now, GPU seconds, if it may be stopped and its work is such a distribution.
         guess: seconds that were given for it and are not believed.
         priced: whether its price was said of it, and is not the scheduler's.
+        paid: seconds that its last start cost, if its price has changed since.
     """
 
     job: GangJob
@@ -62,6 +63,7 @@ class Request:
     index: float | None = None
     guess: float | None = None
     priced: bool = False
+    paid: float | None = None
 
     @property
     def name(self) -> str:
@@ -84,7 +86,7 @@ class Request:
     @property
     def pays(self) -> float:
         """The seconds that its next start costs."""
-        return self.price or 0.0 if self.again else 0.0
+        return (self.price or 0.0 if self.paid is None else self.paid) if self.again else 0.0
 
     def gpus(self, degree: int) -> int:
         """Return how many GPUs it holds with so many workers."""
@@ -128,13 +130,13 @@ class Request:
         """
         if self.work:
             aged = self.aged(self.done + ran * self.units(degree))
-            return replace(aged, again=self.price is not None, due=self.due + held)
+            return replace(aged, again=self.price is not None, due=self.due + held, paid=None)
         whole = self.seconds[self.job.workers.index(degree)]
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:
             left = ran / whole if whole else 0.0
         done, again = self.done + ran * self.units(degree), self.price is not None
-        return replace(self, left=left, done=done, again=again, due=self.due + held)
+        return replace(self, left=left, done=done, again=again, due=self.due + held, paid=None)
 
     def placed(self, degree: int, size: int) -> GangJob:
         """Return the gang as the placer sees it: in bundles of `size` workers.

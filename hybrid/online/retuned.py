@@ -52,6 +52,8 @@ def retuned(document: Mapping[str, Any], state: ClusterState, rules: Mapping[str
         if not request.priced and price == old.price:
             price = new.price
         fresh = {**row, "price": price, "due": due}
+        if since is not None and price != request.price:
+            fresh["paid"] = request.pays  # its last start cost what it did
         if request.work and (price is None) != (request.price is None):
             fresh["index"] = replace(request, price=price).aged(request.done).index
         return fresh

@@ -105,7 +105,7 @@ def _digest(fleet: Fleet) -> str:
 
 def _saved(request: Request) -> dict[str, Any]:
     row = asdict(request) | {"terms": request.terms.save()}
-    usual = {name for name in ("types", "priced") if not row[name]}
+    usual = {name for name in ("types", "priced") if not row[name]} | ({"paid"} if row["paid"] is None else set())
     return {name: value for name, value in row.items() if name not in usual}
 
 
@@ -270,7 +270,7 @@ def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> R
     work = row.get("work", ())
     for i, value in enumerate(work):
         require_number(value, f"work[{i}]")
-    for field in ("index", "guess"):
+    for field in ("index", "guess", "paid"):
         require_number(row.get(field), field, optional=True)
     for field in ("told", "together", "again", "priced"):
         require_flag(row.get(field, False), field)

@@ -448,7 +448,7 @@ class ClusterState:
         """Have a running job that lost a node wait with the work that was left when it started, and return it."""
         ended = self.free(name)
         again, due = ended.request.price is not None, ended.request.due + self.now - ended.since
-        self.wait(replace(ended.request, again=again, due=due))
+        self.wait(replace(ended.request, again=again, due=due, paid=None))
         self.note_freed([name])
         return ended
 

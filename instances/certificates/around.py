@@ -10,7 +10,7 @@ from ..errors import InstanceError
 from .classes import classes_of
 from .cuts import cheapest
 from .document import Certificate
-from .exact import SLACK
+from .exact import SLACK, Budget
 from .rows import nets_of, unit_of
 
 _STEPS = 10**8
@@ -34,7 +34,6 @@ class Around(Certificate):
         steps: arcs of cuts that are looked at until it is refuted, at most.
     """
 
-    argument: ClassVar[str] = "around"
     objectives: ClassVar[tuple[str, ...]] = ("throughput",)
 
     threshold: Fraction
@@ -44,7 +43,7 @@ class Around(Certificate):
         """Return the threshold."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        groups = _Groups(problem, self.threshold, min(self.steps, _STEPS))
+        groups = _Groups(problem, self.threshold, Budget(min(self.steps, _STEPS), "it is not refuted in so many"))
         while not groups.refuted():
             before = len(groups.options)
             groups.join()
@@ -56,9 +55,9 @@ class Around(Certificate):
 class _Groups:
     """Groups of classes that are together: (type, seconds, bytes) of each where it can be, and what they send."""
 
-    def __init__(self, problem: Any, threshold: Fraction, steps: int) -> None:
+    def __init__(self, problem: Any, threshold: Fraction, steps: Budget) -> None:
         classes, unit = classes_of(problem), unit_of(threshold)
-        self.capacity, self.left, scale = classes.capacity, steps, _ONE / threshold
+        self.capacity, self.steps, scale = classes.capacity, steps, _ONE / threshold
         self.options = [[(t, int(min(p, threshold) * scale), b) for t, p, b in x] for x in classes.options]
         hosts = any(kind.host and n for kind, n in zip(problem.cluster.device_types, classes.count, strict=True))
         nets = {} if hosts else nets_of(problem, unit)
@@ -86,23 +85,17 @@ class _Groups:
         self.shared: list[dict[int, int]] = [{} for _ in number]
         self.alone = list(self.own)
         for ends, cost in self.nets.items():
-            self.spend(len(ends) ** 2)
+            self.steps.take(len(ends) ** 2)
             for g in ends:
                 self.alone[g] += cost
                 for h in ends:
                     self.shared[g][h] = self.shared[g].get(h, 0) + (cost if g != h else 0)
 
-    def spend(self, steps: int) -> None:
-        """Count steps, and raise where they are too many."""
-        self.left -= steps
-        if self.left < 0:
-            raise InstanceError("steps", "it is not refuted in so many")
-
     def cut(self, inside: int, *outside: int) -> tuple[int, set[int]]:
         """Return the least that a device with one group and without others takes, and the groups that it has."""
         sides = {inside: 0, **dict.fromkeys(outside, 1)}
         value, chosen, looked = cheapest(self.own, self.nets.items(), sides, _ONE)
-        self.spend(looked + len(self.own) + len(self.nets))
+        self.steps.take(looked + len(self.own) + len(self.nets))
         return value, chosen
 
     def refuted(self) -> bool:

@@ -36,7 +36,6 @@ class Calls(Certificate):
         steps: arcs of cuts to look at, about.
     """
 
-    argument: ClassVar[str] = "calls"
     objectives: ClassVar[tuple[str, ...]] = ("latency",)
 
     ops: tuple[int, ...]

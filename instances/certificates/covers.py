@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 from ..depth_first import walk
 from ..errors import InstanceError
 from .document import Certificate
-from .exact import SLACK, weights
+from .exact import SLACK, Budget, weights
 from .nodes import Family, Nodes, Option
-from .patterns import Budget, Kind, Pattern
+from .patterns import Kind, Pattern
 
 MOST = 1_000_000
 """Steps that any certificate may ask for: minutes."""
@@ -42,7 +42,6 @@ class Covers(Certificate):
         steps: in which the searches are over, at most.
     """
 
-    argument: ClassVar[str] = "covers"
     objectives: ClassVar[tuple[str, ...]] = ("placement",)
 
     threshold: Fraction
@@ -58,7 +57,7 @@ class Covers(Certificate):
         able = {x.family for options, _, _ in nodes.kinds for x in options}
         if any(family.value is None and f not in able for f, family in enumerate(nodes.families)):
             return inf
-        cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST)))
+        cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST), "are over before the search is"))
         if cover.value * nodes.unit < self.threshold > 0:
             cover.search(self.threshold)
         return max(cover.value * nodes.unit, self.threshold) / (1 + SLACK)

@@ -31,10 +31,13 @@ class Certificate:
     has an objective below it, `math.inf` if there is no plan at all. What fails is named by an `InstanceError`.
     """
 
-    argument: ClassVar[str]
-    """Its name in documents."""
     objectives: ClassVar[tuple[str, ...]]
     """The problems that it is about."""
+
+    @property
+    def argument(self) -> str:
+        """Its name in documents."""
+        return next(name for name in ARGUMENTS if ARGUMENTS.attribute(name) == type(self).__name__)
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return what it proves of a problem that it is about."""
@@ -58,7 +61,6 @@ class Best(Certificate):
         parts: certificates of the same problem.
     """
 
-    argument: ClassVar[str] = "best"
     objectives: ClassVar[tuple[str, ...]] = tuple(PROBLEMS)
 
     parts: tuple[Certificate, ...]

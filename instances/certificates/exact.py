@@ -19,6 +19,19 @@ _MOST = 10**_DIGITS
 _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 
+class Budget:
+    """Steps that searches may still take; who makes a certificate may have other reasons to end them."""
+
+    def __init__(self, steps: int, words: str = "the search is not over in so many") -> None:
+        self.left, self._words = steps, words
+
+    def take(self, steps: int = 1) -> None:
+        """Take some; raise if there are no more."""
+        self.left -= steps
+        if self.left < 0:
+            raise InstanceError("steps", self._words)
+
+
 def number(data: Any, field: str) -> Fraction:
     """Return the rational that a whole number or a text such as ``-3/8`` says."""
     if isinstance(data, int):

@@ -28,7 +28,6 @@ class Grouped(Certificate):
         steps: edges that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "grouped"
     objectives: ClassVar[tuple[str, ...]] = ("latency",)
 
     threshold: Fraction
@@ -59,7 +58,7 @@ class _Search(Search):
                 if of[u] != of[v]:
                     after[of[u]].add(of[v])
                     before[of[v]].add(of[u])
-            self.spend(len(self.edges) + len(groups))
+            self.steps.take(len(self.edges) + len(groups))
             order, circle = _ordered(before, after)
             if circle:
                 for g in circle[1:]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .classes import bits, classes_of, earlier
 from .document import Certificate
-from .exact import SLACK
+from .exact import SLACK, Budget
 from .rows import nets_of, unit_of
 
 _STEPS = 20_000_000
@@ -31,7 +31,6 @@ class Ideals(Certificate):
         steps: in which the search is over, at most: a class that joins a stage, or does not, is one.
     """
 
-    argument: ClassVar[str] = "ideals"
     objectives: ClassVar[tuple[str, ...]] = ("throughput",)
 
     threshold: Fraction
@@ -57,7 +56,7 @@ class _Search:
     """Sets are whole numbers, a bit for each class; classes come after those before them. Amounts are whole too."""
 
     def __init__(self, problem: Any, threshold: Fraction, steps: int) -> None:
-        classes, self.left = classes_of(problem), steps
+        classes, self.steps = classes_of(problem), Budget(steps)
         host = problem.cluster.device_types[problem.cluster.type_of[0]].host
         limit = classes.capacity[problem.cluster.type_of[0]]
         count = len(classes.options)
@@ -90,9 +89,7 @@ class _Search:
         todo: list[tuple[int, int, int, int, Any, int, int]] = [(0, 0, 0, self.all - done, Fraction(0), 0, 0)]
         while todo:
             inside, out, busy, open_, size, stays, tolls = todo.pop()
-            self.left -= 1
-            if self.left < 0:
-                raise InstanceError("steps", "the search is not over in so many")
+            self.steps.take()
             undecided = self.every & ~(begun | inside | out)
             if not undecided:
                 if inside and busy + tolls < self.most:

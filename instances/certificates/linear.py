@@ -87,7 +87,6 @@ class Tree(Certificate):
         leaves: the multipliers of each leaf, as (row, multiplier).
     """
 
-    argument: ClassVar[str] = "tree"
     objectives: ClassVar[tuple[str, ...]] = ("throughput",)
 
     threshold: Fraction

@@ -30,7 +30,6 @@ class Shares(Certificate):
         bytes: m_t of each.
     """
 
-    argument: ClassVar[str] = "shares"
     objectives: ClassVar[tuple[str, ...]] = ("throughput", "latency", "step", "stages")
 
     seconds: tuple[Fraction, ...]

@@ -21,7 +21,6 @@ class Path(Certificate):
         ops: of a path, each the source of an edge to the next; a graph has no cycle, so none is there twice.
     """
 
-    argument: ClassVar[str] = "path"
     objectives: ClassVar[tuple[str, ...]] = ("latency", "step")
 
     ops: tuple[int, ...]

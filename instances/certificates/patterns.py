@@ -10,7 +10,7 @@ from operator import le, sub
 from typing import Any, NamedTuple
 
 from ..depth_first import walked
-from ..errors import InstanceError
+from .exact import Budget
 from .nodes import ONE, Nodes, Option
 
 
@@ -20,19 +20,6 @@ class Pattern(NamedTuple):
     reduced: int
     options: tuple[Option, ...]
     whole: tuple[int, ...]
-
-
-class Budget:
-    """Steps that searches may still take; who makes a certificate may have other reasons to end them."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def take(self, steps: int = 1) -> None:
-        """Take some; raise if there are no more."""
-        self.left -= steps
-        if self.left < 0:
-            raise InstanceError("steps", "are over before the search is")
 
 
 class Kind:

@@ -159,7 +159,6 @@ class Rooms(Certificate):
         steps: inputs that are looked at, at most; beyond them only the longest path counts.
     """
 
-    argument: ClassVar[str] = "rooms"
     objectives: ClassVar[tuple[str, ...]] = ("step",)
 
     steps: int

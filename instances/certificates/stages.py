@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InstanceError
 from .classes import bits, earlier, numbered
 from .document import Certificate
-from .exact import SLACK, exact
+from .exact import SLACK, Budget, exact
 
 _IDEALS, _STEPS = 10_000, 10**10
 """Ideals, and numbers to look at, that any certificate may ask for: minutes."""
@@ -39,7 +39,6 @@ class Recurrence(Certificate):
         steps: numbers that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "recurrence"
     objectives: ClassVar[tuple[str, ...]] = ("stages",)
 
     threshold: Fraction
@@ -64,7 +63,7 @@ class _Family:
     """
 
     def __init__(self, problem: Any, threshold: Fraction, steps: int) -> None:
-        self.problem, self.left = problem, steps
+        self.problem, self.steps = problem, Budget(steps)
         of = numbered(problem.graph.colocation.tolist())
         self.bits = np.array(list(_ideals(problem, of)), dtype=np.int64)
         self.absent = (1 - self.bits).T.astype(np.float32)
@@ -90,12 +89,6 @@ class _Family:
             self.weights.append(self._sums(of, rows, rate))
             self.holders.append(self._sums(of, [[Fraction(x > 0) for x in row] for row in rows], Fraction(1)))
         self._cut(of)
-
-    def spend(self, steps: int) -> None:
-        """Count steps, and raise where they are too many."""
-        self.left -= steps
-        if self.left < 0:
-            raise InstanceError("steps", "the search is not over in so many")
 
     def whole(self, amount: Fraction | float) -> int:
         """Return an amount rounded down; beyond `longest` it does not matter how much."""
@@ -217,7 +210,7 @@ class _Level:
                     later = -(-(rest[1] + behind) // replicas) if self.tracked else 0
                     if any(rest) and rest not in plain:
                         continue
-                    self.family.spend(n * (rows.stop - start))
+                    self.family.steps.take(n * (rows.stop - start))
                     key = replicas, what, later
                     if key not in known:
                         known[key] = self.stage(replicas, what, later, rows)
@@ -258,7 +251,7 @@ class _Level:
         for k in np.flatnonzero((first < _NONE).any(axis=0)).tolist():
             rows, columns = np.flatnonzero(first[:, k] < _NONE), np.flatnonzero(rest[k] < _NONE)
             if len(rows) and len(columns):
-                self.family.spend(len(rows) * len(columns))
+                self.family.steps.take(len(rows) * len(columns))
                 where = np.ix_(rows, columns)
                 total[where] = np.minimum(total[where], np.maximum(first[rows, k, None], rest[k, columns]))
         return total

@@ -50,7 +50,6 @@ class Starts(Certificate):
             search, and the bound is that of the prices.
     """
 
-    argument: ClassVar[str] = "starts"
     objectives: ClassVar[tuple[str, ...]] = ("schedule",)
 
     threshold: Fraction

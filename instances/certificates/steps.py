@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InstanceError
 from .classes import numbered
 from .document import Certificate
-from .exact import SLACK, exact
+from .exact import SLACK, Budget, exact
 from .paths import early
 
 STEPS = 10**8
@@ -37,7 +37,6 @@ class Together(Certificate):
         steps: arcs of paths that are looked at until the search is over, at most.
     """
 
-    argument: ClassVar[str] = "together"
     objectives: ClassVar[tuple[str, ...]] = ("step",)
 
     threshold: Fraction
@@ -70,7 +69,7 @@ class Search:
     def __init__(self, problem: Any, threshold: Fraction, steps: int, least: list[Any]) -> None:
         """Take what it takes at `least` to send what each op makes."""
         graph, cluster = problem.graph, problem.cluster
-        self.left, n, self.goal = steps, graph.n_ops, 1 << 50
+        self.steps, n, self.goal = Budget(steps), graph.n_ops, 1 << 50
         scale = self.goal / threshold
         rows = [row for row, count in zip(exact(problem.time()), cluster.counts().tolist(), strict=True) if count]
         self.took = [int(Fraction(min(threshold, *(row[v] for row in rows))) * scale) for v in range(n)]
@@ -82,12 +81,6 @@ class Search:
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
         room: Any = max(inf if x.memory is None else Fraction(x.memory) * (1 + SLACK) for x in cluster.device_types)
         self.room, self.bytes = room, [Fraction(x) for x in graph.memory.tolist()]
-
-    def spend(self, steps: int) -> None:
-        """Count steps, and raise where they are too many."""
-        self.left -= steps
-        if self.left < 0:
-            raise InstanceError("steps", "the search is not over in so many")
 
     def groups(self, of: tuple[int, ...]) -> dict[int, list[int]]:
         """Return the ops of each group."""
@@ -149,7 +142,7 @@ class Search:
         orders, pair, longest = list[tuple[int, int]](), None, -1
         for ops in groups.values():
             jobs = [v for v in ops if self.busy[v]]
-            self.left -= len(jobs) ** 2 // 2
+            self.steps.left -= len(jobs) ** 2 // 2
             if _machine([(head[v], self.took[v], tail[v]) for v in jobs]) >= self.goal:
                 return None
             for u, v in combinations(jobs, 2):
@@ -188,7 +181,7 @@ class Search:
             sent = pair_of(of[u], of[v]) in apart
             ways[u].append((v, self.delay[u] if sent else 0))
             waits[v] += 1
-        self.spend(len(self.edges) + len(arcs))
+        self.steps.take(len(self.edges) + len(arcs))
         head, tail, after = [0] * n, [0] * n, [0] * n
         order = [v for v in range(n) if not waits[v]]
         for u in order:

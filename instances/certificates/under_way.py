@@ -38,7 +38,6 @@ class UnderWay(Certificate):
         samples: counts v that are looked at, ascending from 0; others count as the next lower.
     """
 
-    argument: ClassVar[str] = "under_way"
     objectives: ClassVar[tuple[str, ...]] = ("stages",)
 
     threshold: Fraction

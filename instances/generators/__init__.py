@@ -19,23 +19,13 @@ if TYPE_CHECKING:
 else:
     __getattr__ = exported(__name__, __file__)
 
-GENERATORS = Lazy(
-    __name__,
-    {
-        "bert": ".language_models",
-        "gpt": ".language_models",
-        "moe": ".language_models",
-        "gnmt": ".language_models",
-        "resnet": ".image_models",
-        "vgg": ".image_models",
-        "inception": ".image_models",
-        "dlrm": ".dlrm",
-        "layered": ".random_graphs",
-        "fork_join": ".random_graphs",
-        "series_parallel": ".random_graphs",
-        "pipeline": ".random_graphs",
-    },
-)
+_MODULES = {
+    "language_models": ("bert", "gpt", "moe", "gnmt"),
+    "image_models": ("resnet", "vgg", "inception"),
+    "dlrm": ("dlrm",),
+    "random_graphs": ("layered", "fork_join", "series_parallel", "pipeline"),
+}
+GENERATORS = Lazy(__name__, {name: f".{module}" for module, names in _MODULES.items() for name in names})
 """Functions that make an op graph, a `GraphBuilder`, by kind; their arguments are its options."""
 JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".jobs", "arrivals": ".jobs"})
 """Functions that make jobs, by kind: a placement problem, a schedule problem, and a workload to simulate."""

@@ -65,9 +65,8 @@ def _network(b: GraphBuilder, name: str, x: str | None, widths: list[int], batch
         last = name == "top" and i == len(widths) - 2
         inputs = () if x is None else (x,)
         y = b.op(f"{name}/dense{i}", *inputs, flops=2 * inner * size, output=size, parameters=weights)
-        x = b.op(
-            f"{name}/{'sigmoid' if last else f'relu{i}'}", y, flops=LOSS_FLOPS * size if last else size, output=size
-        )
+        gate, each = ("sigmoid", LOSS_FLOPS) if last else (f"relu{i}", 1)
+        x = b.op(f"{name}/{gate}", y, flops=each * size, output=size)
     assert x is not None
     return x
 

@@ -98,8 +98,7 @@ GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
     "pipeline": _pipeline,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "throughput": tuple(name for name in GENERATORS if name in GRAPHS),
-    "step": tuple(name for name in GENERATORS if name in GRAPHS),
+    **dict.fromkeys(("throughput", "step"), tuple(name for name in GENERATORS if name in GRAPHS)),
     "placement": ("gangs",),
     "schedule": ("moldable",),
 }
@@ -110,18 +109,21 @@ def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, s
     """Draw ops, devices, GPUs, how expensive sending is, and in half of the cases memory that binds."""
     training = bool(rng.random() < 0.5)
     ops = _whole(rng, max(2, size // 4), size) // (2 if training else 1)
-    options = GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
-    if family == "pipeline":
-        options["intensity"] *= 10  # one op of it stands for a layer
-    devices = pick(rng, 2, 3, 4, 6, 8)
-    made: PartitionProblem = generate(
-        family, training=training, devices=devices, device_type=pick(rng, *GPUS), seed=seed, **options
-    )
+    made = _graph(rng, family, max(2, ops), (2, 3, 4, 6, 8), training=training, seed=seed)
     tight, room, two = rng.random() < 0.5, float(rng.uniform(1.2, 2.0)), rng.random() < 0.5
-    cluster = tight_cluster(made, room) if tight else made.cluster
+    cluster, devices = tight_cluster(made, room) if tight else made.cluster, made.cluster.n_devices
     if problem == "throughput":
         return replace(made, cluster=cluster)
     return StepProblem(made.graph, with_servers(cluster, devices // 2) if two and devices in (4, 6, 8) else cluster)
+
+
+def _graph(rng: np.random.Generator, kind: str, ops: int, devices: tuple[int, ...], **options: Any) -> PartitionProblem:
+    """Draw a graph of a kind on GPUs; an op of a pipeline stands for a layer, and sends less."""
+    options |= GRAPHS[kind](rng, ops)
+    options["intensity"] = float(np.exp(rng.uniform(log(300), log(10000)))) * (10 if kind == "pipeline" else 1)
+    options |= {"devices": pick(rng, *devices), "device_type": pick(rng, *GPUS)}
+    made: PartitionProblem = generate(kind, **options)
+    return made
 
 
 def tight_cluster(problem: PartitionProblem, room: float) -> Cluster:
@@ -189,21 +191,17 @@ def make_large(problem: str, family: str, seed: int, size: int) -> Any:
         return generate("gangs", **_racks(rng, size), seed=seed)
     if problem == "schedule":
         return generate("moldable", **_queue(rng, size), seed=seed)
-    return _graph(rng, family, seed, size)
+    return _large(rng, family, seed, size)
 
 
-def _graph(rng: np.random.Generator, family: str, seed: int, size: int) -> Problem:
+def _large(rng: np.random.Generator, family: str, seed: int, size: int) -> Problem:
     kind, training = pick(rng, *GRAPHS), bool(rng.random() < 0.5)
-    options = GRAPHS[kind](rng, size // (2 if training else 1))
-    options["intensity"] = float(np.exp(rng.uniform(log(300), log(10000)))) * (10 if kind == "pipeline" else 1)
-    devices = pick(rng, 8, 16, 32, 64)
-    made: PartitionProblem = generate(
-        kind, training=training, devices=devices, device_type=pick(rng, *GPUS), seed=seed, **options
-    )
+    made = _graph(rng, kind, size // (2 if training else 1), (8, 16, 32, 64), training=training, seed=seed)
     cluster = tight_cluster(made, float(rng.uniform(1.2, 2.0))) if rng.random() < 0.5 else made.cluster
     if family in LARGE["throughput"]:
         return replace(made, cluster=cluster, variant=family)
-    return StepProblem(made.graph, with_servers(cluster, min(8, devices // 2)), contention=family == "contention")
+    each = min(8, cluster.n_devices // 2)
+    return StepProblem(made.graph, with_servers(cluster, each), contention=family == "contention")
 
 
 def _racks(rng: np.random.Generator, nodes: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Dropout, which costs little, is left out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from ..arrays import require_counts, require_flag
@@ -61,61 +61,48 @@ class ConvNet:
         side = x.side if pad else x.side - max(kernel) + 1
         y = self._map(name, channels, (side - 1) // stride + 1)
         multiplied = kernel[0] * kernel[1] * x.channels * channels
-        self.builder.op(
-            name,
-            *((x.op,) if x.op else ()),
-            flops=self.batch * (2 * y.side**2 * multiplied + (y.size if bias else 0)),
-            output=self.batch * y.size,
-            parameters=multiplied + (channels if bias else 0),
-        )
-        return y
+        flops = 2 * y.side**2 * multiplied + (y.size if bias else 0)
+        return self.make(y, x, flops=flops, parameters=multiplied + (channels if bias else 0))
 
     def norm(self, name: str, x: FeatureMap) -> FeatureMap:
         """Normalise over the batch."""
-        size = self.batch * x.size
-        self.builder.op(name, x.op, flops=BATCH_NORM_FLOPS * size, output=size, parameters=2 * x.channels)
-        return FeatureMap(name, x.channels, x.side)
+        y = replace(x, op=name)
+        return self.make(y, x, flops=BATCH_NORM_FLOPS * y.size, parameters=2 * x.channels)
 
     def relu(self, name: str, x: FeatureMap) -> FeatureMap:
         """Set what is negative to zero."""
-        size = self.batch * x.size
-        self.builder.op(name, x.op, flops=size, output=size)
-        return FeatureMap(name, x.channels, x.side)
+        return self.make(replace(x, op=name), x, flops=x.size)
 
     def pool(self, name: str, x: FeatureMap, kernel: int, *, stride: int, pad: bool = False) -> FeatureMap:
         """Take the largest or the mean of a square window, which cost the same."""
         side = x.side if pad else x.side - kernel + 1
         y = self._map(name, x.channels, (side - 1) // stride + 1)
-        self.builder.op(name, x.op, flops=kernel**2 * self.batch * y.size, output=self.batch * y.size)
-        return y
+        return self.make(y, x, flops=kernel**2 * y.size)
 
     def adapt(self, name: str, x: FeatureMap, side: int) -> FeatureMap:
         """Average to a given side, whatever the side of `x`."""
         y = FeatureMap(name, x.channels, side)
-        self.builder.op(name, x.op, flops=self.batch * max(x.size, y.size), output=self.batch * y.size)
-        return y
+        return self.make(y, x, flops=max(x.size, y.size))
 
     def concat(self, name: str, *maps: FeatureMap) -> FeatureMap:
         """Put maps of one side after each other."""
-        y = FeatureMap(name, sum(x.channels for x in maps), maps[0].side)
-        self.builder.op(name, *(x.op for x in maps), flops=0, output=self.batch * y.size)
-        return y
+        return self.make(FeatureMap(name, sum(x.channels for x in maps), maps[0].side), *maps, flops=0)
 
     def dense(self, name: str, x: FeatureMap, units: int) -> FeatureMap:
         """Multiply all elements by a matrix and add a bias."""
-        self.builder.op(
-            name,
-            x.op,
-            flops=self.batch * (2 * x.size + 1) * units,
-            output=self.batch * units,
-            parameters=(x.size + 1) * units,
-        )
-        return FeatureMap(name, units, 1)
+        y = FeatureMap(name, units, 1)
+        return self.make(y, x, flops=(2 * x.size + 1) * units, parameters=(x.size + 1) * units)
 
     def loss(self, name: str, *logits: FeatureMap) -> None:
         """Sum the cross-entropies of some logits; it is what the backward pass begins with."""
         flops = SOFTMAX_FLOPS * self.batch * sum(x.size for x in logits)
         self.builder.op(name, *(x.op for x in logits), flops=flops, output=self.batch)
+
+    def make(self, y: FeatureMap, *inputs: FeatureMap, flops: int, parameters: int = 0) -> FeatureMap:
+        """Add the op that makes `y` of some maps by so many FLOPs a sample."""
+        inner, outer = (x.op for x in inputs if x.op), self.batch * y.size
+        self.builder.op(y.op, *inner, flops=self.batch * flops, output=outer, parameters=parameters)
+        return y
 
     def _map(self, name: str, channels: int, side: int) -> FeatureMap:
         if side < 1:
@@ -152,8 +139,8 @@ def resnet(
             stride = 2 if stage and not i else 1
             x = _residual(net, f"stage{stage + 1}/block{i}", x, 64 * 2**stage, stride=stride, deep=depth >= 50)
     x = net.adapt("head/pool", x, 1)
-    flops, weights = 2 * batch * x.size * classes, x.size * classes + classes
-    net.builder.op("head/dense", x.op, flops=flops, output=batch * classes, parameters=weights)
+    y = FeatureMap("head/dense", classes, 1)
+    net.make(y, x, flops=2 * x.size * classes, parameters=x.size * classes + classes)
     return net.builder
 
 
@@ -168,9 +155,7 @@ def _residual(net: ConvNet, name: str, x: FeatureMap, width: int, *, stride: int
     if stride > 1 or x.channels != y.channels:
         x = net.convolution(f"{name}/shortcut", x, y.channels, (1, 1), stride=stride)
         x = net.norm(f"{name}/shortcut_norm", x)
-    size = net.batch * x.size
-    net.builder.op(f"{name}/add", x.op, y.op, flops=size, output=size)
-    return net.relu(f"{name}/relu", FeatureMap(f"{name}/add", x.channels, x.side))
+    return net.relu(f"{name}/relu", net.make(replace(x, op=f"{name}/add"), x, y, flops=x.size))
 
 
 CONVOLUTIONS: dict[int, tuple[int, int, int, int, int]] = {

@@ -25,12 +25,16 @@ SOFTMAX_FLOPS = 5
 GELU_FLOPS = 8
 """FLOPs per element, counted on the formulas; these ops are bound by memory on any GPU, so little hangs on them."""
 
+_OfEncoder = Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"]
+_OfDecoder = Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"]
+_OfExperts = Annotated[int, "of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide"]
+
 
 def bert(
     *,
-    layers: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
-    hidden: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 768,
-    heads: Annotated[int, "of the encoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    layers: _OfEncoder = 12,
+    hidden: _OfEncoder = 768,
+    heads: _OfEncoder = 12,
     sequence: Annotated[int, "tokens in a sample, at most `positions`"] = 128,
     batch: Annotated[int, "samples"] = 32,
     vocabulary: Annotated[int, "rows of the token embedding"] = 30522,
@@ -60,9 +64,9 @@ def bert(
 
 def gpt(
     *,
-    layers: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
-    hidden: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 768,
-    heads: Annotated[int, "of the decoder; the inner layer of a feed-forward block is `4 * hidden` wide"] = 12,
+    layers: _OfDecoder = 12,
+    hidden: _OfDecoder = 768,
+    heads: _OfDecoder = 12,
     context: Annotated[int, "tokens in a sample, and rows of the position embedding"] = 1024,
     batch: Annotated[int, "samples"] = 8,
     vocabulary: Annotated[int, "rows of the token embedding, which the output head keeps a copy of"] = 50257,
@@ -151,12 +155,8 @@ def _feed_forward(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
 def moe(
     *,
     layers: Annotated[int, "of the decoder, at least 2; the second, fourth and so on have experts"] = 12,
-    hidden: Annotated[
-        int, "of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide"
-    ] = 768,
-    heads: Annotated[
-        int, "of the decoder; the inner layer of a feed-forward block or expert is `4 * hidden` wide"
-    ] = 12,
+    hidden: _OfExperts = 768,
+    heads: _OfExperts = 12,
     context: Annotated[int, "tokens in a sample, and rows of the position embedding"] = 1024,
     batch: Annotated[int, "samples"] = 8,
     vocabulary: Annotated[int, "rows of the token embedding, which the output head keeps a copy of"] = 50257,

@@ -58,15 +58,8 @@ class TensorMenu:
 def single(graph: OpGraph, device_type: str) -> TensorMenu:
     """Return the menu without a choice: every op whole on one device."""
     row = graph.time[[graph.device_types.index(device_type)]]
-    nothing = np.zeros(graph.n_ops)
-    return TensorMenu(
-        np.ones(1, dtype=np.int32),
-        row,
-        graph.memory[None],
-        graph.parameter_bytes[None],
-        graph.activation_bytes[None],
-        nothing[None],
-    )
+    amounts = graph.memory, graph.parameter_bytes, graph.activation_bytes, np.zeros(graph.n_ops)
+    return TensorMenu(np.ones(1, dtype=np.int32), row, *(x[None] for x in amounts))
 
 
 def megatron(graph: OpGraph, device_type: str, degrees: Sequence[int]) -> TensorMenu:

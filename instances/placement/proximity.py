@@ -51,7 +51,7 @@ class Proximity:
         on = sorted({n for n, g in zip(nodes, gpus, strict=True) if g > 0})
         racks = len({int(fleet.topology.group[0][n]) for n in on})
         inside = sum(gpus) - len(on)
-        return inside * self.node + (len(on) - racks) * self.rack + (racks - 1) * self.cluster
+        return inside * self.node + (len(on) - racks) * self.rack + max(0, racks - 1) * self.cluster
 
     def slowdown(self, model: str, cost: float) -> float:
         """Return how many times its duration a job takes."""

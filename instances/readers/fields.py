@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from ..arrays import plain, require_number
@@ -27,6 +28,19 @@ def value_of(word: str) -> float | str:
         return float(word)
     except ValueError:
         return word
+
+
+def as_number(word: str) -> float:
+    """Return the number that a word is, NaN for what is none."""
+    value = value_of(word)
+    return value if isinstance(value, float) else nan
+
+
+def whole_number(word: str, field: str, least: int = 0, digits: int = 15) -> int:
+    """Return the whole number of digits that a word is, from `least` on."""
+    if not word.isascii() or not word.isdigit() or len(word) > digits or int(word) < least:
+        raise InstanceError(field, f"{word!r} is not a whole number of {least} or more")
+    return int(word)
 
 
 def flag(record: dict[str, Any], key: str, where: str, default: bool) -> bool:

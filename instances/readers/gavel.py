@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, require_choice, require_number
 from ..errors import InstanceError, in_file
 from ..intake import as_float, read_json, read_text
-from .trace_rows import built_rows, number, text, whole
+from .trace_rows import Row, built_rows
 
 _COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
@@ -45,10 +45,6 @@ class GavelTrace:
     weight: FloatArray
     submit: FloatArray
     skipped: tuple[str, ...] = ()
-
-
-_Row = tuple[str, str, int, int, float, float]
-"""Of a job: the fields of `GavelTrace`."""
 
 
 def is_gavel_trace(path: str | PathLike[str]) -> bool:
@@ -82,9 +78,9 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     )
 
 
-def _job(row: dict[str, str], line: int) -> _Row:
+def _job(row: Row, line: int) -> tuple[str, str, int, int, float, float]:
     weight = as_float(row["weight"], "weight", positive=True)
-    return str(line - 1), text(row, "model"), whole(row, "GPUs"), whole(row, "steps"), weight, number(row, "arrival")
+    return str(line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
 
 
 _MODEL_GPUS = re.compile(r"\('(.+)', (\d{1,9})\)")

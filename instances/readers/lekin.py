@@ -10,6 +10,7 @@ from ..intake import read_text
 from ..outlet import write_whole
 from ..partition import StepProblem
 from ..schedule import MoldableJob, Pool, ScheduleProblem, total
+from .fields import whole_number
 from .shops import chains, shop
 
 Path = str | PathLike[str]
@@ -69,19 +70,13 @@ def _blocks(text: str, head: str, part: str) -> list[_Block]:
         elif found and key == part:
             found[-1].parts.append((at, value))
         elif found and key in ("Release", "Due", "Weight"):
-            number = _number(value, f"line {at}: {key}")
+            number = float(whole_number(value, f"line {at}: {key}"))
             if head == "Workcenter" and number:
                 raise InstanceError(f"line {at}: {key}", f"{value!r} is not 0: machines are there from 0 on here")
             found[-1].numbers[key] = number
     if not found:
         raise InstanceError(head, "the file has none")
     return found
-
-
-def _number(word: str, name: str) -> float:
-    if not word.isascii() or not word.isdigit() or len(word) > 15:
-        raise InstanceError(name, f"{word!r} is not a whole number of 0 or more")
-    return float(word)
 
 
 def _problem(jobs: list[_Block], centres: list[tuple[str, int]], due: str) -> ScheduleProblem | StepProblem:
@@ -94,7 +89,7 @@ def _problem(jobs: list[_Block], centres: list[tuple[str, int]], due: str) -> Sc
             centre, *rest = (x.strip() for x in words.split(";"))
             if centre not in known:
                 raise InstanceError(f"line {at}: Oper", f"{centre!r} is not one of {', '.join(sorted(known))}")
-            route.append((centre, _number(rest[0] if rest else "", f"line {at}: Oper")))
+            route.append((centre, float(whole_number(rest[0] if rest else "", f"line {at}: Oper"))))
         routes.append(route)
     if len(centres) > 1:
         late = next((job for job in jobs if job.numbers.get("Release")), None)
@@ -142,11 +137,8 @@ def write_lekin(problem: ScheduleProblem | StepProblem, jobs: Path, machines: Pa
     for name, count in centres:
         rows += [f"Workcenter:         {name}", "  Release:            0", "  Status:             A"]
         for k in range(count):
-            rows += [
-                f"  Machine:            {name}.{k + 1:02d}",
-                "    Release:            0",
-                "    Status:             A",
-            ]
+            machine = f"  Machine:            {name}.{k + 1:02d}"
+            rows += [machine, "    Release:            0", "    Status:             A"]
     write_whole({jobs: ("\n".join(lines) + "\n").encode(), machines: ("\n".join(rows) + "\n").encode()})
 
 

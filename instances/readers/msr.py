@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import numpy as np
-
 from ..arrays import require_count
 from ..cluster import Cluster, DeviceType
 from ..errors import InstanceError
 from ..graph import OpGraph
 from ..partition import PartitionProblem
 from .fields import Index, classes, flag, label, number, objects
+from .networkx_graph import built
 
 
 def recognises(data: dict[str, Any]) -> bool:
@@ -52,38 +51,24 @@ def _graph(data: dict[str, Any]) -> OpGraph:
     nodes, edges = objects(data, "nodes"), objects(data, "edges")
     if not nodes:
         raise InstanceError("nodes", "[] has no op")
-    index = Index()
-    time: list[tuple[float, float]] = []
-    size: list[float] = []
-    color: list[int | str | None] = []
-    backward: list[bool] = []
+    index, records, color = Index(), list[dict[str, Any]](), list[int | str | None]()
     for i, node in enumerate(nodes):
         where = f"nodes[{i}]"
         index.add(label(node, "id", where), f"{where}.id")
         supported = flag(node, "supportedOnFpga", where, True)
-        time.append((number(node, "fpgaLatency", where) if supported else np.inf, number(node, "cpuLatency", where)))
-        size.append(number(node, "size", where, 0.0))
+        fast = number(node, "fpgaLatency", where) if supported else None
+        time = {"accelerator": fast, "cpu": number(node, "cpuLatency", where)}
+        records.append({"time": time, "memory": number(node, "size", where, 0.0)})
         color.append(None if node.get("colorClass") is None else label(node, "colorClass", where))
-        backward.append(flag(node, "isBackwardNode", where, False))
-    ends, cost = _edges(edges, index)
-    colocation = classes(color)
-    return OpGraph(
-        names=tuple(index.position),
-        device_types=("accelerator", "cpu"),
-        time=np.array(time, dtype=float).T,
-        memory=np.array(size, dtype=float),
-        parameter_bytes=np.zeros(len(nodes)),
-        activation_bytes=np.zeros(len(nodes)),
-        source=np.array([u for u, _ in ends], dtype=np.int32),
-        target=np.array([v for _, v in ends], dtype=np.int32),
-        edge_bytes=np.array(cost, dtype=float),
-        colocation=np.array(colocation, dtype=np.int32),
-        twin=np.array(_twins(colocation, backward), dtype=np.int32),
-        backward=np.array(backward),
-    )
+        records[-1]["backward"] = flag(node, "isBackwardNode", where, False)
+    names, colocation = list(index.position), classes(color)
+    for record, x, j in zip(records, colocation, _twins(colocation, records), strict=True):
+        record |= {"colocation": None if x < 0 else x, "twin": None if j < 0 else names[j]}
+    ends = [(names[u], names[v], {"bytes": cost}) for (u, v), cost in _edges(edges, index).items()]
+    return built(list(zip(names, records, strict=True)), ends, None)
 
 
-def _edges(edges: list[dict[str, Any]], index: Index) -> tuple[list[tuple[int, int]], list[float]]:
+def _edges(edges: list[dict[str, Any]], index: Index) -> dict[tuple[int, int], float]:
     kept: dict[tuple[int, int], float] = {}
     cost_of: dict[int, tuple[float, int]] = {}
     for i, edge in enumerate(edges):
@@ -96,16 +81,16 @@ def _edges(edges: list[dict[str, Any]], index: Index) -> tuple[list[tuple[int, i
             problem = f"{cost!r} differs from the {first!r} of edges[{j}], and an op sends one output"
             raise InstanceError(f"{where}.cost", problem)
         kept[u, v] = cost  # an edge given twice says nothing new
-    return list(kept), list(kept.values())
+    return kept
 
 
-def _twins(colocation: list[int], backward: list[bool]) -> list[int]:
+def _twins(colocation: list[int], records: list[dict[str, Any]]) -> list[int]:
     members: dict[int, list[int]] = defaultdict(list)
     for i, c in enumerate(colocation):
         if c >= 0:
             members[c].append(i)
     twin = [-1] * len(colocation)
     for ops in members.values():
-        if len(ops) == 2 and backward[ops[0]] != backward[ops[1]]:
+        if len(ops) == 2 and records[ops[0]]["backward"] != records[ops[1]]["backward"]:
             twin[ops[0]], twin[ops[1]] = ops[1], ops[0]
     return twin

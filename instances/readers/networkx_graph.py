@@ -35,7 +35,7 @@ def from_node_link(data: dict[str, Any], *, device_type: str | None = None) -> O
         (_label(edge, _SOURCE, f"{key}[{i}]"), _label(edge, _TARGET, f"{key}[{i}]"), edge)
         for i, edge in enumerate(objects(data, key))
     ]
-    return _build(nodes, edges, device_type, key)
+    return built(nodes, edges, device_type, key)
 
 
 _AMOUNTS = frozenset({"time", "memory", "parameter_bytes", "activation_bytes", "bytes"})
@@ -102,7 +102,7 @@ def from_networkx(graph: Any, *, device_type: str | None = None) -> OpGraph:
     """
     if graph.is_multigraph() or not graph.is_directed():
         raise InstanceError("graph", f"a {type(graph).__name__} is not a DiGraph")
-    return _build(list(graph.nodes(data=True)), list(graph.edges(data=True)), device_type, "edges")
+    return built(list(graph.nodes(data=True)), list(graph.edges(data=True)), device_type, "edges")
 
 
 def to_networkx(graph: OpGraph) -> Any:
@@ -127,7 +127,10 @@ def to_networkx(graph: OpGraph) -> Any:
     return result
 
 
-def _build(nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_type: str | None, key: str) -> OpGraph:
+def built(
+    nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_type: str | None, key: str = "edges"
+) -> OpGraph:
+    """Build the graph of (id, attributes) and (source, target, attributes); errors call an edge one of `key`."""
     if not nodes:
         raise InstanceError("nodes", "there is no op")
     index = Index()
@@ -139,15 +142,14 @@ def _build(nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_typ
         for field in ("parameter_bytes", "activation_bytes")
     }
     occupied = amounts["parameter_bytes"] + amounts["activation_bytes"]
+    memory = [number(r, "memory", f"nodes[{i}]", float(occupied[i])) for i, r in enumerate(records)]
     types, time = _times(records, device_type)
     source, target, size = _edges(edges, index, amounts["activation_bytes"], key)
     return OpGraph(
         names=tuple(index.position),
         device_types=types,
         time=time,
-        memory=np.array(
-            [number(r, "memory", f"nodes[{i}]", float(occupied[i])) for i, r in enumerate(records)], dtype=float
-        ),
+        memory=np.array(memory, dtype=float),
         **amounts,
         source=np.array(source, dtype=np.int32),
         target=np.array(target, dtype=np.int32),

@@ -21,14 +21,13 @@ from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
 from .trace_formats import MEBIBYTE, MILLI
-from .trace_rows import built_rows, table, text, whole
+from .trace_rows import Row, built_rows, table
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")
 LINK, NIC = 50e9, 12.5e9
 """Bytes/s between GPUs of a node and of its NIC, which the files do not state; placing single pods needs neither."""
 
-Row = dict[str, str]
 T = TypeVar("T")
 
 
@@ -93,22 +92,22 @@ class Node(NamedTuple):
 
 
 def _node(row: Row, line: int) -> Node:
-    gpus, model = whole(row, "gpu", 0), _model(row["model"])
+    gpus, model = row.whole("gpu", 0), _model(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
-    return Node(text(row, "sn"), whole(row, "cpu_milli", 0), whole(row, "memory_mib", 0), gpus, model)
+    return Node(row.text("sn"), row.whole("cpu_milli", 0), row.whole("memory_mib", 0), gpus, model)
 
 
 def _pod(row: Row, line: int) -> tuple[str, Task]:
-    gpus, milli = whole(row, "num_gpu", 0), whole(row, "gpu_milli", 0)
+    gpus, milli = row.whole("num_gpu", 0), row.whole("gpu_milli", 0)
     if gpus and not 0 < milli <= MILLI:
         raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")
     if gpus > 1 and milli < MILLI:
         raise InstanceError("gpu_milli", f"{milli} is a share, of {gpus} GPUs")
-    memory = whole(row, "memory_mib", 0) * MEBIBYTE if "memory_mib" in row else 0
+    memory = row.whole("memory_mib", 0) * MEBIBYTE if "memory_mib" in row else 0
     models = [_model(model) for model in row.get("gpu_spec", "").split("|")] if gpus else []
-    demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, whole(row, "cpu_milli", 0) / MILLI, float(memory))
-    return text(row, "name"), Task(demand, tuple(filter(None, models)))
+    demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, row.whole("cpu_milli", 0) / MILLI, float(memory))
+    return row.text("name"), Task(demand, tuple(filter(None, models)))
 
 
 def _model(name: str) -> str:

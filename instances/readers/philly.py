@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InstanceError
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, blank, moment, number, span, text, whole
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row
 
 _KEYS = {"jobid", "submitted_time", "attempts"}
 
@@ -27,22 +27,22 @@ def _objects(value: Any, field: str) -> list[dict[str, Any]]:
     return value
 
 
-def _job(row: dict[str, Any], line: int) -> Job | str:
+def _job(row: Row, line: int) -> Job | str:
     """Read a job: the GPUs of its first attempt, for as long as all attempts ran."""
     record = row["job"]
     if not isinstance(record, dict):
         raise InstanceError("job", f"{record!r} is not an object")
     attempts = _objects(record.get("attempts"), "attempts")
-    words = {key: str(record.get(key) or "") for key in ("jobid", "vc", "submitted_time")}
+    words = Row((key, str(record.get(key) or "")) for key in ("jobid", "vc", "submitted_time"))
     if not attempts:
         return NEVER_RAN
     seconds = 0.0
     for i, attempt in enumerate(attempts):
-        times = {key: str(attempt.get(key) or "") for key in ("start_time", "end_time")}
-        if blank(times, "start_time") or blank(times, "end_time"):
+        times = Row((key, str(attempt.get(key) or "")) for key in ("start_time", "end_time"))
+        if times.blank("start_time") or times.blank("end_time"):
             return NEVER_RAN
         try:
-            seconds += span(times, "start_time", "end_time", moment)
+            seconds += times.span("start_time", "end_time")
         except InstanceError as error:
             raise error.within(f"attempts[{i}]") from None
     held = [one.get("gpus") for one in _objects(attempts[0].get("detail"), "attempts[0].detail")]
@@ -51,15 +51,15 @@ def _job(row: dict[str, Any], line: int) -> Job | str:
     gpus = sum(len(gpus) for gpus in held if gpus)
     if not gpus:
         return NO_GPU
-    submit, user = moment(words, "submitted_time"), str(record.get("user") or "")
-    return Job(text(words, "jobid"), submit, gpus, seconds, words["vc"], user=user)
+    submit, user = words.moment("submitted_time"), str(record.get("user") or "")
+    return Job(words.text("jobid"), submit, gpus, seconds, words["vc"], user=user)
 
 
 def _row(row: Row, line: int) -> Job:
     """Read a job of the CSV, which names none: they are counted from 0."""
-    submit = moment(row, "timestamp")
-    return Job(str(line - 2), submit, whole(row, "num_gpus"), number(row, "duration"), row["cluster"])
+    submit = row.moment("timestamp")
+    return Job(str(line - 2), submit, row.whole("num_gpus"), row.number("duration"), row["cluster"])
 
 
-LOG = Format("Philly's", "job", "", _job, calendar=True, unit="job")  # type: ignore[arg-type] # a field is an object
-TABLE = Format("Philly's as CSV", "timestamp duration num_gpus cluster", "", _row, calendar=True)
+LOG = Format("Philly's", "job", "", _job, unit="job")
+TABLE = Format("Philly's as CSV", "timestamp duration num_gpus cluster", "", _row)

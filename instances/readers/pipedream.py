@@ -7,22 +7,22 @@ parameter_size=`` is an op, a line ``<tab>nodeA -- nodeB`` an edge. Times are in
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import IntArray, require_flag
+from ..arrays import IntArray, require_flag, require_text
 from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
 from .fields import Index
+from .networkx_graph import built
 
 MILLISECOND = 1e-3
 FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Op:
+class _Op(NamedTuple):
     name: str
     line: int
     description: str
@@ -60,29 +60,15 @@ def from_pipedream(
         edges = [(u, v) for u, v in edges if u not in dropped and v not in dropped]
         if not ops:
             raise InstanceError("nodes", "there are Input ops only")
-    graph = _forward(ops, edges, device_type)
+    require_text(device_type, "device_types[0]")
+    records = {
+        op.name: {"time": op.forward * MILLISECOND, "activation_bytes": op.activation, "parameter_bytes": op.parameters}
+        for op in ops
+    }
+    graph = built(list(records.items()), [(u, v, {}) for u, v in edges], device_type)
     if not training:
         return graph
     return with_backward(graph, np.array([[op.backward * MILLISECOND for op in ops]]), graph.memory)
-
-
-def _forward(ops: list[_Op], edges: list[tuple[str, str]], device_type: str) -> OpGraph:
-    position = {op.name: i for i, op in enumerate(ops)}
-    source = np.array([position[u] for u, _ in edges], dtype=np.int32)
-    activation = np.array([op.activation for op in ops])
-    parameters = np.array([op.parameters for op in ops])
-    return OpGraph(
-        names=tuple(position),
-        device_types=(device_type,),
-        time=np.array([[op.forward * MILLISECOND for op in ops]]),
-        memory=activation + parameters,
-        parameter_bytes=parameters,
-        activation_bytes=activation,
-        source=source,
-        target=np.array([position[v] for _, v in edges], dtype=np.int32),
-        edge_bytes=activation[source],
-        backward=np.zeros(len(ops), dtype=bool),
-    )
 
 
 def _parse(text: str) -> tuple[list[_Op], list[tuple[str, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isnan
 from os import PathLike
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..graph import OpGraph
 from ..intake import read_text
 from ..outlet import write_whole
 from ..partition import StepProblem
+from .fields import as_number, whole_number
 
 Path = str | PathLike[str]
 Operation = tuple[str, float]
@@ -85,14 +87,14 @@ def parse_jobshop(text: str) -> StepProblem:
     """Return the job shop of a text, see `read_jobshop`."""
     lines = [(i, line.split()) for i, line in enumerate(text.splitlines(), 1)]
     lines = [(i, words) for i, words in lines if words and not words[0].startswith("#")]
-    if lines and not _is_number(lines[0][1][0]):  # a title
+    if lines and isnan(as_number(lines[0][1][0])):  # a title
         lines = lines[1:]
     if not lines:
         raise InstanceError("content", "there is no line with the numbers of jobs and machines")
     at, head = lines[0]
     if len(head) < 2:
         raise InstanceError(f"line {at}", f"{' '.join(head)!r} is not the numbers of jobs and machines")
-    n, m = (_whole(word, f"line {at}: {name}", 1) for word, name in zip(head, ("jobs", "machines"), strict=False))
+    n, m = (whole_number(x, f"line {at}: {name}", 1, 9) for x, name in zip(head, ("jobs", "machines"), strict=False))
     rows = lines[1:]
     taillard = bool(rows) and rows[0][1][0].lower().startswith("times")
     if taillard:
@@ -122,25 +124,12 @@ def _matrix(rows: list[tuple[int, list[str]]], n: int, width: int, what: str) ->
 
 def _operations(row: list[tuple[Word, Word]], m: int, base: int) -> Iterator[Operation]:
     for (at, machine), (there, time) in row:
-        k = _whole(machine, f"line {at}: machine", base) - base
+        k = whole_number(machine, f"line {at}: machine", base, 9) - base
         if k >= m:
             raise InstanceError(f"line {at}: machine", f"{machine!r} is not one of {base} to {m - 1 + base}")
-        if not _is_number(time) or not 0 <= float(time) < 1e300:
+        if not 0 <= as_number(time) < 1e300:
             raise InstanceError(f"line {there}: time", f"{time!r} is not a number of 0 or more")
         yield f"machine{k}", float(time)
-
-
-def _whole(word: str, field: str, least: int) -> int:
-    if not word.isascii() or not word.isdigit() or len(word) > 9 or int(word) < least:
-        raise InstanceError(field, f"{word!r} is not a whole number of {least} or more")
-    return int(word)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return float(word) == float(word)
-    except ValueError:
-        return False
 
 
 def write_jobshop(problem: StepProblem, path: Path) -> None:

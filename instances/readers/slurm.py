@@ -8,22 +8,7 @@ from math import inf
 
 from ..errors import InstanceError
 from ..intake import as_float
-from .trace_rows import (
-    NEVER_RAN,
-    NO_GPU,
-    Format,
-    Job,
-    Row,
-    blank,
-    by_name,
-    moment,
-    number,
-    priority,
-    text,
-    text_or,
-    together,
-    whole,
-)
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, by_name, together
 
 STEP, ATTEMPT = "of a step of a job", "of an attempt that was not the last"
 """Why rows make no job."""
@@ -49,7 +34,7 @@ def _gpus(words: str) -> int:
 
 def _row(row: Row, line: int) -> Job | str:
     """Read a job or a part of one; rows of its steps (``17.batch``) repeat it."""
-    name = text(row, "JobIDRaw" if blank(row, "JobID") else "JobID")
+    name = row.text("JobIDRaw" if row.blank("JobID") else "JobID")
     if "." in name:
         return STEP
     key = next((key for key in _TRES if _gpus(row.get(key, ""))), None)
@@ -57,26 +42,26 @@ def _row(row: Row, line: int) -> Job | str:
         return NO_GPU
     gpus = _gpus(row[key])
     if key == "ReqGRES":
-        nodes = next((name for name in ("NNodes", "AllocNodes") if not blank(row, name)), None)
+        nodes = next((name for name in ("NNodes", "AllocNodes") if not row.blank(name)), None)
         if nodes is None:
             raise InstanceError("ReqGRES", f"{row[key]!r} is of each node, and NNodes is missing")
-        gpus *= whole(row, nodes, least=0) or 1
+        gpus *= row.whole(nodes, least=0) or 1
     state = row.get("State", "").split(" ")[0].upper()
-    duration = number(row, "ElapsedRaw") if not blank(row, "ElapsedRaw") else _seconds(row, "Elapsed")
+    duration = row.number("ElapsedRaw") if not row.blank("ElapsedRaw") else _seconds(row, "Elapsed")
     tres = next((row[key] for key in ("AllocTRES", "ReqTRES") if row.get(key)), "")
     cpu, memory = _CPU.search(tres), _MEMORY.search(tres)
     whole_name, _, part = name.partition("+")
     return Job(
         whole_name,
-        moment(row, "Submit"),
+        row.moment("Submit"),
         gpus,
         duration,
         row.get("Partition", ""),
         cpu=as_float(cpu[1], "cpu") if cpu else 0.0,
         memory=as_float(memory[1], "mem") * 1024 ** (_UNITS.find(memory[2] or "M") + 1) if memory else 0.0,
-        user=text_or(row, "User"),
-        title=text_or(row, "JobName"),
-        priority=priority(row, "Priority"),
+        user=row.text("User", ""),
+        title=row.text("JobName", ""),
+        priority=row.priority("Priority"),
         limit=_limit(row),
         part=part,
         ended=state not in _WAITS and (state != "CANCELLED" or duration > 0),
@@ -85,11 +70,11 @@ def _row(row: Row, line: int) -> Job | str:
 
 def _limit(row: Row) -> float:
     """Return the seconds of a limit, infinite where there is none; ``TimelimitRaw`` is in minutes."""
-    asked = (key for key in ("TimelimitRaw", "Timelimit") if not blank(row, key))
+    asked = (key for key in ("TimelimitRaw", "Timelimit") if not row.blank(key))
     key = next((key for key in asked if row[key].strip().upper() not in _NO_LIMIT), None)
     if key is None:
         return inf
-    return (number(row, key) * _MINUTE if key.endswith("Raw") else _seconds(row, key)) or inf
+    return (row.number(key) * _MINUTE if key.endswith("Raw") else _seconds(row, key)) or inf
 
 
 def _seconds(row: Row, key: str) -> float:
@@ -123,7 +108,6 @@ SACCT = Format(
     "JobID|JobIDRaw Submit AllocTRES|ReqTRES|AllocGRES|ReqGRES",
     "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw",
     _row,
-    calendar=True,
     join=_jobs,
     unique=False,
 )

@@ -6,7 +6,7 @@ from os import PathLike
 
 from ..errors import InstanceError, in_file
 from ..intake import read_text
-from .trace_rows import blank, moment, table, text
+from .trace_rows import Row, table
 
 _COLUMNS = (
     ("JobID", "Submit", "Start"),
@@ -38,12 +38,12 @@ def read_waits(path: str | PathLike[str]) -> dict[str, float]:
         job, submit, start = known
         latest: dict[str, tuple[float, float]] = {}
         for line, values in rows:
-            row = dict(zip(header, values, strict=False))
-            if len(row) < len(header) or blank(row, start) or _PARTS[0] in row[job]:
+            row = Row(zip(header, values, strict=False))
+            if len(row) < len(header) or row.blank(start) or _PARTS[0] in row[job]:
                 continue
             try:
-                name, came = text(row, job).partition(_PARTS[1])[0], moment(row, submit)
-                wait = moment(row, start) - came
+                name, came = row.text(job).partition(_PARTS[1])[0], row.moment(submit)
+                wait = row.moment(start) - came
             except InstanceError as error:
                 raise error.within(f"line {line}") from None
             last = latest.get(name, (came, wait))

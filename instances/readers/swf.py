@@ -9,7 +9,8 @@ from math import inf, isfinite
 
 from ..errors import InstanceError
 from ..intake import Table
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, by_name, number, text, whole
+from .fields import as_number
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, by_name
 
 COLUMNS = (
     "job", "submit", "wait", "run", "allocated", "cpu_time", "memory_used", "requested", "requested_time",
@@ -35,20 +36,12 @@ def _comment(line: str) -> bool:
 def recognises(content: str) -> bool:
     """Return whether the first line that is no comment has 18 numbers."""
     _, fields = next(split(content)[1], (0, []))
-    return len(fields) == len(COLUMNS) and all(isfinite(_number(word)) for word in fields)
-
-
-def _number(word: str) -> float:
-    """Return a number, infinity for what is none."""
-    try:
-        return float(word)
-    except ValueError:
-        return inf
+    return len(fields) == len(COLUMNS) and all(isfinite(as_number(word)) for word in fields)
 
 
 def _signed(row: Row, key: str) -> float:
     """Return a number, negative where it is not known."""
-    value = _number(row[key])
+    value = as_number(row[key])
     if not isfinite(value):
         raise InstanceError(key, f"{row[key]!r} is not a number")
     return value
@@ -62,13 +55,13 @@ def _row(row: Row, line: int) -> Job | str:
     run, status = _signed(row, "run"), _signed(row, "status")
     if run < 0 or (status == _CANCELLED and not run):
         return NEVER_RAN
-    queue, user, title = ("" if _number(row[key]) < 0 else row[key] for key in ("queue", "user", "executable"))
+    queue, user, title = ("" if as_number(row[key]) < 0 else row[key] for key in ("queue", "user", "executable"))
     limit = _signed(row, "requested_time")
     part = str(int(status)) if status in _PARTIAL else ""
-    submit = inf if part and _signed(row, "submit") < 0 else number(row, "submit")
-    gang = whole(row, asked)
+    submit = inf if part and _signed(row, "submit") < 0 else row.number("submit")
+    gang = row.whole(asked)
     limit = limit if limit > 0 else inf
-    return Job(text(row, "job"), submit, gang, run, queue, user=user, title=title, limit=limit, part=part)
+    return Job(row.text("job"), submit, gang, run, queue, user=user, title=title, limit=limit, part=part)
 
 
 def _jobs(rows: list[Job]) -> Iterator[Job | str]:
@@ -84,7 +77,7 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
             yield from [PART] * (len(parts) - 1)
 
 
-FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, join=_jobs)
+FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, calendar=False, join=_jobs)
 
 
 def dated(content: str) -> Format:

@@ -116,13 +116,12 @@ def _places(header: list[str]) -> dict[tuple[bool, str], str]:
             if key in found:
                 raise InstanceError("header", f"{title!r} says the same as {found[key]!r}")
             found[key] = title
-    for key, words in (((False, "model"), "model"), ((False, "alone"), "speed alone")):
+    needs = {"model": (False, "model"), "speed alone": (False, "alone"), "speed together": (False, "together")}
+    if any(partner for partner, _ in found):
+        needs["partner model"] = (True, "model")
+    for words, key in needs.items():
         if key not in found:
             raise InstanceError("header", f"{','.join(header)} has no column {words!r}")
-    if (False, "together") not in found:
-        raise InstanceError("header", f"{','.join(header)} has no column 'speed together'")
-    if any(partner for partner, _ in found) and (True, "model") not in found:
-        raise InstanceError("header", f"{','.join(header)} has no column 'partner model'")
     for mine in ("batch", "gpus"):
         if (True, "model") in found and ((False, mine) in found) != ((True, mine) in found):
             raise InstanceError("header", f"has {mine!r} of one of the partners only")

@@ -12,27 +12,10 @@ from ..arrays import require_choice
 from ..errors import InstanceError, did_you_mean, unknown
 from ..intake import parse_json
 from . import philly, swf
+from .fields import value_of
 from .gavel import looks_like_gavel
 from .slurm import SACCT
-from .trace_rows import (
-    NEVER_RAN,
-    NO_GPU,
-    Format,
-    Job,
-    Row,
-    blank,
-    limit,
-    moment,
-    number,
-    number_or,
-    priority,
-    span,
-    table,
-    tasks_together,
-    text,
-    text_or,
-    whole,
-)
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, table, tasks_together
 
 Content = tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]]
 """Columns, and the number and the fields of each row."""
@@ -44,123 +27,129 @@ _MOST = 2**31
 
 def _pai(row: Row, line: int) -> Job | str:
     """Read a task: so many instances, percents of cores and GPUs, gigabytes, each. Its start is its submission."""
-    if blank(row, "plan_gpu") or number(row, "plan_gpu") == 0:
+    if row.blank("plan_gpu") or row.number("plan_gpu") == 0:
         return NO_GPU
-    if row["status"] != "Terminated" or blank(row, "start_time") or blank(row, "end_time"):
+    if row["status"] != "Terminated" or row.blank("start_time") or row.blank("end_time"):
         return NEVER_RAN
-    seconds = span(row, "start_time", "end_time", number)
-    count, gpu = 1 if blank(row, "inst_num") else whole(row, "inst_num"), number(row, "plan_gpu") / _PERCENT
+    seconds = row.span("start_time", "end_time", Row.number)
+    count, gpu = 1 if row.blank("inst_num") else row.whole("inst_num"), row.number("plan_gpu") / _PERCENT
     held = math.ceil(gpu)
     if not held or held > _MOST:
         raise InstanceError("plan_gpu", f"{row['plan_gpu']!r} is not a share or a number of GPUs")
     return Job(
-        text(row, "job_name"),
-        number(row, "start_time"),
+        row.text("job_name"),
+        row.number("start_time"),
         count * held,
         seconds,
         share=gpu / held,
-        cpu=count * number_or(row, "plan_cpu") / _PERCENT,
-        memory=count * number_or(row, "plan_mem") * _GIGABYTE,
-        user=text_or(row, "user"),
-        title=text_or(row, "group") or text_or(row, "workload"),
+        cpu=count * row.number("plan_cpu", 0.0) / _PERCENT,
+        memory=count * row.number("plan_mem", 0.0) * _GIGABYTE,
+        user=row.text("user", ""),
+        title=row.text("group", "") or row.text("workload", ""),
     )
 
 
-def _plain(row: Row, line: int, read: Callable[[Row, str], float] = number) -> Job:
+def _plain(row: Row, line: int, read: Callable[[Row, str], float] = Row.number) -> Job:
     """Read a job of our own or of Tiresias'; its submission is read by `read`."""
     return Job(
-        text(row, "job_id"),
+        row.text("job_id"),
         read(row, "submit_time"),
-        whole(row, "num_gpu"),
-        number(row, "duration"),
+        row.whole("num_gpu"),
+        row.number("duration"),
         row.get("queue", ""),
         row.get("model_name", ""),
         _share(row),
-        number_or(row, "cpu"),
-        number_or(row, "memory"),
-        text_or(row, "user"),
-        text_or(row, "title"),
-        priority(row, "priority"),
-        limit(row, "limit"),
+        row.number("cpu", 0.0),
+        row.number("memory", 0.0),
+        row.text("user", ""),
+        row.text("title", ""),
+        row.priority("priority"),
+        _limit(row),
     )
 
 
 def _share(row: Row) -> float:
-    value = number_or(row, "share", 1.0)
+    value = row.number("share", 1.0)
     if not 0 < value <= 1:
         raise InstanceError("share", f"{row['share']!r} is not above 0 and at most 1")
     return value
 
 
+def _limit(row: Row) -> float:
+    value = row.number("limit", math.inf)
+    if not value:
+        raise InstanceError("limit", f"{row['limit']!r} is not positive")
+    return value
+
+
 def _logged(row: Row, line: int, queue: str) -> Job | str:
     """Read a job of Helios or Acme; Kalos' own ``duration`` counts its wait, so the times are taken."""
-    gpus = whole(row, "gpu_num", least=0)
+    gpus = row.whole("gpu_num", least=0)
     if not gpus:
         return NO_GPU
-    if blank(row, "start_time") or blank(row, "end_time"):
+    if row.blank("start_time") or row.blank("end_time"):
         return NEVER_RAN
-    pods = number_or(row, "node_num") if "mem_per_pod_GB" in row else 0.0
+    pods = row.number("node_num", 0.0) if "mem_per_pod_GB" in row else 0.0
     return Job(
-        text(row, "job_id"),
-        moment(row, "submit_time"),
+        row.text("job_id"),
+        row.moment("submit_time"),
         gpus,
-        span(row, "start_time", "end_time", moment),
+        row.span("start_time", "end_time"),
         row[queue],
-        cpu=number_or(row, "cpu_num"),
-        memory=pods * number_or(row, "mem_per_pod_GB") * _GIGABYTE,
-        user=text_or(row, "user"),
-        title=text_or(row, "jobname"),
+        cpu=row.number("cpu_num", 0.0),
+        memory=pods * row.number("mem_per_pod_GB", 0.0) * _GIGABYTE,
+        user=row.text("user", ""),
+        title=row.text("jobname", ""),
     )
 
 
 def _openb(row: Row, line: int) -> Job | str:
     """Read a pod: milli-cores, MiB, milli-GPUs."""
-    gpus = whole(row, "num_gpu", least=0)
+    gpus = row.whole("num_gpu", least=0)
     if not gpus:
         return NO_GPU
-    if blank(row, "deletion_time") or blank(row, "scheduled_time"):
+    if row.blank("deletion_time") or row.blank("scheduled_time"):
         return NEVER_RAN
-    seconds = span(row, "scheduled_time", "deletion_time", number)
-    milli = whole(row, "gpu_milli")
+    seconds = row.span("scheduled_time", "deletion_time", Row.number)
+    milli = row.whole("gpu_milli")
     if milli > MILLI:
         raise InstanceError("gpu_milli", f"{milli} is more than a GPU has, {MILLI}")
     return Job(
-        text(row, "name"),
-        number(row, "creation_time"),
+        row.text("name"),
+        row.number("creation_time"),
         gpus,
         seconds,
         row.get("qos", ""),
         share=milli / MILLI,
-        cpu=number(row, "cpu_milli") / MILLI,
-        memory=number(row, "memory_mib") * MEBIBYTE,
+        cpu=row.number("cpu_milli") / MILLI,
+        memory=row.number("memory_mib") * MEBIBYTE,
     )
 
 
 def _pollux(row: Row, line: int, seconds: Mapping[str, float]) -> Job:
     """Read a job, whose application the trace does not say how long runs."""
-    application = text(row, "application")
+    application = row.text("application")
     if application not in seconds:
         raise InstanceError("application", f"{application!r} has no duration: say how many seconds it runs")
     lasts = seconds[application]
     if not 0 <= lasts < float("inf"):
         raise InstanceError("application", f"{application!r} cannot run {lasts!r} seconds")
-    gpus = whole(row, "num_replicas")
-    return Job(text(row, "name"), number(row, "time"), gpus, lasts, model=application, title=application)
+    gpus = row.whole("num_replicas")
+    return Job(row.text("name"), row.number("time"), gpus, lasts, model=application, title=application)
 
 
 def _plain_format(read: Callable[[Row, str], float]) -> Format:
     optional = "queue model_name share cpu memory user title priority limit"
     build = partial(_plain, read=read)
-    return Format("plain CSV", "job_id num_gpu submit_time duration", optional, build, calendar=read is moment)
+    return Format("plain CSV", "job_id num_gpu submit_time duration", optional, build, calendar=read is Row.moment)
 
 
-PLAIN = _plain_format(number)
+PLAIN = _plain_format(Row.number)
 PAI = Format(
     "Alibaba's of 2020 (Weng et al., NSDI 2022)",
     "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type",
     "user group workload",
     _pai,
-    calendar=True,
     join=tasks_together,
     unique=False,
 )
@@ -177,23 +166,20 @@ def _formats(seconds: Mapping[str, float]) -> tuple[Format, ...]:
             "job_id vc gpu_num cpu_num submit_time start_time end_time duration",
             "user jobname",
             partial(_logged, queue="vc"),
-            calendar=True,
         ),
         Format(
             "Acme's (Hu et al., NSDI 2024)",
             "job_id node_num gpu_num cpu_num type state submit_time start_time end_time",
             "mem_per_pod_GB user jobname",
             partial(_logged, queue="type"),
-            calendar=True,
         ),
         Format(
             "Alibaba's of 2023 (Weng et al., ATC 2023)",
             "name cpu_milli memory_mib num_gpu gpu_milli creation_time deletion_time scheduled_time",
             "qos",
             _openb,
-            calendar=True,
         ),
-        Format("Pollux' (Qiao et al., OSDI 2021)", POLLUX, "", partial(_pollux, seconds=seconds)),
+        Format("Pollux' (Qiao et al., OSDI 2021)", POLLUX, "", partial(_pollux, seconds=seconds), calendar=False),
         PAI,
         SACCT,
     )
@@ -226,32 +212,22 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
                 continue
             if form is PLAIN:
                 return _plain_table(text, head, header, delimiter)
-            return form, (_once(form, header), _body(text, delimiter))
+            return form, (_once(form, header), table(text, delimiter=delimiter)[1])
     if _is_bare_pai(headers[","]):
         return PAI, table(text, tuple(PAI.needs.split()))
     raise InstanceError("header", _nearest(head, headers, forms))
-
-
-def _body(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    return table(text, delimiter=delimiter)[1]
 
 
 def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) -> tuple[Format, Content]:
     """Return a table of our own columns; its first row tells whether it has times of the calendar."""
     if lacks := PLAIN.lacks(header):
         raise InstanceError("header", f"{_short(header)} lacks {', '.join(lacks)}{_meant(lacks, header)}")
-    _, first = next(_body(head, delimiter), (0, []))
+    _, first = next(table(head, delimiter=delimiter)[1], (0, []))
     word = dict(zip(_once(PLAIN, header), first, strict=False)).get("submit_time", "0")
-    form = _plain_format(moment) if any(mark in word for mark in "-:") and not _is_number(word) else PLAIN
-    return form, (header, _body(text, delimiter))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    form = (
+        _plain_format(Row.moment) if any(mark in word for mark in "-:") and isinstance(value_of(word), str) else PLAIN
+    )
+    return form, (header, table(text, delimiter=delimiter)[1])
 
 
 def _once(form: Format, header: tuple[str, ...]) -> tuple[str, ...]:
@@ -281,7 +257,7 @@ def _is_bare_pai(fields: tuple[str, ...]) -> bool:
     """Return whether a line is of Alibaba's table, which is published without its header."""
     count = len(PAI.needs.split())
     numbers = [fields[i] for i in (2, 4, 5, 6, 7, 8)] if len(fields) == count else ["?"]
-    return fields[3:4] != ("status",) and all(not word or _is_number(word) for word in numbers)
+    return fields[3:4] != ("status",) and all(not word or isinstance(value_of(word), float) for word in numbers)
 
 
 def _nearest(head: str, headers: Mapping[str, tuple[str, ...]], forms: tuple[Format, ...]) -> str:

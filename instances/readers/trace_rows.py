@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from ..errors import InstanceError
 from ..intake import Table, as_float, csv_rows
 
-Row = Mapping[str, str]
 T = TypeVar("T")
 
 NO_GPU, NEVER_RAN = "without a GPU", "that never ran to an end"
@@ -50,6 +49,61 @@ class Job:
     ended: bool = True
 
 
+class Row(dict[str, Any]):
+    """The fields of a row by column; an error names the column."""
+
+    def blank(self, key: str) -> bool:
+        """Return whether there is no value."""
+        word = self.get(key, "").strip()
+        return not word[:1].isdecimal() and word.lower() in _BLANK
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a field that must not be empty, or the default where there is no value."""
+        if default is not None and self.blank(key):
+            return default
+        if not self.get(key, "").strip():
+            raise InstanceError(key, "is empty")
+        return str(self[key].strip())
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a finite number from 0 on, or the default where there is none."""
+        return default if default is not None and self.blank(key) else as_float(self[key], key)
+
+    def whole(self, key: str, least: int = 1) -> int:
+        """Return a whole number, positive unless `least` is 0."""
+        value = self.number(key)
+        if value != int(value) or not least <= value < 2**31:
+            raise InstanceError(key, f"{self[key]!r} is not a {'positive ' if least else ''}whole number")
+        return int(value)
+
+    def priority(self, key: str) -> int:
+        """Return a whole number, that of Slurm cut to 31 bits, 0 where there is no value."""
+        if self.blank(key):
+            return 0
+        try:
+            return max(-HIGHEST, min(HIGHEST, int(self[key])))
+        except ValueError:
+            raise InstanceError(key, f"{self[key]!r} is not a whole number") from None
+
+    def moment(self, key: str) -> float:
+        """Return the seconds of a time of the calendar, which names no zone or its own, or of Unix' clock."""
+        word = self[key].strip()
+        try:
+            time = datetime.fromisoformat(word)
+        except ValueError:
+            if word.replace(".", "", 1).isdecimal():
+                return float(word)
+            raise InstanceError(key, f"{self[key]!r} is no time") from None
+        return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
+
+    def span(self, began: str, ended: str, read: Callable[[Row, str], float] = moment) -> float:
+        """Return the seconds from one time to another."""
+        seconds = read(self, ended) - read(self, began)
+        if seconds < 0:
+            raise InstanceError(ended, f"{self[ended]!r} is before the {began}")
+        return seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """How a publisher writes a trace.
@@ -70,7 +124,7 @@ class Format:
     needs: str
     takes: str
     build: Callable[[Row, int], Job | str]
-    calendar: bool = False
+    calendar: bool = True
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
     unique: bool = True
     unit: str = "line"
@@ -91,80 +145,6 @@ class Format:
         return [group for group in self.needs.split() if not there & set(group.split("|"))]
 
 
-def blank(row: Row, key: str) -> bool:
-    """Return whether there is no value in a row."""
-    word = row.get(key, "").strip()
-    return not word[:1].isdecimal() and word.lower() in _BLANK
-
-
-def text(row: Row, key: str) -> str:
-    """Return a field that must not be empty."""
-    if not row.get(key, "").strip():
-        raise InstanceError(key, "is empty")
-    return row[key].strip()
-
-
-def text_or(row: Row, key: str) -> str:
-    """Return a field, empty where there is no value."""
-    return "" if blank(row, key) else row[key].strip()
-
-
-def number(row: Row, key: str) -> float:
-    """Return a finite number from 0 on."""
-    return as_float(row[key], key)
-
-
-def number_or(row: Row, key: str, default: float = 0.0) -> float:
-    """Return a finite number from 0 on, or the default where there is none."""
-    return default if blank(row, key) else as_float(row[key], key)
-
-
-def whole(row: Row, key: str, least: int = 1) -> int:
-    """Return a whole number, positive unless `least` is 0."""
-    value = number(row, key)
-    if value != int(value) or not least <= value < 2**31:
-        raise InstanceError(key, f"{row[key]!r} is not a {'positive ' if least else ''}whole number")
-    return int(value)
-
-
-def limit(row: Row, key: str) -> float:
-    """Return seconds above 0, infinite where there is no value."""
-    value = number_or(row, key, inf)
-    if not value:
-        raise InstanceError(key, f"{row[key]!r} is not positive")
-    return value
-
-
-def priority(row: Row, key: str) -> int:
-    """Return a whole number, that of Slurm cut to 31 bits, 0 where there is no value."""
-    if blank(row, key):
-        return 0
-    try:
-        return max(-HIGHEST, min(HIGHEST, int(row[key])))
-    except ValueError:
-        raise InstanceError(key, f"{row[key]!r} is not a whole number") from None
-
-
-def moment(row: Row, key: str) -> float:
-    """Return the seconds of a time of the calendar, which names no zone or its own, or of Unix' clock."""
-    word = row[key].strip()
-    try:
-        time = datetime.fromisoformat(word)
-    except ValueError:
-        if word.replace(".", "", 1).isdecimal():
-            return float(word)
-        raise InstanceError(key, f"{row[key]!r} is no time") from None
-    return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
-
-
-def span(row: Row, began: str, ended: str, read: Callable[[Row, str], float]) -> float:
-    """Return the seconds from one time of a row to another."""
-    seconds = read(row, ended) - read(row, began)
-    if seconds < 0:
-        raise InstanceError(ended, f"{row[ended]!r} is before the {began}")
-    return seconds
-
-
 def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Table:
     """Split a table; its first line names the columns unless they are given."""
     rows = csv_rows(text, delimiter)
@@ -174,7 +154,7 @@ def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Tab
 
 def built_rows(
     content: tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]],
-    build: Callable[[dict[str, Any], int], T],
+    build: Callable[[Row, int], T],
     skip_bad: bool,
     unique: str = "",
     unit: str = "line",
@@ -196,7 +176,7 @@ def built_rows(
         try:
             if len(values) != len(columns):
                 raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
-            one = build(dict(zip(columns, values, strict=True)), line)
+            one = build(Row(zip(columns, values, strict=True)), line)
             name = getattr(one, "name", None) if unique and not getattr(one, "part", "") else None
             if name in seen:
                 raise InstanceError(unique, f"{name!r} is a duplicate")

@@ -6,9 +6,10 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -74,23 +75,12 @@ def _parse(form: Format, content: Content, skip_bad: bool) -> Trace:
         raise InstanceError("content", f"there is no job; {len(skipped)} bad rows were skipped{why}")
     first = min(job.submit for job in jobs)
     origin = first if form.calendar or first > _YEAR else 0.0
-    workload = Workload(
-        names=tuple(job.name for job in jobs),
-        submit=np.array([job.submit - origin for job in jobs]),
-        gpus=np.array([job.gpus for job in jobs]),
-        duration=np.array([job.duration for job in jobs]),
-        queue=tuple(job.queue for job in jobs),
-        model=tuple(job.model for job in jobs),
-        share=np.array([job.share for job in jobs]),
-        cpu=np.array([job.cpu for job in jobs]),
-        memory=np.array([job.memory for job in jobs]),
-        user=tuple(job.user for job in jobs),
-        title=tuple(job.title for job in jobs),
-        priority=np.array([job.priority for job in jobs]),
-        limit=np.array([job.limit for job in jobs]),
-    )
+    columns: dict[str, Any] = {
+        key: [getattr(job, "name" if key == "names" else key) for job in jobs] for key in _ATTRIBUTES
+    }
+    columns["submit"] = np.array(columns["submit"]) - origin
     zero = origin + (form.start or 0.0)
-    return Trace(workload, skipped, dict(left_out), zero if zero > _DATED else None)
+    return Trace(Workload(**columns), skipped, dict(left_out), zero if zero > _DATED else None)
 
 
 _YEAR = 365 * 86400.0
@@ -99,31 +89,22 @@ _DATED = 30 * _YEAR
 """Seconds. A clock that shows less at the first job does not count from 1970: no trace is so old."""
 
 
-_COLUMNS = {
-    "job_id": "names",
-    "num_gpu": "gpus",
-    "submit_time": "submit",
-    "duration": "duration",
-    "queue": "queue",
-    "model_name": "model",
-    "share": "share",
-    "cpu": "cpu",
-    "memory": "memory",
-}
-"""The attribute of each column."""
+_ATTRIBUTES = tuple(f.name for f in fields(Workload))
+_TITLES = {"names": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "model_name"}
+"""What attributes are called as columns, where that is another name."""
 _TERMS = {"user": "", "title": "", "priority": 0, "limit": inf}
-"""Columns that are written if a job has something else than this."""
+"""Attributes that are written if a job has something else than this."""
 
 
 def as_csv(workload: Workload) -> str:
     """Return the workload as CSV: seconds, GPUs, cores and bytes, every number to its last digit."""
-    terms = [name for name, usual in _TERMS.items() if any(x != usual for x in getattr(workload, name))]
-    names = {**_COLUMNS, **{name: name for name in terms}}
-    fields = [getattr(workload, field) for field in names.values()]
+    unused = {name for name, usual in _TERMS.items() if all(x == usual for x in getattr(workload, name))}
+    names = [name for name in dict.fromkeys(("names", "gpus", *_ATTRIBUTES)) if name not in unused]
+    fields = [getattr(workload, name) for name in names]
     columns = [field.tolist() if isinstance(field, np.ndarray) else field for field in fields]
     columns = [["" if x == inf else x for x in column] for column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(_TITLES.get(name, name) for name in names)
     writer.writerows(zip(*columns, strict=True))
     return out.getvalue()

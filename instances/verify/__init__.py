@@ -42,12 +42,6 @@ def verify(problem: Any, plan: Any) -> Any:
         raise InstanceError("problem", f"{type(problem).__name__} is no problem that the verifier knows{swapped}")
     if not isinstance(plan, PLANS[objective]):
         wanted, found = PLANS[objective].__name__, type(plan).__name__
-        hint = (
-            "; write gangplan.load(path)"
-            if isinstance(plan, str)
-            else "; write result.plan"
-            if found == "Result"
-            else ""
-        )
+        hint = "; write gangplan.load(path)" if isinstance(plan, str) else "; write result.plan" * (found == "Result")
         raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {objective} problem{hint}")
     return VERIFIERS[objective](problem, plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,6 @@ from ..cluster import RampTopology
 from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem, total
 from .verdict import Judgement, in_order, time_slack
-
-if TYPE_CHECKING:
-    from ..schedule import ScheduleProblem
-
 
 _SHOWN = 5
 """Overfull nodes that are named."""
@@ -44,12 +40,10 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
     if words:
         return ScheduleVerdict(tuple(words), None, np.full(n, np.nan))
     runs = plan.degree >= 0
-    chosen = [job.durations[d] if d >= 0 else np.nan for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
-    seconds = np.array(chosen)
+    chosen = list(zip(problem.jobs, plan.degree.tolist(), strict=True))
+    seconds = np.array([job.durations[d] if d >= 0 else np.nan for job, d in chosen])
     finish = np.where(runs, plan.start + seconds, np.nan)
-    held = np.array(
-        [job.degrees[d] if d >= 0 else 0 for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
-    )
+    held = np.array([job.degrees[d] if d >= 0 else 0 for job, d in chosen])
     over = finish - time_slack(seconds, finish)
     words = [
         *_times(problem, plan, finish, seconds),

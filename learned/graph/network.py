@@ -74,8 +74,7 @@ class GraphNetwork(nn.Module):
                         self._heard(ends, edges.edge_index, edges.edge_weight)
                     )
             h = {kind: x + torch.relu(new[kind]) for kind, x in h.items()}
-        scores: Tensor = self.last(torch.relu(self.head(h[self.schema.scored])))
-        return scores
+        return self.last(torch.relu(self.head(h[self.schema.scored])))
 
     def compiled(self) -> Network:
         """Return the weights as arrays, see `gangplan.learned.graph.compiled`."""

@@ -47,8 +47,7 @@ class JobsAndPlaces(nn.Module):
         for first, second in zip(self.there, self.back, strict=True):
             places = places + first((jobs, places), there, edge)
             jobs = jobs + second((places, jobs), back, edge)
-        found: Tensor = self.out(jobs)[:, 0]
-        return found
+        return self.out(jobs)[:, 0]
 
 
 def graph(samples: Samples, seed: int, *, steps: int = 500) -> Point:

@@ -16,8 +16,8 @@ from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
 
 from ..policy.recipe import Recipe
-from ..policy.settings import RecipeSettings, build, limited
-from ..policy.weights import FOLDER, load_arrays, match
+from ..policy.settings import RecipeSettings, limited
+from ..policy.weights import FOLDER, load_for, match
 from ..training.trainer import Step, staged
 from .task import Task, drawn, ranked, solve_by
 
@@ -97,18 +97,8 @@ class OfflinePolicy:
 
     @classmethod
     def load(cls, task: Task, path: Path) -> OfflinePolicy:
-        """Read weights, without torch.
-
-        Raises:
-            InstanceError: if they are missing, broken or of another policy.
-        """
-        tensors, card = load_arrays(path)
-        if card.policy != task.name:
-            raise InstanceError("policy", f"{card.policy!r} is not {task.name}", str(path))
-        try:
-            settings = build(OfflineSettings, card.settings)
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
+        """Read weights, without torch, see `load_for`."""
+        tensors, card, settings = load_for(task.name, OfflineSettings, path)
         if task.rules and not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
             raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
         schema = task.schema(settings.outputs(task))

@@ -59,10 +59,6 @@ def _candidate(pipeline: Pipeline | None) -> Candidate | None:
     return None if pipeline is None else Candidate(pipeline.load, pipeline)
 
 
-def _decoder(reduced: Reduced, _: Any = None) -> Orders | None:
-    return None if reduced.decoder is None else Orders(reduced, reduced.decoder)
-
-
 def split(reduced: Reduced) -> Split:
     """Return groups, and the outputs from the first group that touches them to the others."""
     from .graphs import Split
@@ -98,7 +94,7 @@ TASK = Task(
     RULES,
     GRAPHS.schema,
     lambda given: GRAPHS.graph(split(given)),
-    _decoder,
+    lambda given, _=None: None if given.decoder is None else Orders(given, given.decoder),
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )
 RECIPE = recipe_of(TASK, "the orders along which an op graph is cut into a pipeline")

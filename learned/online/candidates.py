@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.step import communication, least_cost
+from gangplan.simulator.gangs.step import communication, least_cost, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
 
 WAIT = -1
@@ -138,9 +138,7 @@ def _is_new(begin: int, k: int, s: Scratch) -> bool:
 @lean
 def _list_jobs(jobs: Jobs, state: State, s: Scratch) -> None:
     """Write the places in the queue of the jobs with the least work; of equal ones the first submitted."""
-    idle, fit, not_fit = 0, 0, 0
-    for node in range(len(state.free)):
-        idle += state.free[node]
+    idle, fit, not_fit = total(state.free), 0, 0
     for at in range(state.count[WAITING]):
         if jobs.gpus[state.queue[at]] > idle:
             not_fit = _sort_in(jobs, state, at, s.blocked, s.least, not_fit)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.step import communication
+from gangplan.simulator.gangs.step import communication, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, Singles, Singles2, lean
 
 from .candidates import (
@@ -229,15 +229,6 @@ def _blocked(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> tuple[fl
         if then >= need:
             return least, need, s.ends[step - 1], then - need
     return least, need, np.inf, 0
-
-
-@lean
-def total(counts: Ints) -> int:
-    """Return the sum."""
-    found = 0
-    for x in counts:
-        found += x
-    return found
 
 
 @lean

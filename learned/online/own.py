@@ -101,7 +101,8 @@ class OwnCluster:
         starts = np.unique(np.linspace(low, n - size, min(WINDOWS, max(2 * ((n - low) // size), 2)), dtype=int))
         windows = [self.window(int(at), size) for at in starts]
         mine = np.array([_mean(policy, jobs, cluster) for jobs in windows])
-        rules = {name: np.array([_mean(rule, jobs, cluster) for jobs in windows]) for name, rule in _rules()}
+        known = zip(NAMES, RULES, strict=True)
+        rules = {name: np.array([_mean(rule, jobs, cluster) for jobs in windows]) for name, rule in known}
         best = min(rules, key=lambda name: float(rules[name].mean()))
         rows = []
         for name, theirs in rules.items():
@@ -111,10 +112,6 @@ class OwnCluster:
         use = margin is not None and mean + margin < 0
         last = {"rule": "gnn", "mean_jct": float(mine.mean()), "use": bool(use), "windows": len(windows), "best": best}
         return [*rows, last]
-
-
-def _rules() -> list[tuple[str, Any]]:
-    return list(zip(NAMES, RULES, strict=True))
 
 
 def _mean(policy: Any, jobs: Jobs, cluster: Cluster) -> float:

@@ -9,14 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 
 from ..graph.compiled import Graph, network_of, score, shapes
 from ..policy.network import pick
-from ..policy.settings import build
-from ..policy.weights import Card, load_arrays, match, save
+from ..policy.weights import Card, load_for, match, save
 from .candidates import AT_ONCE, WAIT, scratch_of
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
@@ -103,17 +101,7 @@ class GnnPolicy:
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
-        """Read what `save` wrote; options are those of the class.
-
-        Raises:
-            InstanceError: if it is missing, broken or of another policy.
-        """
-        arrays, card = load_arrays(path)
-        if card.policy != NAME:
-            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
-        try:
-            settings = build(GnnSettings, card.settings)
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
+        """Read what `save` wrote, see `load_for`; options are those of the class."""
+        arrays, _, settings = load_for(NAME, GnnSettings, path)
         match(arrays, shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True), path)
         return cls(arrays, settings, **options)

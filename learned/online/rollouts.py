@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
+from gangplan.simulator.gangs.listing import Listing, decode, restore, run_list, sort_in
 from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import below, push, sow
@@ -162,11 +162,4 @@ def _follow(
 @kernel
 def finish_by_rule(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, rule: Floats) -> None:
     """Run from a state to the end by the rule."""
-    _decode(jobs, cluster, state, listed(jobs, ideal, rule))
-
-
-@inner
-def _decode(jobs: Jobs, cluster: Cluster, state: State, order: Listing) -> None:
-    now, take = by_reference(state), np.zeros_like(state.free)
-    sort_in(now, order.key, 0)
-    decode(by_reference(jobs), by_reference(cluster), now, by_reference(order), take, np.inf)
+    run_list(jobs, cluster, state, listed(jobs, ideal, rule), np.inf)

@@ -14,8 +14,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.processes import one_thread
 
 from ..training.checkpoint import Tensors
-from .settings import build
-from .weights import Card, load, match, save
+from .weights import Card, load_for, match, save
 
 if TYPE_CHECKING:
     from torch import nn
@@ -40,8 +39,7 @@ class NetworkPolicy:
     @classmethod
     def build(cls, settings: Any, tensors: Tensors) -> nn.Module:
         """Return a network for settings, before it gets its weights, the tensors."""
-        network: nn.Module = cls.make(settings)
-        return network
+        return cls.make(settings)
 
     def scores(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return what the network says of rows, on one core."""
@@ -58,14 +56,10 @@ class NetworkPolicy:
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
         """Read what `save` wrote; options are those of the class."""
-        tensors, card = load(path)
-        if card.policy != cls.recipe:
-            raise InstanceError("policy", f"{card.policy!r} is not {cls.recipe}", str(path))
-        retired = getattr(cls.config, "RETIRED", ())
-        try:
-            settings = build(cls.config, {key: x for key, x in card.settings.items() if key not in retired})
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
+        import torch
+
+        arrays, _, settings = load_for(cls.recipe, cls.config, path)
+        tensors = {name: torch.from_numpy(x) for name, x in arrays.items()}
         try:
             network = cls.build(settings, tensors)
         except InstanceError as error:

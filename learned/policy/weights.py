@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from gangplan.instances.outlet import write_whole
 from ..training.checkpoint import Tensors
 from .settings import build
 
+C = TypeVar("C")
 FORMAT = 1
 LIMIT = 2_000_000
 """Bytes of one policy's weights at most."""
@@ -136,6 +137,23 @@ def load_arrays(path: str | Path) -> tuple[dict[str, NDArray[Any]], Card]:
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
     return arrays, card
+
+
+def load_for(recipe: str, config: type[C], path: str | Path) -> tuple[dict[str, NDArray[Any]], Card, C]:
+    """Return tensors as arrays, card and settings of a recipe's weights; settings in `config.RETIRED` are left out.
+
+    Raises:
+        InstanceError: if they are missing, broken or of another policy.
+    """
+    arrays, card = load_arrays(path)
+    if card.policy != recipe:
+        raise InstanceError("policy", f"{card.policy!r} is not {recipe}", str(path))
+    retired = getattr(config, "RETIRED", ())
+    try:
+        settings = build(config, {key: x for key, x in card.settings.items() if key not in retired})
+    except InstanceError as error:
+        raise error.within("settings").of(str(path)) from None
+    return arrays, card, settings
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from gangplan.instances.lazy import Later
 
@@ -26,21 +26,27 @@ class Trainer(Generic[S]):
     Who derives from this has the networks, and for each stage a method of its name, from the network to its learner;
     after a hyphen in the name is a number, which the method gets too.
 
+    Attributes:
+        make, values: from the settings to a network, and to that of values, unless `network` or `critic` is another.
+
     Args:
         settings: of the policy.
         seed: of everything drawn.
     """
+
+    make: ClassVar[Any]
+    values: ClassVar[Any]
 
     def __init__(self, settings: S, seed: int) -> None:
         self.settings, self.seed = settings, seed
 
     def network(self) -> nn.Module:
         """Return the network with any weights."""
-        raise NotImplementedError
+        return type(self).make(self.settings)
 
     def critic(self) -> nn.Module:
         """Return the network of values with any weights."""
-        raise NotImplementedError
+        return type(self).values(self.settings)
 
     def validate(self, network: Any) -> dict[str, float]:
         """Return figures on validation seeds; ``score`` is among them, and smaller is better."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
 
 from ..asking import converted
 from ..fit import change, next_claim, next_fit, next_spare, reserve
@@ -78,7 +77,7 @@ class Decider:
         if self._select is None:
             s.key[jobs] = s.workload.submit[jobs]
             return
-        keys = converted(self._select.select(self.view, jobs), _floats, "select")
+        keys = converted(self._select.select(self.view, jobs), lambda x: np.asarray(x, dtype=np.float64), "select")
         if keys.shape != jobs.shape or np.isnan(keys).any():
             raise InstanceError("select", f"{self._select!r} did not give a number for each of {len(jobs)} jobs")
         s.key[jobs] = keys
@@ -240,10 +239,6 @@ class Decider:
             else:
                 stopped.append(other)
         return stopped
-
-
-def _floats(answer: Any) -> FloatArray:
-    return np.asarray(answer, dtype=np.float64)
 
 
 def _rows(answer: Any) -> Rows:

@@ -33,6 +33,9 @@ class View:
         rank: of each job by submit time and place in the trace, int64 (n,).
         shared: whether GPUs are told apart and may be shared.
         cost: seconds to restore a job that has run before.
+        degree: GPUs that each running job holds, and that each waiting job asked for, int64 (n,).
+        rate: seconds of `workload.duration` that each running job gets on in a second, float64 (n,).
+        up: which nodes are up, bool (m,).
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -47,7 +50,9 @@ class View:
         self.shared: bool = state.shared
         self.cost: float = state.cost
         self.rank: Long = _closed(state.rank)
-        self._degree, self._rate, self._up = _closed(state.degree), _closed(state.rate), _closed(state.up)
+        self.degree: Long = _closed(state.degree)
+        self.rate: FloatArray = _closed(state.rate)
+        self.up: NDArray[np.bool_] = _closed(state.up)
 
     @property
     def now(self) -> float:
@@ -67,7 +72,7 @@ class View:
     @property
     def free(self) -> Long:
         """GPUs of each node that nobody holds, 0 where it is down, int64 (m,)."""
-        return np.asarray(np.where(self._up, self._state.free[:, 0], 0.0).astype(np.int64))
+        return np.asarray(np.where(self.up, self._state.free[:, 0], 0.0).astype(np.int64))
 
     @property
     def idle(self) -> NDArray[np.bool_]:
@@ -78,21 +83,6 @@ class View:
     def spare(self) -> FloatArray:
         """GPUs, cores and bytes of each node that nobody holds, 0 where it is down, float64 (m, 3)."""
         return self._state.spare()
-
-    @property
-    def up(self) -> NDArray[np.bool_]:
-        """Which nodes are up, bool (m,)."""
-        return self._up
-
-    @property
-    def degree(self) -> Long:
-        """GPUs that each running job holds, and that each waiting job asked for, int64 (n,)."""
-        return self._degree
-
-    @property
-    def rate(self) -> FloatArray:
-        """Seconds of `workload.duration` that each running job gets on in a second, float64 (n,)."""
-        return self._rate
 
     def left(self, jobs: Long) -> FloatArray:
         """Return what each job still has to do, in seconds of `workload.duration`."""
@@ -153,19 +143,15 @@ class EnginePolicy(Protocol):
         that the number of a job stays as it is while the job waits, whatever else happens: then it is asked for only
         once. By default the numbers are submit times.
         """
-        ...
 
     def admit(self, job: int, view: View) -> bool:
         """Return whether an arriving job joins the queue; it is rejected for good otherwise. By default all join."""
-        ...
 
     def degree(self, job: int, view: View) -> int:
         """Return the degree, one of its options, at which a waiting job starts now. By default what it asked for."""
-        ...
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Return where a job starts now, or None if it does not. By default `view.find(job, degree)`."""
-        ...
 
     def preempt(self, view: View) -> Long:
         """Return running jobs that stop now and join the queue, before anyone starts.
@@ -173,11 +159,9 @@ class EnginePolicy(Protocol):
         By default a waiting job that does not fit stops running ones that `select` puts behind it, the last ones
         first and no more than it needs. A policy with a `preempt` of its own stops those that it names and no others.
         """
-        ...
 
     def wake(self, view: View) -> float:
         """Return when to decide again though nobody arrives or ends, seconds; by default never."""
-        ...
 
 
 DECISIONS = ("select", "admit", "degree", "place", "preempt", "wake")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.solvers.placement.costs import Costs
 from gangplan.solvers.placement.prepare import Batch
@@ -28,7 +29,6 @@ class Rates:
 
     Attributes:
         rate: of each job as of the last `settle`, float64 (n,).
-        dirty: jobs whose rates may have changed since then.
     """
 
     def __init__(self, workload: Workload, fleet: Fleet, options: DegreeOptions, speeds: SpeedModel) -> None:
@@ -56,11 +56,6 @@ class Rates:
         self._slower: set[int] = set()
         self._later: set[int] = set()
         self.rate = np.zeros(options.n_jobs)
-
-    @property
-    def dirty(self) -> bool:
-        """Whether something came or went since the last `settle`."""
-        return bool(self._slower or self._later)
 
     def classes(self) -> tuple[Long, NDArray[np.bool_]]:
         """Return the model of each job, int64 (n,), and on which nodes each model can run, bool (models, m)."""
@@ -133,3 +128,33 @@ class Rates:
 
     def _meet(self, node: int) -> None:
         self._meets[node] = {e: {g for n, g in self._cards[e] if n == node} for e in self._at[node]}
+
+
+class ApartRates:
+    """Do what `Rates` does on TopDRL's cluster, where gangs run slower apart, and no job slows another down.
+
+    Rate and cost of communication are as of the last start of each job, by `Proximity`.
+    """
+
+    def __init__(self, workload: Workload, fleet: Fleet, proximity: Proximity) -> None:
+        self._model, self._fleet, self._proximity = workload.model, fleet, proximity
+        self._new: dict[int, float] = {}
+        self.rate, self.cost = np.zeros(workload.n_jobs), np.zeros(workload.n_jobs)
+
+    def classes(self) -> tuple[Long, NDArray[np.bool_]]:
+        """Return that all jobs are of one class, which can run everywhere."""
+        return np.zeros(len(self._model), dtype=np.int64), np.ones((1, self._fleet.n_nodes), dtype=bool)
+
+    def add(self, job: int, degree: int, rows: Rows) -> None:
+        """Let a job run on `rows`."""
+        self.cost[job] = cost = self._proximity.cost(self._fleet, rows.node.tolist(), rows.gpus.tolist())
+        self.rate[job] = self._new[job] = self._proximity.rate(self._model[job], cost)
+
+    def remove(self, job: int) -> None:
+        """Let a job stop."""
+        self._new.pop(job, None)
+
+    def settle(self) -> dict[int, float]:
+        """Return the rates of the jobs that have started."""
+        found, self._new = self._new, {}
+        return found

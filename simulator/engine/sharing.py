@@ -34,11 +34,6 @@ class Sharing:
         self.crowded: set[tuple[int, int]] = set()
         self._touched: set[tuple[int, int]] = set()
 
-    @property
-    def dirty(self) -> bool:
-        """Whether something came or went since `changes` was asked for."""
-        return bool(self._touched)
-
     def find(self, job: int, need: int, nodes: Nodes, gangs: Gangs) -> Rows | None:
         """Return where `need` shares fit by default: see `find_shares`."""
         node, gpu = np.empty(need, dtype=np.int64), np.empty(need, dtype=np.int64)

@@ -23,7 +23,7 @@ from ..trace.simulate import ORDERS, by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
 from .policies import POLICIES, Classes
-from .policies.classes import in_classes
+from .policies.orders import in_classes
 from .policy import EngineScheduler
 from .told import RESERVES, check_told, told_durations
 
@@ -115,7 +115,9 @@ def prepare(
         told=told,
     )
     if scheduler.part("degree") is None and scheduler.part("admit") is None:
-        _fit(state)
+        for job in np.flatnonzero(~_fitting(state))[:1].tolist():
+            words = f"job {workload.names[job]} needs {workload.gpus[job]}, which the cluster never has for it"
+            raise InstanceError(f"gpus[{job}]", words)
     return Loop(state, scheduler, outages or Outages(), progress)
 
 
@@ -142,12 +144,6 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
     if wrong:
         raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
     return outcome
-
-
-def _fit(state: ClusterState) -> None:
-    for job in np.flatnonzero(~_fitting(state))[:1].tolist():
-        words = f"job {state.workload.names[job]} needs {state.workload.gpus[job]}, which the cluster never has for it"
-        raise InstanceError(f"gpus[{job}]", words)
 
 
 def _fitting(state: ClusterState) -> BoolArray:

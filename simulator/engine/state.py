@@ -14,9 +14,8 @@ from gangplan.instances.workload import Workload
 
 from ..fit import Gangs, change, find, nodes_of
 from ..options import DegreeOptions
-from .apart import ApartRates
 from .jobs import Log, Long, Queue, Rows, Running
-from .rates import Rates
+from .rates import ApartRates, Rates
 from .sharing import Sharing
 
 

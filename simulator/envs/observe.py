@@ -59,17 +59,11 @@ class Scene:
         )
         self._backlog_high = np.array([MOST_JOBS, MOST_JOBS * total, MOST_JOBS * total * horizon, total])
 
-    def node_space(self) -> Box:
-        """Return the bounds of `nodes`, (m, len(NODE))."""
-        return _box(np.zeros_like(self._node_high), self._node_high)
-
-    def job_space(self, slots: int) -> Box:
-        """Return the bounds of `jobs`, (slots, len(JOB))."""
-        return _box(np.tile(self._job_low, (slots, 1)), np.tile(self._job_high, (slots, 1)))
-
-    def backlog_space(self) -> Box:
-        """Return the bounds of `backlog`, (len(BACKLOG),)."""
-        return _box(np.zeros(len(BACKLOG)), self._backlog_high)
+    def spaces(self, slots: int) -> dict[str, Box]:
+        """Return the bounds of `nodes`, (m, len(NODE)), `jobs`, (slots, len(JOB)), and `backlog`, (len(BACKLOG),)."""
+        jobs = _box(*(np.tile(x, (slots, 1)) for x in (self._job_low, self._job_high)))
+        backlog = _box(np.zeros(len(BACKLOG)), self._backlog_high)
+        return {"nodes": _box(np.zeros_like(self._node_high), self._node_high), "jobs": jobs, "backlog": backlog}
 
     def observe(
         self, state: ClusterState, jobs: Long, slots: int, staged: Long | None = None, left: int | None = None

@@ -70,11 +70,9 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         self._mask: Mask = np.zeros(0, dtype=np.int8)
 
     def _spaces(self, slots: int, actions: int, seen: Mapping[str, Box] | None = None) -> None:
-        scene, self._mask = self._scene, np.zeros(actions, dtype=np.int8)
-        self.action_space = Discrete(actions)
-        mask = Box(0, 1, (actions,), np.int8)
-        spaces = {"nodes": scene.node_space(), "jobs": scene.job_space(slots), "backlog": scene.backlog_space()}
-        self.observation_space = Dict({**(seen or spaces), "action_mask": mask})
+        self.action_space, self._mask = Discrete(actions), np.zeros(actions, dtype=np.int8)
+        spaces = seen or self._scene.spaces(slots)
+        self.observation_space = Dict({**spaces, "action_mask": Box(0, 1, (actions,), np.int8)})
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

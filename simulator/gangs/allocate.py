@@ -17,6 +17,7 @@ from gangplan.solvers.placement.online.closest import best_fit, closest, rack_id
 from ..engine import View
 from ..engine.jobs import Rows
 from .arrays import Cluster, cluster_of
+from .step import total
 
 NEAREST, SIZED, CENTRE, CLOSEST = range(4)
 ALLOCATORS = ("nearest", "sized", "centre", "closest")
@@ -32,10 +33,7 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
         take: the answer, int64 (m,).
     """
     take[:] = 0
-    idle = 0
-    for node in range(len(free)):
-        idle += free[node]
-    if idle < need:
+    if total(free) < need:
         return False
     if rule == CLOSEST:
         closest(need, cluster.begin, free, take)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel,
 
 from .allocate import choose
 from .arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, communication, pass_time
+from .step import begin_job, communication, pass_time, total
 
 
 class Listing(NamedTuple):
@@ -37,9 +37,7 @@ def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, 
     do those behind it. Nothing that was passed over fits once others have started.
     """
     while True:
-        at, idle = 0, 0
-        for node in range(len(take)):
-            idle += state.free[node]
+        at, idle = 0, total(state.free)
         while at < state.count[WAITING] and idle > 0:
             job = state.queue[at]
             need = jobs.gpus[job]
@@ -84,22 +82,16 @@ def restore(to: State, of: State) -> None:
     _copy(to.finish, of.finish, n)
     _copy(to.urgency, of.urgency, n)
     _copy(to.cost, of.cost, n)
-    _recopy(to.count, of.count, len(of.count))
-    _recopy(to.queue, of.queue, of.count[WAITING])
-    _recopy(to.running, of.running, of.count[RUNNING])
-    _recopy(to.free, of.free, len(of.free))
-    _recopy(to.holder, of.holder, len(of.holder))
-    _recopy(to.held, of.held, len(of.held))
+    _copy(to.count, of.count, len(of.count))
+    _copy(to.queue, of.queue, of.count[WAITING])
+    _copy(to.running, of.running, of.count[RUNNING])
+    _copy(to.free, of.free, len(of.free))
+    _copy(to.holder, of.holder, len(of.holder))
+    _copy(to.held, of.held, len(of.held))
 
 
 @lean
-def _copy(to: Floats, of: Floats, n: int) -> None:
-    for i in range(n):
-        to[i] = of[i]
-
-
-@lean
-def _recopy(to: Ints, of: Ints, n: int) -> None:
+def _copy(to: Any, of: Any, n: int) -> None:
     for i in range(n):
         to[i] = of[i]
 

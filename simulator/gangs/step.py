@@ -23,6 +23,15 @@ def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
 
 
 @lean
+def total(counts: Ints) -> int:
+    """Return the sum."""
+    found = 0
+    for x in counts:
+        found += x
+    return found
+
+
+@lean
 def communication(cluster: Cluster, take: Ints) -> float:
     """Return the cost of a gang with `take` GPUs on each node: see `Proximity`."""
     gpus, nodes, racks, last = 0, 0, 0, -1

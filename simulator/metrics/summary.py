@@ -65,7 +65,8 @@ def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
     work, ran = outcome.workload, outcome.admitted
     jobs = int(np.count_nonzero(ran))
     if not jobs:
-        return _nothing()
+        known: dict[str, Any] = dict.fromkeys((field.name for field in fields(Metrics)), 0.0)
+        return Metrics(**known | {"jobs": 0, "blocking_rate": 1.0, "fragmentation": None, "communication": None})
     parts = spans(outcome)
     submit, finish, duration = work.submit[ran], outcome.finish[ran], work.duration[ran]
     jct, wait = finish - submit, outcome.start[ran] - submit
@@ -98,11 +99,6 @@ def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
         interruptions=(int(parts.opens.sum()) - jobs) / jobs,
         communication=None if fleet is None else communication(outcome, fleet, parts),
     )
-
-
-def _nothing() -> Metrics:
-    known: dict[str, Any] = dict.fromkeys((field.name for field in fields(Metrics)), 0.0)
-    return Metrics(**known | {"jobs": 0, "blocking_rate": 1.0, "fragmentation": None, "communication": None})
 
 
 def _goodput(outcome: Outcome, parts: Spans, held: FloatArray) -> float:

@@ -13,11 +13,12 @@ from heapq import heappop, heappush
 from math import ceil, floor
 from typing import Any
 
+import highspy
 import numpy as np
 
 from gangplan.instances.certificates.linear import Model, Tree, dual_value
 
-from ..highs import highspy
+from ..highs import new_highs
 
 _BITS = 36
 """Of multipliers, which are about 1 and less: 1e-11 each is lost."""
@@ -213,7 +214,7 @@ class Search:
 
 def loaded(model: Model) -> Any:
     """Return HiGHS with the linear programme of a model in it, in floats; the objective may exceed its bound."""
-    solver = highspy.Highs()
+    solver = new_highs()
     for name, value in (("output_flag", False), ("presolve", "off"), ("threads", 1), ("simplex_strategy", 1)):
         solver.setOptionValue(name, value)
     lp = highspy.HighsLp()

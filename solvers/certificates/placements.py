@@ -9,8 +9,8 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.covers import MOST, Cover, Covers
+from gangplan.instances.certificates.exact import Budget
 from gangplan.instances.certificates.nodes import Nodes
-from gangplan.instances.certificates.patterns import Budget
 
 from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import Batch

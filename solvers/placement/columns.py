@@ -12,11 +12,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ..highs import highspy
+from ..highs import new_highs
 from ..run import Run
 from .options import Kinship, Options, Pricing, families, options_of
 from .prepare import Batch, Indices, Rows
@@ -55,7 +56,7 @@ class Master:
 
     def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:
         self.batch, self.kin, self.nodes = batch, kin, nodes
-        self.lp = highspy.Highs()
+        self.lp = new_highs()
         self.lp.setOptionValue("output_flag", False)
         self.lp.setOptionValue("threads", 1)
         self.degree = [batch.jobs[j].workers[0] for j in kin.lead]

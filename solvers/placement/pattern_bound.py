@@ -29,11 +29,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
+import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..highs import highspy
+from ..highs import new_highs
 from ..run import Run
 from .best_case import BestCase
 from .build import start
@@ -294,7 +295,7 @@ class PatternBound:
 
     def _programme(self) -> highspy.Highs:
         """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
-        lp, inf, families = highspy.Highs(), highspy.kHighsInf, len(self.count)
+        lp, inf, families = new_highs(), highspy.kHighsInf, len(self.count)
         lp.setOptionValue("output_flag", False)
         lp.setOptionValue("threads", 1)
         for count in self.count:

@@ -39,6 +39,11 @@ def _prepare(run: Run) -> Prepared:
     listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()
     if run.plan is None and run.deadline > run.started and not listed:
         _draft(run, p)
+    if not len(p.seconds):  # no job ever fits: all are left out
+        _draft(run, p)
+        run.raise_bound(run.objective or 0.0, "each job alone")
+    if run.stopped:
+        return p
     value, name = bound(p)
     run.rounding = p.rounding
     if p.slack(value) > OPTIMAL_GAP * value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,17 +79,11 @@ def labelled(settings: HarmonySettings, model: Model | None, seed: int) -> tuple
 class Training(Trainer[HarmonySettings]):
     """Imitation of a rule and actor-critic, both paid by one reward model."""
 
+    make, values = policy_network, partial(FeedForward, outputs=1)
+
     def __init__(self, settings: HarmonySettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.model = reward_model(settings, seed)
-
-    def network(self) -> nn.Module:
-        """Return the network of the architecture."""
-        return policy_network(self.settings)
-
-    def critic(self) -> nn.Module:
-        """Return a network from rows to values, the same in both architectures."""
-        return FeedForward(self.settings, 1)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """Return the mean JCT in minutes as ``score``, by the best action, in cases of twice the jobs of an episode."""

@@ -35,8 +35,7 @@ class FeedForward(nn.Module):
         Args:
             rows: what `gangplan.systems.harmony.observe.Lane.seen` is, float32 (B, width).
         """
-        found: Tensor = self.layers(rows[:, : self._shown])
-        return found
+        return self.layers(rows[:, : self._shown])
 
 
 class Attention(nn.Module):

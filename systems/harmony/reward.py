@@ -47,8 +47,7 @@ class SequenceToSequence(nn.Module):
         asking, there = _padded(jobs, x.snapshot)
         decoded = self.decoder(asking)[0]
         seen = self.attention(decoded, read, read, key_padding_mask=~some, need_weights=False)[0]
-        found: Tensor = self.out(torch.cat([jobs, decoded[there], seen[there]], dim=1))[:, 0]
-        return found
+        return self.out(torch.cat([jobs, decoded[there], seen[there]], dim=1))[:, 0]
 
 
 def sequence_to_sequence(samples: Samples, seed: int) -> Point:

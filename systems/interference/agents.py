@@ -62,6 +62,7 @@ class Team:
     Attributes:
         traffic: what agents told one another.
         owner: whose each job is, int64 (n,).
+        passed_on: which jobs were passed on, bool (n,).
 
     Raises:
         InstanceError: if no agent can hold a job.
@@ -90,7 +91,7 @@ class Team:
         if not self.holds.any(axis=1).all():
             raise InstanceError("jobs", f"{int(np.argmin(self.holds.any(axis=1)))!r} fits no agent's racks")
         self.owner = np.argmax(np.where(self.holds, self._rng.random(self.holds.shape), -1.0), axis=1)
-        self._passed_on = np.zeros(len(self.owner), dtype=np.bool_)
+        self.passed_on: BoolArray = np.zeros(len(self.owner), dtype=np.bool_)
         self.traffic = Traffic(0, 0, [])
 
     def alive(self, env: Environment) -> list[int]:
@@ -136,14 +137,14 @@ class Team:
         free = {k: float(part.free[:, 0].sum()) for k, part in parts.items()}
         for job in list(env.waiting):
             k = int(self.owner[job])
-            if k not in parts or np.isfinite(parts[k].start[job]) or self._passed_on[job] or parts[k].fits(job):
+            if k not in parts or np.isfinite(parts[k].start[job]) or self.passed_on[job] or parts[k].fits(job):
                 continue
             others = [x for x in agents if x != k and self.holds[job, x]]
             if not others:
                 continue
             to = max(others, key=free.__getitem__) if self._forward == "emptiest" else int(self._rng.choice(others))
             free[to] -= float(env.case.jobs.workers[job] * env.case.jobs.worker[job, 0])
-            self._passed_on[job] = True
+            self.passed_on[job] = True
             self.hand(env, job, to)
             parts[k].waiting.remove(job)
             parts[to].waiting.append(job)
@@ -188,11 +189,6 @@ class Table(Team):
         super().__init__(case, lambda part: Rule("first"), seed=seed, fails=fails)
         self.case = case
 
-    @property
-    def passed_on(self) -> BoolArray:
-        """Which jobs were passed on, bool (n,)."""
-        return self._passed_on
-
     def begin(self, env: Environment) -> None:
         """Begin an interval."""
         self.env, agents = env, self.alive(env)
@@ -209,7 +205,7 @@ class Table(Team):
             job, tasks = queue[0], part.mask(queue[0])
             kind = WORKER if tasks[WORKER].any() else SERVER
             to = np.zeros(len(self.servers), dtype=np.bool_)
-            if not self._passed_on[job] and part.current < 0:
+            if not self.passed_on[job] and part.current < 0:
                 to[[x for x in self.views if x != k and self.holds[job, x]]] = True
             if to.any() or tasks[kind].any():
                 may_wait = part.current < 0 and (bool(part.running) or not tasks[kind].any())
@@ -228,7 +224,7 @@ class Table(Team):
         self.queue[k].pop(0)
         if action < len(ask.mask) - 1:
             to = action - groups
-            self._passed_on[job] = True
+            self.passed_on[job] = True
             self.hand(self.env, job, to)
             ask.part.waiting.remove(job)
             self.views[to].waiting.append(job)

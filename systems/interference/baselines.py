@@ -26,7 +26,6 @@ class Places(Protocol):
 
     def place(self, env: Environment) -> None:
         """Place tasks of waiting jobs, once an interval."""
-        ...
 
 
 def first_fit(env: Environment, job: int, kind: int) -> FloatArray:

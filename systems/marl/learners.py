@@ -60,17 +60,11 @@ PAY = 0.1
 class Training(Trainer[MarlSettings]):
     """Rounds of imitation and PPO, paid by one reward model a case."""
 
+    make, values = Actor, Critic
+
     def __init__(self, settings: MarlSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self.models = reward_models(settings, seed)
-
-    def network(self) -> Actor:
-        """Return the network that all agents share."""
-        return Actor(self.settings)
-
-    def critic(self) -> Critic:
-        """Return the network of all agents' values."""
-        return Critic(self.settings)
 
     def validate(self, network: Actor) -> dict[str, float]:
         """Return the mean JCT in minutes as ``score``, by the best actions, under the predicted speeds."""
@@ -181,8 +175,7 @@ class Agents(ActorCritic):
         pods = [int(x.plan.pod.max()) + 1 for x in intervals]
         pod = np.concatenate([x.plan.pod + at for x, at in zip(intervals, np.cumsum(pods) - pods, strict=True)])
         core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])
-        found: Tensor = self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
-        return found
+        return self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
 
     def _loss(self, part: Sequence[Step], advantage: Tensor) -> tuple[Tensor, dict[str, float]]:
         asked, told = batch(self.network, part)

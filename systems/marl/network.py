@@ -147,8 +147,7 @@ class Hierarchy(nn.Module):
         p = first((racks, zero), _edges(pod), (len(racks), pods)).relu()
         c = second((p, zero[:cores]), _edges(core), (pods, cores)).relu()
         p = p + third((c, p), _edges(core).flip(0), (cores, pods)).relu()
-        found: Tensor = racks + fourth((p, racks), _edges(pod).flip(0), (pods, len(racks))).relu()
-        return found
+        return racks + fourth((p, racks), _edges(pod).flip(0), (pods, len(racks))).relu()
 
     def sink(self, levels: list[Tensor], racks: Racks) -> Tensor:
         """Return the vectors of groups that know of all above them, (G, width)."""
@@ -172,8 +171,7 @@ class Actor(nn.Module):
 
     def told(self, racks: Racks, state: Tensor) -> Tensor:
         """Return what agents tell one another, (racks, width); see `Sight.told`."""
-        found: Tensor = self.body.rise(racks, None)[-1] + self.state(state)
-        return found
+        return self.body.rise(racks, None)[-1] + self.state(state)
 
     def forward(self, asked: Asked, told: Tensor) -> Tensor:
         """Return the logarithm of the probability of each action, minus infinity where it is not allowed, (A,)."""
@@ -204,5 +202,4 @@ class Critic(nn.Module):
         """Return the value of each agent, (racks,)."""
         given = self.extras(extras)
         network = self.body.spread(self.body.rise(racks, None)[-1] + given, pod, core)
-        found: Tensor = self.value(torch.cat([network, given], dim=1))[:, 0]
-        return found
+        return self.value(torch.cat([network, given], dim=1))[:, 0]

@@ -14,7 +14,7 @@ from gangplan.instances.ramp import coordinates, span
 from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.verify.verdict import time_slack
 
-from .jobs import JobType, first_fit
+from .jobs import JobType, first_fit, inside
 from .simulate import Outcome
 from .step import OP_SECONDS, training_step
 
@@ -92,9 +92,7 @@ class Checker:
         axes = coordinates(topology, servers)
         key = (id(kind), degree, *(np.asarray(axis - axis.min()).tobytes() for axis in axes))
         if key not in self._seconds:
-            free = np.zeros(topology.n_devices, dtype=bool)
-            free[servers] = True
-            placed = first_fit(job, topology, free=free)
+            placed = inside(job, topology, servers)
             self._seconds[key] = None if placed is None else self._step(kind, degree, placed)
         return self._seconds[key]
 

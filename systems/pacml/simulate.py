@@ -81,7 +81,6 @@ class Decides(Protocol):
 
         A job that then finds no place, or would take longer than its user accepts, is blocked.
         """
-        ...
 
 
 REASONS = ("accepted", "rejected", "no place", "too late")

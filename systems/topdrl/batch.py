@@ -26,7 +26,7 @@ from gangplan.simulator.gangs.arrays import (
     cluster_of,
     jobs_of,
 )
-from gangplan.simulator.gangs.step import begin_job, pass_time, rate
+from gangplan.simulator.gangs.step import begin_job, pass_time, rate, total
 from gangplan.solvers.compiled.kernel import (
     Bools,
     Bools2,
@@ -126,9 +126,7 @@ def _go_on(
 @lean
 def offer(jobs: Jobs, state: State, mask: Bools) -> bool:
     """Write which jobs in slots fit, and last whether waiting is possible; return whether any fits."""
-    idle, found, slots = 0, False, len(mask) - 1
-    for node in range(len(state.free)):
-        idle += state.free[node]
+    idle, found, slots = total(state.free), False, len(mask) - 1
     for at in range(slots):
         mask[at] = at < state.count[WAITING] and jobs.gpus[state.queue[at]] <= idle
         found = found or mask[at]

@@ -13,8 +13,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import POLICIES, EngineScheduler
-from gangplan.simulator.engine.apart import ApartRates
 from gangplan.simulator.engine.jobs import Long
+from gangplan.simulator.engine.rates import ApartRates
 from gangplan.simulator.engine.state import ClusterState
 from gangplan.simulator.envs.episode import Case, Reward, Throughput
 from gangplan.simulator.envs.observe import MOST_JOBS, Float32

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, run_list
-from gangplan.simulator.gangs.step import begin_job, communication, least_cost, pass_time, remaining
+from gangplan.simulator.gangs.step import begin_job, communication, least_cost, pass_time, remaining, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
 from gangplan.solvers.placement.online.patient import Patient as Waiting
 
@@ -176,11 +176,9 @@ def play(  # noqa: PLR0912, one loop read from top to bottom
 @lean
 def reserve(jobs: Jobs, state: State, left: Ints, need: int) -> tuple[float, int]:
     """Return when `need` GPUs will be idle by the durations expected, and how many more will be then."""
-    size, idle = state.count[RUNNING], 0
+    size, idle = state.count[RUNNING], total(state.free)
     for i in range(size):
         left[i] = state.running[i]
-    for node in range(len(state.free)):
-        idle += state.free[node]
     while idle < need and size > 0:
         soonest, least = 0, np.inf
         for i in range(size):

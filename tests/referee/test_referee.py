@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gangplan import solve
 from gangplan.instances import RampTopology
 
 from . import schedule
+from .__main__ import resumed
 from .brute import Brute, brute
 from .compare import WRONG, Tally, compare
 from .problems import PROBLEMS
@@ -33,7 +36,13 @@ def test_agrees(objective: str) -> None:
     assert tally.counts["optima"] > tally.counts["open"] and tally.counts["drawn"] > 0
 
 
-NASTY = {"latency": (101, 272), "step": (39, 237), "placement": (24, 733, 878, 1004, 1373), "schedule": (436,)}
+NASTY = {
+    "throughput": (3327,),
+    "latency": (101, 272, 1724),
+    "step": (39, 237),
+    "placement": (24, 733, 878, 1004, 1373, 2473),
+    "schedule": (436, 4137),
+}
 """Those on which a method was once wrong, ended with an error or filled the memory."""
 
 
@@ -45,6 +54,24 @@ def test_methods_at_nasty_scales(objective: str) -> None:
         brute(objective, seed, tally)
     assert not any(tally.counts[x] for x in (*WRONG, "unproved")), "\n".join(tally.wrong)
     assert tally.counts["optima"] > 0 and tally.counts["answers"] >= 18
+
+
+def test_counts_go_on(tmp_path: Path) -> None:
+    """Counts that are kept in a file are those of one go."""
+    state = tmp_path / "stages.json"
+    for instances in (2, 4):
+        tally, _ = resumed(state, "stages", 0, instances)
+    whole, _ = resumed(tmp_path / "whole.json", "stages", 0, 4)
+    assert all(tally.counts[x] == whole.counts[x] for x in ("instances", "infeasible", "answers"))
+    assert tally.counts["instances"] == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("objective", PROBLEMS)
+def test_twenty_thousand_at_nasty_scales(objective: str) -> None:
+    """Of 20,000 problems no method that proves has a wrong value or a wrong word; it goes on where it was."""
+    tally, _ = resumed(Path(f"build/nasty/{objective}.json"), objective, 0, 20_000)
+    assert not any(tally.counts[x] for x in WRONG), "\n".join(tally.wrong)
 
 
 @pytest.mark.parametrize("seed", [111, 378])

@@ -18,6 +18,7 @@ from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel
 
+from .operate import Operations
 from .policies import CHOOSES, NAMES, STEERS, policy
 from .scenario import FAR, Driver, Event, cluster_of
 from .world import PATIENCE, World
@@ -28,7 +29,7 @@ Make = Callable[..., Any]
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
 TOLD = {
     "together": None, "price": None, "begin": 0.0, "after": [], "queue": "", "user": "", "priority": 0,
-    "within": "", "topology": "required", "group": 1, "mixed": False,
+    "within": "", "topology": "required", "group": 1, "mixed": False, "grace": None, "await_nodes": False,
 }  # fmt: skip
 """What `submit` is told of a job beside its gang and its seconds, as it usually is."""
 LATE = 5.0
@@ -38,9 +39,11 @@ LATE = 5.0
 def fleet_of(cluster: dict[str, Any]) -> Fleet:
     """Return the cluster as the scheduler takes it."""
     nodes, labels = cluster["nodes"], tuple(cluster["labels"])
-    racks = np.arange(len(nodes)) % cluster["racks"]
+    racks = np.array([node.get("rack", i % cluster["racks"]) for i, node in enumerate(nodes)], dtype=np.int64)
     labelled = np.array([[x in node["labels"] for node in nodes] for x in labels], dtype=bool)
+    labelled = labelled.reshape(len(labels), len(nodes))
     tainted = np.array([[x in node["taints"] for node in nodes] for x in cluster.get("taints", ())], dtype=bool)
+    tainted = tainted.reshape(len(cluster.get("taints", ())), len(nodes))
     return Fleet(
         names=tuple(node["name"] for node in nodes),
         gpu_types=tuple(cluster["types"]),
@@ -52,7 +55,7 @@ def fleet_of(cluster: dict[str, Any]) -> Fleet:
         topology=TreeTopology((Level("rack", cluster["nic"]), Level("cluster", 1e11)), np.stack([racks, 0 * racks])),
         **({"labels": labels, "labelled": labelled} if labels else {}),
         **({"taints": taints, "tainted": tainted} if (taints := tuple(cluster.get("taints", ()))) else {}),
-        usable=np.array([node["usable"] for node in nodes]),
+        usable=np.array([node["usable"] for node in nodes], dtype=bool),
     )
 
 
@@ -92,7 +95,14 @@ def told_of(spec: dict[str, Any]) -> dict[str, Any]:
     return {key: spec[key] for key, usual in TOLD.items() if spec.get(key, usual) != usual}
 
 
-class Player:
+def told(x: Any) -> Any:
+    """Return an argument as the scheduler takes it: a gang or a fleet of what an event says."""
+    if isinstance(x, dict) and "workers" in x:
+        return job_of(x)
+    return fleet_of(x) if isinstance(x, dict) and "racks" in x else x
+
+
+class Player(Operations):
     """Plays events to a scheduler, to those that must decide as it does, and to the books.
 
     Attributes:
@@ -104,6 +114,7 @@ class Player:
     def __init__(self, cluster: dict[str, Any], make: Make = Scheduler) -> None:
         self.cluster, self.make, self.world = cluster, make, World(cluster)
         self.fleet, self.speeds = fleet_of(cluster), speeds_of(cluster)
+        self.shape, self.configured = cluster, False
         self.log: list[list[Any]] = []
         self.done, self.decisions, self.promised, self.followed, self.when = 0, 0, "", True, 0.0
         self.all: dict[str, Any] = {}
@@ -113,11 +124,11 @@ class Player:
 
     def new(self, name: str) -> None:
         """Make one more scheduler."""
-        self.log.append([name, "new", (), {}, False])
+        self.log.append([name, "new", (self.shape,), {}, False])
         options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
         if name == "s":
             self.logs += 1
-            options["log"] = self.path
+            options |= {"log": self.path, "checkpoint_every": self.cluster.get("checkpoint_every", 2000)}
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
     @property
@@ -129,7 +140,7 @@ class Player:
         """Call a scheduler, note it, and return its answer or its `InstanceError`."""
         self.log.append([name, method, args, options, False])
         try:
-            args = tuple(job_of(x) if isinstance(x, dict) and "workers" in x else x for x in args)
+            args = tuple(told(x) for x in args)
             return getattr(self.all[name], method)(*args, **options)
         except InstanceError as error:
             self.log[-1][-1] = True
@@ -194,6 +205,10 @@ class Player:
             ("running", sorted(s.running), sorted(world.running)),
         ):  # fmt: skip
             hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
+        until = world.notices.until
+        hold({x.job: x.until for x in s.stopping} == until, "told", f"{s.stopping} are told to stop, should be {until}")
+        coming = [x for x in until.values() if x > world.now]
+        hold(not coming or (s.wake or np.inf) <= min(coming), "wake", f"{s.wake} and a grace is over at {coming}")
         return True
 
     def on_change(self, now: float, what: str, name: str, *rest: Any) -> bool:
@@ -238,7 +253,7 @@ class Player:
             return False
         name = "s" if forgets or self.cluster["rushed"] else "r"
         self.new(name)
-        answer = self.call(name, "restore", saved)
+        answer = self.call(name, "restore", saved, **({"settings": "keep"} if self.configured else {}))
         hold(answer is None, "restored", f"restore: {answer}")
         again = json.loads(json.dumps(self.all[name].snapshot()))
         differ = {k: (saved[k], again.get(k)) for k in saved if again.get(k) != saved[k]}
@@ -288,6 +303,8 @@ class Player:
             self.event("decide", world.now, FAR)
             for name in [name for name, job in world.held.items() if not world.gone.isdisjoint(job.after)]:
                 self.event("withdraw", world.now, name)
+            for name in [name for name, job in world.waiting.items() if not world.possible(job)]:
+                self.event("withdraw", world.now, name)
             if world.running:
                 end, name = min((job.end(world.now), name) for name, job in world.running.items())
                 self.event("finish", end, name)
@@ -334,8 +351,6 @@ class Player:
             return False
         if name in world.running:
             what = {key: value for key, value in what.items() if key in ("seconds", "price")}
-        job = world.running.get(name) or world.held.get(name) or world.waiting[name]
-        what = {key: value for key, value in what.items() if key != "price" or job.grants}  # none are stopped without
         if not all(x in world.over for x in what.get("after", ())):  # those that are over make no circle
             return False
         self.each("change", name, now=now, **what)
@@ -391,7 +406,7 @@ class Player:
 def _same(answer: Any) -> Any:
     """Return what two schedulers that were told the same must have in common of an answer."""
     if hasattr(answer, "starts"):
-        stops = [(x.job, dict(x.nodes), x.other) for x in answer.stops]
+        stops = [(x.job, dict(x.nodes), x.other) for x in (*answer.stops, *answer.stopping)]
         starts = [(x.job, x.degree, dict(x.nodes), x.tier, x.seconds) for x in answer.starts]
         return {"number": answer.number, "stops": stops, "starts": starts}
     return str(answer) if isinstance(answer, InstanceError) else answer

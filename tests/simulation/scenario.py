@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from .operator import Operator, habits_of
 from .policies import NAMES
 from .world import World
 
@@ -70,7 +71,11 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
     taints = kinds.choice(([], ["t"], ["t", "u"])) if varied else []
     for node in nodes:
         node["taints"] = [x for x in taints if kinds.random() < 0.3]
+    habits = habits_of(mine := random.Random(f"habits {nodes!r}"))
+    if habits.get("grace"):
+        options["grace"] = mine.choice((0.0, 1.0, 60.0))
     return {
+        "habits": habits, "checkpoint_every": mine.choice((0, 5, 2000)),
         "sharing": sharing_of(random.Random(f"sharing {nodes!r}")),
         "taints": taints, "varied": varied,
         "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy, "near": near,
@@ -128,6 +133,7 @@ class Driver:
         self.ends: dict[str, tuple[int, float]] = {}
         self.chance = random.Random(repr(self.cluster["nodes"]))  # its own, so that other jobs stay what they were
         self.levels = self.chance.choice(([0], [0, 0, 0, 1], [0, 1, 5], [-1, 0]))
+        self.operator = Operator(self)
 
     def __iter__(self) -> Iterator[Event]:
         """Yield events; each has been carried out when the next is asked for."""
@@ -137,6 +143,7 @@ class Driver:
                 yield self._window()
             if self.dates.random() < self.altering:
                 yield self._alter()
+            yield from self.operator.events()
             yield (event := self._next())
             if event[0] not in ("decide", "odd", "explain") and (self.always or rng.random() < 0.5):
                 yield self._decide()
@@ -174,15 +181,15 @@ class Driver:
             name, end = self._first_end()
             if end <= self.arrival or len(world.waiting) > 40:
                 return ["finish", max(now, end), name]
-        spec = self._spec()
+        spec = self.spec(f"j{world.serial}")
         now = max(now, self.arrival)
         mean = self.length * spec["workers"][0] * (spec["worker"][0] or 1) / max(1, self.gpus) / self.load
         self.arrival = now + rng.expovariate(1 / mean)
         return ["submit", now, spec]
 
-    def _spec(self) -> dict[str, Any]:
+    def spec(self, name: str) -> dict[str, Any]:
         """Draw a job."""
-        rng, name = self.rng, f"j{self.world.serial}"
+        rng = self.rng
         most, total = max(1, self.most), max(1, self.gpus)
         small = 1 if self.small and rng.random() < 0.9 else rng.randint(1, most)
         degree = pick(rng, (60, small), (20, most), (15, rng.randint(1, total)), (3, total), (2, 2 * total))
@@ -218,6 +225,7 @@ class Driver:
             spec |= self._when()
         if self.cluster["varied"]:
             self._vary(spec)
+        self.operator.vary(spec)
         return spec
 
     def _terms(self) -> dict[str, Any]:
@@ -246,6 +254,8 @@ class Driver:
             return ["open", world.now, dates.choice([*world.windows])]
         begin = world.now + dates.choice((0.0, dates.expovariate(1 / self.length)))
         end = dates.choice((float("inf"), begin + dates.expovariate(1 / self.length) + 1.0))
+        if not world.nodes:
+            return self._decide()
         nodes = dates.sample([*world.nodes], dates.randint(1, max(1, len(world.nodes) // 2)))
         if dates.random() < 0.5:
             return ["close", world.now, f"drain-{nodes[0]}", nodes[:1], begin, end, []]
@@ -277,7 +287,6 @@ class Driver:
             spec["gpu_types"] = rng.sample(types, rng.randint(1, len(types)))
         if rng.random() < 0.15:
             spec["worker"] = [0, rng.choice((0.5, 1.0, 2.0, 6.0)), rng.choice((0.0, 0.0, 2e9)), 0.0]
-            spec["price"] = None
             spec["together"] = rng.choice((None, False))
         elif rng.random() < 0.4 and spec["seconds"] is not None:
             accepted = spec.get("gpu_types") or rng.sample(types, rng.randint(1, len(types)))
@@ -296,6 +305,8 @@ class Driver:
                     spec["seconds"] = max(spec["seconds"])
 
     def _node(self) -> Event:
+        if not self.world.nodes:
+            return self._decide()
         node = self.rng.choice([*self.world.nodes.values()])
         later = self.world.now + (self.rng.expovariate(1 / self.length) if self.rng.random() < 0.5 else 0.0)
         if node.up and self.dates.random() < 0.5:
@@ -323,7 +334,7 @@ class Driver:
         names = rng.choice(([*world.waiting], [*world.running], [*world.over], ["nobody", "", 7, None])) or ["nobody"]
         name, now = rng.choice(names), rng.choice((world.now, world.now, world.now - 1.0, float("nan"), float("inf")))
         node = rng.choice([*world.nodes, -1, len(world.nodes), "nowhere", True, 1.5, None])
-        spec = self._spec() | rng.choice(
+        spec = self.spec(f"j{world.serial}") | rng.choice(
             ({"name": name}, {"seconds": float("nan")}, {"seconds": -1.0}, {"seconds": [1.0] * 9}, {"price": -1.0},
              {"worker": [0.5, 0.0, 0.0, 0.0]}, {"seconds": "long"}, {"requires": ["nowhere"]}, {"model": 3})
         )  # fmt: skip

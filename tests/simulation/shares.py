@@ -23,8 +23,8 @@ class Shares:
         world: the books of the cluster.
     """
 
-    def __init__(self, world: World) -> None:
-        self.world, self.rules = world, world.cluster.get("sharing") or {}
+    def __init__(self, world: World, rules: dict[str, Any] | None = None) -> None:
+        self.world, self.rules = world, (world.cluster.get("sharing") if rules is None else rules) or {}
         self.queues: dict[str, dict[str, Any]] = self.rules.get("queues", {})
 
     @property
@@ -49,14 +49,22 @@ class Shares:
         return [workers * job.grants, *(workers * x for x in job.need[:2])]
 
     def share(self, path: str, more: list[float] | None = None, without: set[str] | None = None) -> float:
-        """Return a queue's share of the nodes that are up."""
-        nodes = [n for n in self.world.nodes.values() if n.up]
-        total = [sum(n.gpus for n in nodes), sum(n.has[0] for n in nodes), sum(n.has[1] for n in nodes)]
+        """Return a queue's share of the whole cluster, nodes that are down included."""
         sums = list(more or [0.0, 0.0, 0.0])
         for job in self.world.running.values():
             if path in self.way(job.queue) and job.name not in (without or ()):
                 sums = [a + b for a, b in zip(sums, self.amounts(job), strict=True)]
-        return max(a / max(1, b) for a, b in zip(sums, total, strict=True))
+        return max(a / max(1, b) for a, b in zip(sums, self.total, strict=True))
+
+    @property
+    def total(self) -> list[float]:
+        """What the whole cluster has."""
+        nodes = self.world.nodes.values()
+        return [sum(n.gpus for n in nodes), sum(n.has[0] for n in nodes), sum(n.has[1] for n in nodes)]
+
+    def above(self, path: str, share: float) -> float:
+        """Return what a share is above a queue's guarantee, by its weight among its siblings."""
+        return (share - self.owed(path)) / float(self.queues.get(path, {}).get("weight", 1.0))
 
     def owed(self, path: str) -> float:
         """Return a queue's guaranteed share."""
@@ -83,8 +91,8 @@ class Shares:
         aging = self.rules.get("aging", 86400.0)
         return job.level + (0 if aging is None else max(0, int((self.world.now - job.due) // aging)))
 
-    def never(self, job: Job) -> bool:
-        """Return whether a limit keeps a job from starting on the whole cluster, with nobody else there."""
+    def never(self, job: Job, endless: bool = False) -> bool:
+        """Return whether a limit keeps a job from starting on the whole cluster, or any, with nobody else there."""
         b, degree = max(1, self.world.bundle(job, job.workers[0], up=False)), job.workers[0]
         workers = -(-degree // b) * b
         wants = [workers * job.grants, *(workers * x for x in job.need[:2])]
@@ -92,8 +100,9 @@ class Shares:
         limit = limits.get(job.user, limits.get("*")) if job.user else None
         if limit is not None and wants[0] > limit.get("gpus", 10**9):
             return True
-        usable = [x for x in self.world.cluster["nodes"] if x["usable"]]
-        total = [sum(x[what] for x in usable) for what in ("gpus", "cpu", "memory")]
+        if endless:
+            return False
+        total = self.total
 
         def most(path: str) -> float:
             return float(self.queues.get(path, {}).get("most", 1.0))
@@ -129,8 +138,15 @@ class Shares:
         keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
         return bool(self.queues) and (most or (keeps and self.borrows(job)))
 
-    def start(self, job: Job) -> None:
-        """Check that no limit is exceeded by a job that has just started."""
+    def start(self, job: Job, vague: bool) -> None:
+        """Check that no limit is exceeded by a job that has just started, and nothing used that is not lent.
+
+        Args:
+            job: that started.
+            vague: whether others that hold something count as if they did not.
+        """
+        if not vague:
+            self._unlent(job)
         limits = self.rules.get("limits", {})
         limit = limits.get(job.user, limits.get("*")) if job.user else None
         if limit is not None:
@@ -142,13 +158,33 @@ class Shares:
             most = self.queues.get(path, {}).get("most", 1.0)
             hold(self.share(path) <= most + ROUNDING, "limit", f"{job.name}: {path} has {self.share(path)} of {most}")
 
+    def _unlent(self, job: Job) -> None:
+        """Check that what is free suffices for what other queues do not lend."""
+        world, way, total = self.world, self.way(job.queue), self.total
+        up = [n for n in world.nodes.values() if n.up]
+        has = [sum(n.gpus for n in up), sum(n.has[0] for n in up), sum(n.has[1] for n in up)]
+        runs = [(self.way(x.queue), self.amounts(x)) for x in world.running.values()]
+        for i, amount in enumerate(self.amounts(job)):
+            free = has[i] - sum(amounts[i] for _, amounts in runs)
+
+            def keeps(path: str, i: int = i) -> float:
+                below = sum(keeps(x) for x in self.queues if x.rpartition(".")[0] == path)
+                if path in way:
+                    return below
+                mine = self.owed(path) * (1 - self.queues[path].get("lends", 1.0)) * total[i]
+                return max(below, mine - sum(amounts[i] for other, amounts in runs if path in other))
+
+            kept = sum(keeps(path) for path in self.queues if "." not in path)
+            words = f"{job.name} of {job.queue!r} leaves {free} of {total[i]} free, {kept} are not lent"
+            hold(not amount or kept <= 0 or free >= kept - ROUNDING * total[i] - 1, "lent", words)
+
     def fork(self, mine: Job, other: Job) -> tuple[str, str]:
         """Return the queues on the ways to those of two jobs where the ways part."""
         return next(
             pair for pair in zip(self.way(mine.queue), self.way(other.queue), strict=False) if pair[0] != pair[1]
         )
 
-    def stop(self, victim: Job, other: Job, cause: str, gone: set[str], new: list[Job]) -> None:
+    def stop(self, victim: Job, other: Job, cause: str, gone: set[str], new: list[Job], vague: bool) -> None:
         """Check that a job may be stopped, while all run but those that are gone.
 
         Args:
@@ -157,6 +193,7 @@ class Shares:
             cause: that was said.
             gone: jobs that stopped before.
             new: jobs that start, any of which may have started before.
+            vague: whether others count whom nobody sees: those for whom room is kept.
         """
         ran = self.world.now - victim.since
         words = f"{victim.name} ({victim.queue}, {victim.level}) stops for {other.name} ({other.queue}, {other.level})"
@@ -166,6 +203,8 @@ class Shares:
             hold(same and victim.level <= other.level, "gain", words)
             return
         hold(self.rules.get("preempt", True), "preempt", words)
+        if vague and cause in ("move", "reclaim"):
+            return
         if cause == "move":
             owed = [
                 x for x in self.way(other.queue) if self.share(x, self.wants(other), gone) <= self.owed(x) + ROUNDING
@@ -180,9 +219,13 @@ class Shares:
             here, there = self.fork(other, victim)
             starts = [self.wants(x) for x in new if there in self.way(x.queue)]
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
+            if vague:
+                hold(victim.level < other.level, "reclaim", f"{words}: {cause}")
+                return
             hold(has > self.owed(there) - ROUNDING, "reclaim", f"{words}: {there} has {has} of {self.owed(there)}")
             mine = gone | ({other.name} if other.name in self.world.running else set())  # it moves
-            within = self.share(here, self.wants(other), mine) <= self.owed(here) + ROUNDING
+            will = self.share(here, self.wants(other), mine)
+            within = will <= self.owed(here) + ROUNDING or self.above(here, will) < self.above(there, has) + ROUNDING
             hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
 
     def settled(self) -> None:

@@ -20,7 +20,7 @@ PLAIN = {
     "model": "m", "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False, "together": None,
     "begin": 0.0, "after": [], "queue": "", "user": "", "priority": 0,
     "price": None, "worker": [1, 0.0, 0.0, 0.0], "tolerates": [], "gpu_types": [], "on": None, "within": "",
-    "topology": "required", "group": 1, "mixed": False, "servers": 0,
+    "topology": "required", "group": 1, "mixed": False, "servers": 0, "grace": None, "await_nodes": False,
 }  # fmt: skip
 """What a job is like that is nothing special."""
 
@@ -108,7 +108,7 @@ def _plainer_cluster(cluster: dict[str, Any], events: list[Event]) -> Iterator[C
 
 def _plainer_jobs(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case]:
     for i, event in enumerate(events):
-        if event[0] != "submit":
+        if event[0] not in ("submit", "array"):
             continue
         spec = event[2]
         changes: list[dict[str, Any]] = [{key: value} for key, value in PLAIN.items() if spec.get(key, value) != value]
@@ -119,7 +119,7 @@ def _plainer_jobs(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case
             if any(spec.get(key, PLAIN.get(key)) != value for key, value in change.items()):
                 if isinstance(spec["seconds"], list) and "workers" in change:
                     change = change | {"seconds": max(spec["seconds"])}  # noqa: PLW2901
-                yield cluster, [*events[:i], [*event[:2], spec | change], *events[i + 1 :]]
+                yield cluster, [*events[:i], [*event[:2], spec | change, *event[3:]], *events[i + 1 :]]
 
 
 def _rounder(cluster: dict[str, Any], events: list[Event]) -> Iterator[Case]:

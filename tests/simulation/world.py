@@ -6,9 +6,11 @@ It is written from docs/scheduler.md and public docstrings alone and shares no c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import exp, inf
+from math import exp, inf, nextafter
 from typing import Any
 
+from .arrays import Arrays
+from .notices import Notices
 from .shares import Shares
 from .wrong import hold
 
@@ -53,7 +55,6 @@ class Job:
         self.together = options.get("together", True) if spec["together"] is None else spec["together"]
         self.together = bool(self.together and self.grants)
         self.price = options.get("price") if spec["price"] is None else spec["price"]
-        self.price = self.price if self.grants else None
         seconds = spec["seconds"]
         if isinstance(seconds, int | float):
             seconds = [seconds * self.workers[-1] / d for d in self.workers]
@@ -71,6 +72,7 @@ class Job:
         self.known, self.sizes = -1, dict[Any, int]()
         self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
         self.slower = 1.0  # times its seconds that it takes where it runs
+        self.until, self.array, self.priced = inf, spec.get("array", ""), spec["price"] is not None
 
     def takes(self, degree: int, slower: float = 1.0) -> float | None:
         """Return the seconds of its next start, `None` if they were not told."""
@@ -84,7 +86,7 @@ class Job:
 
     def end(self, now: float) -> float:
         """Return when it is expected to be done: as long again, if that is over."""
-        end = self.since + self.lasts
+        end = min(self.since + self.lasts, self.until)
         return end if end >= now else now + (now - self.since)
 
     def stop(self, now: float) -> None:
@@ -102,7 +104,34 @@ class Job:
     def ripe(self, since: float) -> None:
         """Have it wait from now on, due by when it might."""
         if self.due < inf:
-            self.due = self.due_from(since, self.seconds)
+            self.due = self.due_from(since, self.longest)
+
+    @property
+    def longest(self) -> list[float] | None:
+        """Its seconds on the slowest type."""
+        most = max(self.on.values(), default=1.0)
+        return self.seconds and [x * most for x in self.seconds]
+
+    def retune(self, options: dict[str, Any], now: float, runs: bool) -> None:
+        """Go by other settings: due by them, from when it might wait; who ran before it was due did."""
+        if not self.priced:
+            self.price = options.get("price")
+            self.pays = (self.price or 0.0) if self.repeats and not runs else self.pays
+        before = self.due_from(0.0, self.longest)
+        self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
+        after = self.due_from(0.0, self.longest)
+        if before == after or self.due == inf:
+            return
+        due = self.due
+        self.due = min(max(due - before, self.submit), self.since if runs else now) + after
+        if runs:
+            self.due = max(self.due, nextafter(self.since, inf)) if due > self.since else min(self.due, self.since)
+
+    def turn_back(self, now: float) -> None:
+        """Have what has happened since a time have happened then."""
+        late = max(0.0, self.submit - now)
+        self.submit, self.due, self.ready = self.submit - late, self.due - late, min(self.ready, now)
+        self.since = min(self.since, now)
 
     def due_from(self, since: float, seconds: list[float] | None) -> float:
         """Return when it is due that may wait since then."""
@@ -119,6 +148,7 @@ class World:
         self.close = self.patient or cluster["policy"] == "gnn"  # jobs may wait for closer GPUs
         self.options = {"together": not (self.near and self.close)} | cluster["options"]
         self.rack = {x["name"]: i % cluster["racks"] for i, x in enumerate(cluster["nodes"])}
+        self.notices, self.arrays = Notices(self), Arrays(self)
         self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
         self.runs: dict[str, list[str]] | None = cluster["runs"]
         self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
@@ -170,7 +200,7 @@ class World:
             job.known, job.sizes = self.turns, {}
         if key not in job.sizes:
             rooms = {name: self.room(job, n, empty=True, up=up) for name, n in self.nodes.items()}
-            most = min(degree, max(rooms.values())) if job.together else job.group
+            most = min(degree, max(rooms.values(), default=0)) if job.together else job.group
             sizes = [b for b in range(most, 0, -1) if b % job.group == 0]
             job.sizes[key] = next((b for b in sizes if self._in_one(job, rooms, b, degree)), 0)
         return job.sizes[key]
@@ -215,8 +245,14 @@ class World:
         job = Job(spec, self.options, 0.0, 0)
         if any(d % job.group for d in job.workers) or job.most < job.group:
             return False
-        if not job.grants and (spec["price"] is not None or self.cluster["policy"] == "gnn"):
+        if not job.grants and self.cluster["policy"] == "gnn":
             return False
+        if spec.get("await_nodes"):
+            return not self.books.never(job, endless=True)
+        return self.possible(job)
+
+    def possible(self, job: Job) -> bool:
+        """Return whether a job can ever run on the nodes that there are."""
         return self.bundle(job, job.workers[0], up=False) > 0 and not self.books.never(job)
 
     def earliest(self, job: Job, running: Iterable[Job]) -> float:
@@ -271,6 +307,8 @@ class World:
             return name in self.nodes and self.nodes[name].up == (what == "fail")
         if what in ("finish", "report"):
             return name in self.running
+        if what == "stopped":
+            return name in self.notices.until
         return name in self.waiting or name in self.running or name in self.held
 
     def known(self, name: str) -> bool:
@@ -285,6 +323,7 @@ class World:
         """Let a job wait."""
         job = Job(spec, self.options, self.now, self.serial)
         held = self._lacks(job) or job.begin > self.now
+        held = held or self.arrays.rests(job)
         (self.held if held else self.waiting)[job.name] = job
         self.serial += 1
         self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.worst or [inf])])
@@ -292,6 +331,7 @@ class World:
     def free(self, name: str) -> Job:
         """Have a running job hold nothing any more."""
         job = self.running.pop(name)
+        self.notices.over(job)
         for node, gpus in job.nodes.items():
             del self.nodes[node].jobs[name]
             for gpu in gpus:
@@ -300,12 +340,14 @@ class World:
 
     def finish(self, name: str) -> None:
         """Have a job be done."""
-        self.calm &= abs(self.free(name).end(-inf) - self.now) <= 1e-6 * max(1.0, self.now)
+        done = self.free(name)
+        self.calm &= abs(done.since + done.lasts - self.now) <= 1e-6 * max(1.0, self.now)
         self.over.add(name)
         for job in [x for x in self.held.values() if name in x.after and not self._lacks(x)]:
             job.ready = self.now
             if job.begin <= self.now:
                 self._ripen(job)
+        self.arrays.left(done)
 
     def tick(self) -> None:
         """Forget windows that are over, and have those wait whose time has come."""
@@ -314,14 +356,62 @@ class World:
             self._ripen(job)
 
     def _ripen(self, job: Job) -> None:
+        if not self.arrays.rests(job):
+            self.enter(job, max(job.begin, job.ready))
+
+    def enter(self, job: Job, since: float) -> None:
+        """Have a job wait that was held until then."""
         self.waiting[job.name] = self.held.pop(job.name)
-        job.ripe(max(job.begin, job.ready))
+        job.ripe(since)
+
+    def halt(self, name: str) -> None:
+        """Have a job have stopped that was told to."""
+        job = self.waiting[name] = self.free(name)
+        self.calm = False
+        job.stop(self.now)
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Go by other settings from now on."""
+        self.calm = False
+        self.notices.unsettle()
+        rules = settings.get("sharing", self.books.rules)
+        self.options = self.options | {key: value for key, value in settings.items() if key != "sharing"}
+        self.books = Shares(self, rules)
+        for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
+            job.retune(self.options, self.now, job.name in self.running)
+            self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.longest or [inf])])
+
+    def resize(self, nodes: list[dict[str, Any]]) -> tuple[str, ...]:
+        """Exchange nodes; return who ran on those that are gone and waits again."""
+        names = {x["name"] for x in nodes}
+        lost = sorted({name for n in self.nodes.values() if n.name not in names for name in n.jobs})
+        for name in lost:
+            job = self.waiting[name] = self.free(name)
+            job.again(self.now)
+        self.rack = {x["name"]: x["rack"] for x in nodes}
+        self.nodes = {x["name"]: self.nodes.get(x["name"]) or Node(x, self.cluster["nic"]) for x in nodes}
+        for w in self.windows.values():
+            w["nodes"] = [node for node in w["nodes"] if node in names]
+        self.windows = {name: w for name, w in self.windows.items() if w["nodes"]}
+        self.torn = {name: x for name, x in self.torn.items() if {x[0], *x[2]} <= names}
+        self.calm, self.turns = False, self.turns + 1
+        self.notices.unsettle()
+        return tuple(lost)
+
+    def turn_back(self, now: float) -> None:
+        """Have what has happened since a time have happened then."""
+        self.calm = False
+        for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
+            job.turn_back(now)
+        self.notices.turn_back(now)
+        self.now = now
 
     def enclose(self, name: str, nodes: list[str], begin: float, end: float, jobs: list[str]) -> None:
         """Close nodes to all but some jobs."""
         self.windows.pop(name, None)
         self.windows[name] = {"nodes": nodes, "begin": begin, "end": end, "jobs": jobs}
         self.calm = False
+        self.notices.unsettle()
 
     def reopen(self, name: str) -> None:
         """Forget a window."""
@@ -330,11 +420,14 @@ class World:
     def alter(self, name: str, what: dict[str, Any]) -> None:
         """Hear something else of a job."""
         self.calm = False
+        self.notices.unsettle(name)
         if name in self.running:
             job, was = self.running[name], self.running[name].price
-            job.price = what.get("price", was)
-            if "seconds" in what or job.price != was:
+            job.price, job.priced = what.get("price", was), job.priced or "price" in what
+            if "seconds" in what or (job.price != was and name not in self.notices.until):
+                until, job.until = job.until, inf
                 lasts = what["seconds"] if "seconds" in what else job.end(self.now) - self.now
+                job.until = until
                 self.starts += 1
                 if job.seconds is not None:
                     whole = job.seconds[job.workers.index(job.degree)]
@@ -349,7 +442,7 @@ class World:
         if "seconds" in what:
             job.left, s = 1.0, what["seconds"]
             job.seconds = [s * job.workers[-1] / d for d in job.workers]
-        job.price = what.get("price", job.price)
+        job.price, job.priced = what.get("price", job.price), job.priced or "price" in what
         job.pays = (job.price or 0.0) if job.repeats else 0.0
         self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
         begin, after = what.get("begin", job.begin), what.get("after", job.after)
@@ -368,9 +461,13 @@ class World:
     def withdraw(self, name: str) -> None:
         """Forget a job."""
         jobs = self.held if name in self.held else self.waiting
-        _ = jobs.pop(name) if name in jobs else self.free(name)
+        held = name in self.held
+        job = jobs.pop(name) if name in jobs else self.free(name)
         self.over.add(name)
         self.gone.add(name)
+        self.notices.unsettle(name)
+        if not held or name in self.arrays.rest.get(job.array, ()):
+            self.arrays.left(job)
 
     def report(self, name: str, speed: float) -> None:
         """Hear how fast a job is."""
@@ -384,6 +481,7 @@ class World:
             if mend and len(job.nodes) > 1:
                 self.torn[name] = node, job.degree, {n: gpus for n, gpus in job.nodes.items() if n != node}
         self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
+        self.notices.unsettle()
         return tuple(lost)
 
     def repair(self, node: str) -> None:
@@ -395,31 +493,47 @@ class World:
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
         self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
-        gains = [x for x in decision.stops if x.cause != "drain"]
+        self._decide(decision, own)
+
+    def _decide(self, decision: Any, own: bool) -> None:
+        told = {x.job for x in decision.stopping}
+        killed = self.notices.ended(decision.stops)
+        for x in decision.stops:
+            slow = 0.0 if x.job not in self.running or x.job in killed else self.notices.grace(self.running[x.job])
+            hold(not slow, "grace", f"{x.job} stops at once, its grace is {slow} s")
+            if x.job in killed:
+                self._killed(x)
+        stops = [*(x for x in decision.stops if x.job not in killed), *decision.stopping]
+        gains = [x for x in stops if x.cause != "drain"]
         self.stopped = bool(gains)
-        self._drained([x for x in decision.stops if x.cause == "drain"])
+        self._drained([x for x in stops if x.cause == "drain"], told)
+        vague = bool(told) or self.notices.busy
+        self.calm &= not vague
         dues = (j for j in self.waiting.values() if j.due <= self.now)
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
-        told = all(j.due < inf for j in (*self.waiting.values(), *self.running.values()))
-        told = told and due is not None and len(due.workers) == 1 and not (self.windows and self.near)
-        was = self.earliest(due, self.running.values()) if gains and told and due else inf
+        known = all(j.due < inf for j in (*self.waiting.values(), *self.running.values()))
+        known = known and due is not None and len(due.workers) == 1 and not (self.windows and self.near)
+        was = self.earliest(due, self.running.values()) if gains and known and due and not vague else inf
         gone: set[str] = set()
         moves, begun = {x.job: x for x in gains if x.cause == "move"}, {x.job: x for x in decision.starts}
         for x in gains:
             hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
-            waits = x.other in self.waiting or x.other in moves
+            waits = x.other in self.waiting or x.other in moves or x.other in gone  # it stops for another one
             hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
             victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
             other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
-            if x.job in moves:
+            if x.job in moves and x.job not in told:
                 on = x.job in begun and begun[x.job].degree == victim.degree
                 hold(on, "move", f"{x.job} moves with {victim.degree} workers and starts as {begun.get(x.job)}")
-            self.books.stop(victim, other, x.cause, gone, new)
+            self.books.stop(victim, other, x.cause, gone, new, vague)
             gone |= {x.job} - moves.keys()
-        stopped = {x.job: self._stop(x) for x in gains}
+        stopped = {x.job: self._stop(x, x.job in told) for x in gains}
+        promised = self.notices.started({x.job for x in decision.starts}, True)
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
-            self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"))
+            self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"), x.job in promised or vague)
+        self.notices.started({x.job for x in decision.starts}, decision.more)
+        self.notices.told(decision.stopping)
         starts = {x.job: x for x in decision.starts}
         for x in decision.mends:
             hold(x.job in starts and x.job in self.torn, "mend", f"{x} is of {[*starts]} and {[*self.torn]}")
@@ -428,18 +542,24 @@ class World:
             same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
             words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
             hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
-        self.torn = {}
-        worth = [x for x in gains if x.cause == "gain"]
+        self.torn = self.torn if decision.more else {}  # the next one goes on with it
+        worth = [x for x in gains if x.cause == "gain" and not vague]
         freed = {(n, g) for x in worth for n, gpus in stopped[x.job].items() for g in gpus}
         for x in worth:
             self._worth(x, stopped, starts, freed)
         if was < inf and due and due.name in self.waiting and self.books.alike:
             now = self.earliest(due, self.running.values())
             hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
-        if not gains:
+        if not gains and not vague:
             self._protected(decision)
 
-    def _drained(self, stops: list[Any]) -> None:
+    def _killed(self, x: Any) -> None:
+        """Have a job stop whose grace is over."""
+        job = self.running[x.job]
+        hold(dict(x.nodes) == job.nodes, "stop", f"{x} of {job.nodes}")
+        self.halt(x.job)
+
+    def _drained(self, stops: list[Any], told: set[str]) -> None:
         """Have those stop that may and are where a window is; see that it is these."""
         there = {
             job.name
@@ -447,20 +567,22 @@ class World:
             for job in self.running.values()
             if w["begin"] <= self.now and job.name not in w["jobs"] and not job.nodes.keys().isdisjoint(w["nodes"])
         }
-        there = {name for name in there if self.running[name].price is not None}
+        there = {name for name in there if self.notices.stoppable(self.running[name])}
         words = f"{[x.job for x in stops]} stop where nodes close, should be {sorted(there)}"
         hold(sorted(x.job for x in stops) == sorted(there), "drain", words)
         for x in stops:
             job = self.running[x.job]
             hold(not x.other and dict(x.nodes) == job.nodes and x.price == job.price, "drain", f"{x} of {job.nodes}")
-            self.waiting[x.job] = self.free(x.job)
-            job.stop(self.now)
+            if x.job not in told:
+                self.waiting[x.job] = self.free(x.job)
+                job.stop(self.now)
 
-    def _stop(self, x: Any) -> Nodes:
+    def _stop(self, x: Any, told: bool) -> Nodes:
         """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
         hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
         job = self.running[x.job]
-        hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
+        hold(self.notices.stoppable(job), "stop", f"{x.job} stops and may not be stopped")
+        hold(job.grants or x.cause != "gain", "stop", f"{x.job} has no GPUs and stops for a gain")
         left = job.end(self.now) - self.now
         same = dict(x.nodes) == job.nodes and x.price == job.price
         same &= x.left > 0 if job.seconds is None else abs(x.left - left) <= 1e-6 * max(1, left)
@@ -468,11 +590,12 @@ class World:
         ran, price = job.ran(self.now), job.price or 0.0
         hold(ran >= price * (1 - SLACK), "early", f"{x.job} stops when it got on for {ran} s, its price is {price}")
         hold(not job.urgent or x.cause != "gain", "early", f"{x.job} stops and was due when it started")
-        self.waiting[x.job] = self.free(x.job)
-        job.stop(self.now)
+        if not told:
+            self.waiting[x.job] = self.free(x.job)
+            job.stop(self.now)
         return job.nodes
 
-    def _start(self, job: Job, start: Any, own: bool) -> None:
+    def _start(self, job: Job, start: Any, own: bool, promised: bool) -> None:
         """Have a job start where it may, whole."""
         name, degree, nodes = job.name, start.degree, {n: tuple(g) for n, g in start.nodes.items()}
         hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
@@ -509,9 +632,10 @@ class World:
         fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
         hold(whole >= degree if own else fair, "gang", words)
         job.slower = self.slower(job, degree, nodes)
-        if not own and start.tier in ("heuristic", "patient", "lookahead") and len(self.waiting) == 1:
+        if not own and not promised and start.tier in ("heuristic", "patient", "lookahead") and len(self.waiting) == 1:
             self._nearest(job, degree, nodes, b)
-        self._waited(job, degree)
+        if not promised:
+            self._waited(job, degree)
         takes = job.takes(degree, job.slower)
         words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
         hold(takes is None or abs(start.seconds - takes) <= 1e-6 * max(1.0, takes), "seconds", words)
@@ -519,7 +643,7 @@ class World:
         self.starts += 1
         job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
         self.running[name], job.urgent = job, job.due <= self.now
-        self.books.start(job)
+        self.books.start(job, promised)
         self.longest = max(self.longest, job.lasts)  # longer than told where it has a slow place
         if job.urgent:
             self.served.append((job.due, self.now))
@@ -650,6 +774,8 @@ class World:
 
     def settled(self, steered: bool) -> None:
         """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
+        if self.notices.busy:
+            return  # room is kept for somebody
         waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
         waits = [job for job in waits if not self.books.limited(job)]
         if not steered and not self.stopped:  # stops for a gain may leave others within their guarantees

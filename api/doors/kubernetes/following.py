@@ -32,6 +32,8 @@ _PAUSE = 0.2, 30.0
 """Seconds before the first retry, and at most."""
 _TOGETHER, _AGAIN, _LATEST = 0.05, 1.0, 30.0
 """Seconds in which news is gathered; until what failed is tried again; until a step at the latest."""
+_REFUSED = 400, 401, 403, 422
+"""Statuses of what no news changes, as those do of a pod that is gone or bound."""
 
 News = queue.SimpleQueue[tuple[str, str, Any] | None]
 
@@ -134,7 +136,7 @@ def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> No
                 if what != "BOOKMARK":
                     news.put((what, kind, item))
         except ApiException as error:
-            if error.status == 410:
+            if error.status != 429:  # too old, or later than a server knows that was restored
                 version = ""
             if absent := kind in OBJECTS and error.status in (403, 404):  # the cluster has none, or none to show
                 news.put(("LIST", kind, []))
@@ -215,6 +217,8 @@ class Loop:
             name = f"{meta['namespace']}/{name}" if kind in OBJECTS else name
             if name in known:
                 before[name] = known.pop(name)
+            elif kind == "pods" and name not in before:  # nothing was said of it, but perhaps of one of its name
+                self._said.pop(f"{meta['namespace']}/{meta['name']}", None)
             try:
                 if what != "DELETED":
                     known[name] = self._readers[kind](each)
@@ -232,37 +236,35 @@ class Loop:
             act, step.binds = self._server.offer, self._offers.renew(step.binds, step.waits)
         tasks = [threads.submit(self._try, self._server.evict, pod) for pod in step.evicts]
         tasks += [threads.submit(self._try, act, pod, node) for pod, node in step.binds]
-        done = [task.result() for task in tasks]
-        bound = sum(done[len(step.evicts) :])
-        if step.binds or step.evicts:
-            LOG.info(
-                "%d of %d pods %s, %d evicted",
-                bound,
-                len(step.binds),
-                "bound" if act == self._server.bind else "offered a node",
-                len(step.evicts),
-            )
+        failed = [task.result() for task in tasks]
+        refused = failed[len(step.evicts) :]
+        if tasks:
+            given = refused.count(None), len(refused), act.__name__, len(step.evicts)
+            LOG.info("%d of %d pods: %s, %d evicted", *given)
+        step.waits |= {x.key: f"{act.__name__}: {why}" for (x, _), why in zip(step.binds, refused, strict=True) if why}
         self._tell(step, threads)
-        return all(done) and step.all
+        return failed.count(None) == len(failed) and step.all
 
     def _tell(self, step: Step, threads: ThreadPoolExecutor) -> None:
         news = {key: why for key, why in step.waits.items() if self._said.get(key) != why}
         self._said = step.waits
         if self._offers is not None:
             return  # kube-scheduler says it
-        done = threads.map(lambda row: self._try(self._server.explain, *row), news.items())
-        for key in [key for key, said in zip(news, done, strict=True) if not said]:
+        failed = threads.map(lambda row: self._try(self._server.explain, *row), news.items())
+        for key in [key for key, why in zip(news, failed, strict=True) if why is not None]:
             del self._said[key]  # and say it at the next step
 
-    def _try(self, act: Callable[..., None], *given: Any) -> bool:
+    def _try(self, act: Callable[..., None], *given: Any) -> str | None:
+        """Return nothing if it is done, why the server will not have it, "" if it may later."""
         try:
             act(*given)
-            return True
+            return None
         except ApiException as error:
             LOG.warning("%s %s: %s %s", act.__name__, _name(given[0]), error.status, _message(error))
+            return _message(error) if error.status in _REFUSED else ""
         except (HTTPError, OSError) as error:
             LOG.warning("%s %s: %s", act.__name__, _name(given[0]), error)
-        return False
+        return ""
 
 
 def _name(pod: Pod | str) -> str:

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...trace.simulate import ORDERS
-from .classes import Classes
-from .orders import DRF, SRTF, Fixed, Tiresias
+from .orders import DRF, SRTF, Classes, Fixed, Tiresias
 from .placing import Gandiva, Optimus, Tetris
 
 __all__ = ["DRF", "POLICIES", "SRTF", "Classes", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]

@@ -14,11 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.highs import highspy
+from gangplan.solvers.highs import new_highs
 
 from ..jobs import Index, RoundJobs, RoundsCluster
 
@@ -197,7 +198,7 @@ class AllocationLP:
     """One solver, for one LP after another."""
 
     def __init__(self) -> None:
-        self._highs = highspy.Highs()
+        self._highs = new_highs()
         for option, value in (
             ("output_flag", False),
             ("threads", 1),

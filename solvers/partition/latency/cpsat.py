@@ -221,8 +221,6 @@ class Model:
         solver = cpsat_solver(run)
         # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
         solver.parameters.instantiate_all_variables = False
-        # its dual reductions lose the optimum of seed 536 of tests/referee and, without probing, all plans of others
-        solver.parameters.keep_all_feasible_solutions_in_presolve = True
         minimise(run, solver, self.model, self.scale, partial(self._whole, run))
 
     def _whole(self, run: Run, value: Any) -> LatencyPlan | None:

@@ -66,8 +66,7 @@ class Network(nn.Module):
         own, kind = rows[:, :WIDTH] * self.seen, rows[:, WIDTH:]
         told = kind if self.graphs is None else kind @ self.encode(self.graphs)
         x = torch.relu(self.rows(torch.cat([own, told], 1)))
-        scores: Tensor = self.out(torch.relu(self.hidden(x)))[:, 0]
-        return scores
+        return self.out(torch.relu(self.hidden(x)))[:, 0]
 
     @staticmethod
     def batch(graphs: Sequence[OpGraph]) -> Any:

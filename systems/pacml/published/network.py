@@ -35,8 +35,7 @@ class MeanPool(MessagePassing):
     def forward(self, z: Tensor, ends: Tensor, edges: Tensor) -> Tensor:
         """Return the numbers of each op, (n, width)."""
         ends, said = add_self_loops(ends, self.edge(edges).relu(), 0.0, len(z))
-        heard: Tensor = self.out(self.propagate(ends, z=self.node(z).relu(), said=said)).relu()
-        return heard
+        return self.out(self.propagate(ends, z=self.node(z).relu(), said=said)).relu()
 
     def message(self, z_j: Tensor, said: Tensor) -> Tensor:
         """Return what goes along each edge, (m, 2 width)."""
@@ -54,8 +53,7 @@ def encode(rounds: Iterable[nn.Module], graphs: Any) -> Tensor:
     z = graphs.x
     for layer in rounds:
         z = layer(z, graphs.edge_index, graphs.edge_attr)
-    vectors: Tensor = global_mean_pool(z, graphs.batch, graphs.num_graphs)
-    return vectors
+    return global_mean_pool(z, graphs.batch, graphs.num_graphs)
 
 
 class Network(nn.Module):
@@ -82,8 +80,7 @@ class Network(nn.Module):
     def head(self, vectors: Tensor, features: Tensor) -> Tensor:
         """Return the outputs of B decisions from vectors of their graphs, (B, outputs)."""
         known = torch.cat([vectors, self.features(features).relu()], dim=1)
-        found: Tensor = self.last(self.body(known).relu())
-        return found
+        return self.last(self.body(known).relu())
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the outputs of rows, (B, outputs): the number of the graph, then the features."""
@@ -113,8 +110,7 @@ class Policies(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the scores of rows, (B, ACTIONS)."""
-        found: Tensor = self.of[self.distribution](rows)
-        return found
+        return self.of[self.distribution](rows)
 
 
 class Critic(Network):

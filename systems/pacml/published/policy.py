@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.network import NetworkPolicy, pick
@@ -16,7 +15,7 @@ from ..arrivals import DISTRIBUTIONS
 from ..jobs import JobType
 from ..simulate import Choice, RampState
 from .network import Policies, batch_of
-from .observe import ACTIONS, FEATURES, Observation, OpRows, describe, job_rows, op_rows
+from .observe import ACTIONS, FEATURES, Observation, describe, job_rows, op_rows
 from .recipe import NAME, PublishedSettings
 
 GRAPHS = 256
@@ -31,7 +30,7 @@ class PublishedPolicy(NetworkPolicy):
     def __init__(self, network: Policies, settings: PublishedSettings, *, distribution: str = "") -> None:
         super().__init__(network, settings)
         self._of, self.distribution = network.of, distribution or next(iter(DISTRIBUTIONS))
-        self._vector = lru_cache(GRAPHS)(self._encode)
+        self._vector = lru_cache(GRAPHS)(lambda graph, name: self._of[name].encode(batch_of([graph])))
         self._graph = lru_cache(GRAPHS)(lambda kind: op_rows(kind.graph))
         self._jobs = lru_cache(GRAPHS)(_rows)
 
@@ -60,10 +59,6 @@ class PublishedPolicy(NetworkPolicy):
             self.distribution = state.case.distribution
         action = self.choose(self.observe(state))
         return Choice(action - 1) if action else None
-
-    def _encode(self, graph: OpRows, distribution: str) -> Tensor:
-        found: Tensor = self._of[distribution].encode(batch_of([graph]))
-        return found
 
 
 def _rows(types: tuple[JobType, ...]) -> tuple[FloatArray, float]:

@@ -111,13 +111,7 @@ TEMPERATURE = 0.05
 class Training(Trainer[TopdrlSettings]):
     """Imitation of a teacher, then PPO."""
 
-    def network(self) -> Network:
-        """Return the network of the settings."""
-        return Network(self.settings)
-
-    def critic(self) -> Critic:
-        """Return a network of the same form, for values."""
-        return Critic(self.settings)
+    make, values = Network, Critic
 
     def validate(self, network: Network) -> dict[str, float]:
         """Return the mean JCT in seconds in workloads of validation seeds, by the best action, as ``score``."""

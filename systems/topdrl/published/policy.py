@@ -106,8 +106,7 @@ class Critic(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the values, (B,)."""
-        values: Tensor = self.network(rows)[:, 0]
-        return values
+        return self.network(rows)[:, 0]
 
 
 Halves = NDArray[np.float16]

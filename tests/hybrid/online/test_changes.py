@@ -14,7 +14,7 @@ from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Fleet, GangJob, Proximity
 
 
 def one(name: str, workers: int = 1) -> GangJob:
@@ -353,6 +353,16 @@ def test_an_empty_cluster_grows() -> None:
     assert {start.job for start in s.decide(60.0).starts} == {"typed"}
     s.finish("typed", now=60.0)
     assert {start.job for start in s.decide(60.0).starts} == {"big"}
+
+
+@pytest.mark.parametrize("policy", ["patient", "gnn"])
+def test_who_awaits_nodes_has_a_place_in_the_order(policy: str) -> None:
+    """Where no node takes a job it waits and is slowed down by nothing, and starts once there is one."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=0), policy, speeds=Proximity())
+    s.submit(one("a"), 10.0, now=0.0, await_nodes=True)
+    assert not s.decide(60.0).starts and s.explain("a").earliest is None
+    s.resize(Fleet.regular(1, 1, 8))
+    assert started(s) == ["a"]
 
 
 def test_nodes_that_go_and_come_back_change_nothing() -> None:

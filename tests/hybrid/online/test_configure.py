@@ -120,6 +120,22 @@ def test_jobs_are_due_by_the_new_patience(changes: dict[str, float], due: float)
     assert scheduler.explain("runs").stops == 0.0
 
 
+def test_a_new_price_costs_no_start_that_was_paid() -> None:
+    """Who runs again and paid the old price got on for as long as it did, and keeps that through a snapshot."""
+    scheduler = Scheduler(FLEET, "heuristic", price=60.0)
+    scheduler.submit(gang("a", 8), 7200.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.fail_node("node0", now=100.0)
+    scheduler.decide(60.0)
+    scheduler.configure(price=600.0, now=1000.0)
+    saved = json.loads(json.dumps(scheduler.snapshot()))
+    scheduler.restore(saved)
+    assert scheduler._state.running["a"].ran(1000.0) == 840.0
+    assert json.loads(json.dumps(scheduler.snapshot())) == saved
+    scheduler.fail_node("node1")
+    assert scheduler._state.waiting["a"].pays == 600.0
+
+
 def test_a_snapshot_of_other_settings() -> None:
     """It is refused in few words, or taken with its settings, or under the scheduler's own."""
     saved = json.loads(written(shared()))

@@ -48,6 +48,17 @@ def test_job_that_has_just_come() -> None:
     assert [start.job for start in scheduler.decide(5.0).starts] == ["new"]
 
 
+def test_the_most_workers_that_fit() -> None:
+    """Of eight workers five fit beside three GPUs that are held, not only half of them; in pairs four."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 8))
+    scheduler.submit(GangJob("long", "m", (3,)), 3600.0)
+    scheduler.decide(5.0)
+    for name, group, most in (("new", 1, 5), ("pairs", 2, 4)):
+        scheduler.submit(GangJob(name, "m", (8,)), 500.0, now=100.0, group=group)
+        assert f"submit it with {most} workers" in scheduler.explain(name).remedies
+        scheduler.withdraw(name)
+
+
 def test_job_that_waits_for_closer_gpus() -> None:
     """There is a GPU on each node, and it waits for two on one: without `a`, which has the least left, it starts."""
     scheduler = Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), "patient", speeds=Proximity())

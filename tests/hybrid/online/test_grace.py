@@ -70,6 +70,23 @@ def test_a_job_may_end_or_be_lost_while_it_stops(ends: str) -> None:
     assert [x.job for x in scheduler.decide(60.0).starts] == ([] if ends == "fail_node" else ["x"])
 
 
+def test_a_price_that_changes_meanwhile_takes_no_work() -> None:
+    """Who is told to stop within 60 s of 3,500 that it has left has them still when it waits again."""
+    scheduler = held()
+    scheduler.change("a", price=5.0, now=110.0)
+    scheduler.stopped("a", now=120.0)
+    request = scheduler._state.waiting["a"]
+    assert request.price == 5.0 and request.left * request.seconds[0] == pytest.approx(3480.0)
+
+
+def test_the_clock_is_set_back_under_a_grace() -> None:
+    """Who was told at a wrong date was told when it is set back: its grace is as long as it was."""
+    scheduler = held()
+    scheduler.set_clock(40.0)
+    assert scheduler.wake == 100.0 and scheduler.stopping[0].until == 100.0
+    assert [x.job for x in scheduler.decide(60.0, now=100.0).stops] == ["a"]
+
+
 def test_a_stop_is_not_taken_back() -> None:
     """If "x" is withdrawn, the job stops all the same, others get the idle GPUs at once, and it runs again later."""
     scheduler = held()

@@ -15,9 +15,10 @@ from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, Place
 from gangplan.instances.verify.placement import Fragmentation
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
+from gangplan.solvers.cpsat_solver import cpsat_solver
 from gangplan.solvers.method import Suite, suite
 from gangplan.solvers.placement.columns import Columns
-from gangplan.solvers.placement.cpsat import goal_of, hint, suitable_solver
+from gangplan.solvers.placement.cpsat import goal_of, hint
 from gangplan.solvers.placement.cpsat_model import Assignment
 from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.gpu_assignment import as_plan
@@ -62,7 +63,7 @@ def test_what_just_fits_fits(field: str, tasks: int, hair: float, fits: bool) ->
     fleet, demand = Fleet.regular(1, 1, 4, **room), {field: 0.6 / tasks}
     problem = PlacementProblem(fleet, (GangJob("x", "a", (tasks,), Demand(1, **demand)),), speeds)
     run = Run(problem, time_limit=20.0)
-    status = suitable_solver(run).solve(Assignment(Batch(problem)).model)
+    status = cpsat_solver(run).solve(Assignment(Batch(problem)).model)
     assert (status == cp_model.OPTIMAL, status == cp_model.INFEASIBLE) == (fits, not fits)
 
 
@@ -89,7 +90,7 @@ def test_hint_is_complete_and_taken() -> None:
     goal_of(plan, run.objective)
     hint(run, batch, plan)
     assert len(plan.model.proto.solution_hint.vars) == len(plan.model.proto.variables)
-    solver = suitable_solver(run)
+    solver = cpsat_solver(run)
     solver.parameters.fix_variables_to_their_hinted_value = True
     assert solver.solve(plan.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     found = as_plan(batch, plan.rows(solver.value), lambda n: plan.packing(solver.value, n))

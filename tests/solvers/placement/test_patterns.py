@@ -73,13 +73,13 @@ def test_a_full_fleet_is_within_two_percent(load: float) -> None:
 def test_the_choice_takes_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof among a thousand patterns takes CP-SAT few steps and three models, none of them nearly the last."""
     solvers: list[Any] = []
-    make = module.suitable_solver
+    make = module.cpsat_solver
 
     def kept(run: Run) -> Any:
         solvers.append(make(run))
         return solvers[-1]
 
-    monkeypatch.setattr(module, "suitable_solver", kept)
+    monkeypatch.setattr(module, "cpsat_solver", kept)
     run = Run(gangs(jobs=16, racks=2, nodes=8, load=0.8, seed=2005), time_limit=200, workers=2)
     batch = SUITE.prepare(run)
     local_search(run, batch, 2000)

@@ -67,8 +67,8 @@ def test_old_disagreements(variant: str, seed: int) -> None:
     assert result.status == ("INFEASIBLE" if best is None else "OPTIMAL")
 
 
-def test_an_optimum_that_is_cut_off_without_presolve() -> None:
-    """The optimum is 23; HiGHS 1.14 says 24 unless it is asked with presolve too."""
+def test_an_optimum_that_was_cut_off_without_presolve() -> None:
+    """The optimum is 23; HiGHS 1.14 said 24 unless it was asked with presolve too."""
     problem = random_problem(3831, "free", ops=9)
     agree(problem, optimum(problem))
 

@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import check_policy, simulate_named
 from gangplan.simulator.engine.policies import SRTF, Classes, Fixed, Tiresias
-from gangplan.simulator.engine.policies.classes import in_classes
+from gangplan.simulator.engine.policies.orders import in_classes
 
 
 def test_order_in_classes() -> None:

@@ -1,0 +1,100 @@
+"""The books of stops with grace: who was told to stop, until when, and for whom the room is.
+
+Written from docs/scheduler.md alone. What of the room is claimed by whom is not known, only for whom somebody stops.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from .wrong import hold
+
+if TYPE_CHECKING:
+    from .world import Job, World
+
+
+class Notices:
+    """Keep who was told to stop.
+
+    Args:
+        world: the books of the cluster.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.until: dict[str, float] = {}  # when the grace of a job is over
+        self.since: dict[str, float] = {}
+        self.groups: list[tuple[set[str], set[str]]] = []  # told at a time and still there; who starts after them
+
+    @property
+    def busy(self) -> bool:
+        """Whether room is kept for somebody."""
+        return bool(self.until or self.groups)
+
+    def grace(self, job: Job) -> float:
+        """Return the seconds that a job has."""
+        own = job.spec.get("grace")
+        return float(self.world.options.get("grace", 0.0) if own is None else own)
+
+    def stoppable(self, job: Job) -> bool:
+        """Return whether a running job may be stopped: who was told already is not told again."""
+        return job.price is not None and job.name not in self.until
+
+    def tell(self, x: Any) -> None:
+        """Enter that a job is told to stop, and check what it is told."""
+        world, job = self.world, self.world.running[x.job]
+        hold(x.job not in self.until, "told", f"{x.job} is told to stop and was already")
+        right = x.since == world.now and x.seconds == self.grace(job) > 0
+        hold(right, "told", f"{x.job} has a grace of {self.grace(job)} s at {world.now} s, said is {x}")
+        self.until[x.job] = job.until = world.now + self.grace(job)
+        self.since[x.job] = world.now
+
+    def told(self, rows: Any) -> None:
+        """Enter those who were told in one decision, and for whom."""
+        for x in rows:
+            self.tell(x)
+        if rows:
+            movers = {x.job for x in rows if x.cause == "move"}
+            self.groups.append(({x.job for x in rows}, {x.other for x in rows if x.other} | movers))
+
+    def over(self, job: Job) -> None:
+        """Hear that a job holds nothing any more."""
+        self.until.pop(job.name, None)
+        job.until = inf
+        for names, _ in self.groups:
+            names.discard(job.name)
+
+    def unsettle(self, name: str | None = None) -> None:
+        """Hear that what was planned may be void, for one job or for all."""
+        for _, others in self.groups:
+            others -= {*others} if name is None else {name}
+
+    def turn_back(self, now: float) -> None:
+        """Have who was told later than a time have been told then."""
+        for name, until in self.until.items():
+            job = self.world.running[name]
+            self.until[name] = job.until = until - max(0.0, self.since[name] - now)
+            self.since[name] = min(self.since[name], now)
+
+    def ended(self, stops: Any) -> set[str]:
+        """Check that those whose grace is over stop now, and no other who was told; return them."""
+        now = self.world.now
+        done = {name for name, until in self.until.items() if until <= now}
+        said = {x.job for x in stops} & self.until.keys()
+        hold(said == done, "grace", f"{sorted(said)} stop at {now} s, the grace of {sorted(done)} is over")
+        return done
+
+    def started(self, names: set[str], cut: bool) -> set[str]:
+        """Check that those start for whom others have stopped; return them."""
+        promised: set[str] = set()
+        for told, others in self.groups:
+            promised |= others
+            others -= names
+            if told or cut:
+                continue
+            late = sorted(name for name in others if name in self.world.waiting)
+            hold(not late, "claimed", f"{late} wait though all have stopped that were told to for them")
+            others.clear()
+        self.groups = [(told, others) for told, others in self.groups if told or others]
+        return promised & names

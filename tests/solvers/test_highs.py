@@ -1,0 +1,24 @@
+"""HiGHS says nothing on standard output, which is for what users have asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_no_greeting() -> None:
+    """Neither a solver of one's own nor that of PuLP prints when it is made and run."""
+    program = """
+import pulp
+from gangplan.solvers import pulp_solvers
+from gangplan.solvers.highs import new_highs
+solver = new_highs()
+solver.silent()
+solver.run()
+lp = pulp.LpProblem("p", pulp.LpMinimize)
+lp += pulp.LpVariable("x", 1, 2, "Integer")
+lp.solve(pulp.HiGHS(msg=False))
+print(pulp.value(lp.objective))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "1.0\n" and done.stderr == ""
