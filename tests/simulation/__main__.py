@@ -43,7 +43,7 @@ def main() -> int:
                         (args.out / f"{rule}-{seed}.py").write_text(text)
                     else:
                         print(text, flush=True)
-            if i == len(jobs) or sys.stderr.isatty() or i % 100 == 0:
+            if i == len(jobs) or sys.stderr.isatty() or i % 10 == 0:
                 took = time.monotonic() - began
                 rest = f"{events / took:,.0f} a second, {rules.total()} fail"
                 line = f"{i} of {len(jobs)} seeds, {events:,} events, {rest}"

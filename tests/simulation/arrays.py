@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .wrong import hold
 
 if TYPE_CHECKING:
-    from .world import Job, World
+    from .jobs import Job
+    from .rooms import Rooms
 
 
 class Arrays:
@@ -17,7 +18,7 @@ class Arrays:
         world: the books of the cluster.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Rooms) -> None:
         self.world = world
         self.most: dict[str, int] = {}
         self.rest: dict[str, list[str]] = {}  # those that only their array holds back

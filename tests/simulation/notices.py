@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .wrong import hold
 
 if TYPE_CHECKING:
-    from .world import Job, World
+    from .jobs import Job
+    from .rooms import Rooms
 
 
 class Notices:
@@ -21,7 +22,7 @@ class Notices:
         world: the books of the cluster.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Rooms) -> None:
         self.world = world
         self.until: dict[str, float] = {}  # when the grace of a job is over
         self.since: dict[str, float] = {}
@@ -68,7 +69,7 @@ class Notices:
     def unsettle(self, name: str | None = None) -> None:
         """Hear that what was planned may be void, for one job or for all."""
         for _, others in self.groups:
-            others -= {*others} if name is None else {name}
+            others.difference_update({*others} if name is None else {name})
 
     def turn_back(self, now: float) -> None:
         """Have who was told later than a time have been told then."""
@@ -90,7 +91,7 @@ class Notices:
         promised: set[str] = set()
         for told, others in self.groups:
             promised |= others
-            others -= names
+            others.difference_update(names)
             if told or cut:
                 continue
             late = sorted(name for name in others if name in self.world.waiting)

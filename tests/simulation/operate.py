@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan import InstanceError
 
+from .arguments import fleet_of, seconds_of, told_of
 from .wrong import hold
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ class Operations(Base):
 
     def on_array(self, now: float, spec: dict[str, Any], count: int, most: int | None) -> bool:
         """Let jobs wait that are alike, some at a time, or see that they are refused because none ever fits."""
-        from .check import seconds_of, told_of
-
         world, names = self.world, tuple(f"{spec['name']}[{i}]" for i in range(count))
         if any(map(world.known, names)) or spec["name"] in world.arrays.most:
             return False
@@ -62,8 +61,6 @@ class Operations(Base):
 
     def on_resize(self, now: float, nodes: list[dict[str, Any]]) -> bool:
         """Exchange nodes, for none too; who runs on those that stay runs on."""
-        from .check import fleet_of
-
         self.shape = self.cluster | {"nodes": nodes}
         answer = self.each("resize", self.shape, now=now)
         self.fleet = fleet_of(self.shape)

@@ -26,9 +26,7 @@ def sharing_again(rng: random.Random, sharing: dict[str, Any]) -> dict[str, Any]
     if "queues" in sharing:
         a, b = rng.choice((0.0, 0.3, 0.5)), rng.choice((0.1, 0.25, 0.5))
         shares = {"a": a, "b": b, "a.x": a / 2, "a.y": rng.choice((0.0, a / 2))}
-        new["queues"] = {
-            path: {"share": shares[path], "weight": rng.choice((1.0, 2.0))} for path in sharing["queues"]
-        }
+        new["queues"] = {path: {"share": shares[path], "weight": rng.choice((1.0, 2.0))} for path in sharing["queues"]}
         if rng.random() < 0.5:
             new["queues"]["b"] |= {"most": rng.choice((0.6, 0.9)), "lends": rng.choice((0.0, 0.5, 1.0))}
     new["limits"] = rng.choice(({}, {"*": {"gpus": 4}}, {"*": {"jobs": 2}, "ann": {"gpus": 8}}))

@@ -72,8 +72,7 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
     for node in nodes:
         node["taints"] = [x for x in taints if kinds.random() < 0.3]
     habits = habits_of(mine := random.Random(f"habits {nodes!r}"))
-    if habits.get("grace"):
-        options["grace"] = mine.choice((0.0, 1.0, 60.0))
+    options |= {"grace": mine.choice((0.0, 1.0, 60.0))} if habits.get("grace") else {}
     return {
         "habits": habits, "checkpoint_every": mine.choice((0, 5, 2000)),
         "sharing": sharing_of(random.Random(f"sharing {nodes!r}")),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .wrong import hold
 
 if TYPE_CHECKING:
-    from .world import Job, World
+    from .jobs import Job
+    from .rooms import Rooms
 
 ROUNDING = 1e-6
 """Of the cluster: cores and memory are counted in whole millionths and bytes."""
@@ -23,7 +24,7 @@ class Shares:
         world: the books of the cluster.
     """
 
-    def __init__(self, world: World, rules: dict[str, Any] | None = None) -> None:
+    def __init__(self, world: Rooms, rules: dict[str, Any] | None = None) -> None:
         self.world, self.rules = world, (world.cluster.get("sharing") if rules is None else rules) or {}
         self.queues: dict[str, dict[str, Any]] = self.rules.get("queues", {})
 
@@ -136,7 +137,7 @@ class Shares:
         bounds = {x: self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue)}
         most = any(bound < 1.0 and self.share(x, wants) > bound - ROUNDING for x, bound in bounds.items())
         keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
-        return bool(self.queues) and (most or (keeps and self.borrows(job)))
+        return bool(self.queues) and (most or (keeps and (self.borrows(job) or bool(self._lacks(job, wants, 1)))))
 
     def start(self, job: Job, vague: bool) -> None:
         """Check that no limit is exceeded by a job that has just started, and nothing used that is not lent.
@@ -146,7 +147,8 @@ class Shares:
             vague: whether others that hold something count as if they did not.
         """
         if not vague:
-            self._unlent(job)
+            words = self._lacks(job, self.amounts(job), 0)
+            hold(not words, "lent", words)
         limits = self.rules.get("limits", {})
         limit = limits.get(job.user, limits.get("*")) if job.user else None
         if limit is not None:
@@ -158,14 +160,14 @@ class Shares:
             most = self.queues.get(path, {}).get("most", 1.0)
             hold(self.share(path) <= most + ROUNDING, "limit", f"{job.name}: {path} has {self.share(path)} of {most}")
 
-    def _unlent(self, job: Job) -> None:
-        """Check that what is free suffices for what other queues do not lend."""
+    def _lacks(self, job: Job, asks: list[float], more: int) -> str:
+        """Return in words what others do not lend and a job takes, "" if it leaves that; `more`: if it starts still."""
         world, way, total = self.world, self.way(job.queue), self.total
         up = [n for n in world.nodes.values() if n.up]
         has = [sum(n.gpus for n in up), sum(n.has[0] for n in up), sum(n.has[1] for n in up)]
         runs = [(self.way(x.queue), self.amounts(x)) for x in world.running.values()]
-        for i, amount in enumerate(self.amounts(job)):
-            free = has[i] - sum(amounts[i] for _, amounts in runs)
+        for i, amount in enumerate(asks):
+            free = has[i] - sum(amounts[i] for _, amounts in runs) - more * amount
 
             def keeps(path: str, i: int = i) -> float:
                 below = sum(keeps(x) for x in self.queues if x.rpartition(".")[0] == path)
@@ -175,8 +177,9 @@ class Shares:
                 return max(below, mine - sum(amounts[i] for other, amounts in runs if path in other))
 
             kept = sum(keeps(path) for path in self.queues if "." not in path)
-            words = f"{job.name} of {job.queue!r} leaves {free} of {total[i]} free, {kept} are not lent"
-            hold(not amount or kept <= 0 or free >= kept - ROUNDING * total[i] - 1, "lent", words)
+            if amount and kept > 0 and free < kept - ROUNDING * total[i]:
+                return f"{job.name} of {job.queue!r} leaves {free} of {total[i]} free, {kept} are not lent"
+        return ""
 
     def fork(self, mine: Job, other: Job) -> tuple[str, str]:
         """Return the queues on the ways to those of two jobs where the ways part."""

@@ -144,28 +144,13 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
         player.play(copy.deepcopy(events))
     except Wrong as now:
         wrong = now
-    nodes, policy = cluster["nodes"], cluster["policy"]
-    many = "\n    ".join(
-        f"names={tuple(n['name'] for n in nodes)}, gpu_types={tuple(cluster['types'])},\n"
-        f"    gpu_type=np.array({[cluster['types'].index(n['type']) for n in nodes]}, dtype=np.int32),\n"
-        f"    gpus=np.array({[n['gpus'] for n in nodes]}, dtype=np.int32), cpu=np.array({[n['cpu'] for n in nodes]}),\n"
-        f"    memory=np.array({[n['memory'] for n in nodes]}), link=np.full({len(nodes)}, 3e11),\n"
-        f"    topology=TreeTopology((Level('rack', {cluster['nic']!r}), Level('cluster', 1e11)),"
-        f" np.array({[[i % cluster['racks'] for i in range(len(nodes))], [0] * len(nodes)]})),\n"
-        f"    labels={tuple(cluster['labels'])},"
-        f" labelled=np.array({[[x in n['labels'] for n in nodes] for x in cluster['labels']]}, dtype=bool)"
-        f".reshape({len(cluster['labels'])}, {len(nodes)}),\n"
-        f"    taints={tuple(cluster['taints'])},"
-        f" tainted=np.array({[[x in n['taints'] for n in nodes] for x in cluster['taints']]}, dtype=bool)"
-        f".reshape({len(cluster['taints'])}, {len(nodes)}),\n"
-        f"    usable=np.array({[n['usable'] for n in nodes]}),".splitlines()
-    )
+    policy = cluster["policy"]
     lines = [
         f'"""{wrong.rule}: {wrong.words}"""', "import json", "", "import numpy as np", "",
         "from gangplan import InstanceError, Level, Scheduler, TreeTopology",
         "from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity, SpeedModel", "",
         "nan, inf = np.nan, np.inf",
-        f"fleet = Fleet(\n    {many}\n)", "speeds = None",
+        f"fleet = {fleet_source(cluster)}", "speeds = None",
     ]  # fmt: skip
     if near := cluster["near"]:
         lines[-1] = f"speeds = Proximity(*{near['links']}, intensity={{'m': {near['m']}}})"
@@ -181,17 +166,19 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
         lines += ["", "", policy_source(policy), ""]
         made = f"{policy}()"
     options = "".join(f", {key}={value!r}" for key, value in cluster["options"].items())
+    options += f", sharing={cluster['sharing']!r}" if cluster.get("sharing") else ""
     for i, (name, method, args, named, refused) in enumerate(player.log):
         if refused and i + 1 < len(player.log):
             continue
         if method == "new":
-            lines.append(f"{name} = Scheduler(fleet, {made}, speeds=speeds{options})")
+            there = "fleet" if args[0]["nodes"] == cluster["nodes"] else fleet_source(args[0])
+            lines.append(f"{name} = Scheduler({there}, {made}, speeds=speeds{options})")
         elif method == "snapshot":
             lines.append("saved = json.loads(json.dumps(s.snapshot()))")
         elif method == "restore" and i and player.log[i - 2][1] == "snapshot":
-            lines.append(f"{name}.restore(saved)")
+            lines.append(f"{name}.restore(saved{''.join(f', {k}={v!r}' for k, v in named.items())})")
         else:
-            words = [source(x) if isinstance(x, dict) and "workers" in x else repr(x) for x in args]
+            words = [source(x) if isinstance(x, dict) and {"workers", "racks"} & {*x} else repr(x) for x in args]
             call = f"{name}.{method}({', '.join([*words, *(f'{k}={v!r}' for k, v in named.items())])})"
             lines.append(f"print({call})" if method in ("decide", "explain", "fail_node") else call)
     lines += ['print("run:", s.running, "wait:", s.waiting, "idle:", s.idle)', f"# {wrong.rule}: {wrong.words}"]
@@ -199,7 +186,9 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
 
 
 def source(spec: dict[str, Any]) -> str:
-    """Return a job as it is written."""
+    """Return a job, or a cluster, as it is written."""
+    if "racks" in spec:
+        return fleet_source(spec)
     words = [repr(spec["name"]), repr(spec["model"]), repr(tuple(spec["workers"]))]
     if spec["worker"] != PLAIN["worker"]:
         words.append(f"Demand({', '.join(map(repr, spec['worker']))})")
@@ -211,3 +200,25 @@ def source(spec: dict[str, Any]) -> str:
             f"collective='ps', servers={spec['servers']}, server=Demand({', '.join(map(repr, spec['server']))})"
         )
     return f"GangJob({', '.join(words)})"
+
+
+def fleet_source(cluster: dict[str, Any]) -> str:
+    """Return a cluster as it is written."""
+    nodes = cluster["nodes"]
+    words = "\n    ".join(
+        f"names={tuple(n['name'] for n in nodes)}, gpu_types={tuple(cluster['types'])},\n"
+        f"    gpu_type=np.array({[cluster['types'].index(n['type']) for n in nodes]}, dtype=np.int32),\n"
+        f"    gpus=np.array({[n['gpus'] for n in nodes]}, dtype=np.int32), cpu=np.array({[n['cpu'] for n in nodes]}),\n"
+        f"    memory=np.array({[n['memory'] for n in nodes]}), link=np.full({len(nodes)}, 3e11),\n"
+        f"    topology=TreeTopology((Level('rack', {cluster['nic']!r}), Level('cluster', 1e11)),"
+        f" np.array({[[n.get('rack', i % cluster['racks']) for i, n in enumerate(nodes)], [0] * len(nodes)]},"
+        f" dtype=np.int64)),\n"
+        f"    labels={tuple(cluster['labels'])},"
+        f" labelled=np.array({[[x in n['labels'] for n in nodes] for x in cluster['labels']]}, dtype=bool)"
+        f".reshape({len(cluster['labels'])}, {len(nodes)}),\n"
+        f"    taints={tuple(cluster['taints'])},"
+        f" tainted=np.array({[[x in n['taints'] for n in nodes] for x in cluster['taints']]}, dtype=bool)"
+        f".reshape({len(cluster['taints'])}, {len(nodes)}),\n"
+        f"    usable=np.array({[n['usable'] for n in nodes]}, dtype=bool),".splitlines()
+    )
+    return f"Fleet(\n    {words}\n)"

@@ -1,508 +1,29 @@
-"""The books of the independent model: what a cluster is like, who holds what, and what a decision may do to it.
+"""The books of the independent model: what a decision may do to a cluster, and what it has to do.
 
 It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import exp, inf, nextafter
+from math import exp, inf
 from typing import Any
 
-from .arrays import Arrays
-from .notices import Notices
-from .shares import Shares
+from .events import Events
+from .jobs import SLACK, Job, Nodes
 from .wrong import hold
 
-SLACK = 1e-9
-"""Of an amount: sums of floating-point numbers lose a little."""
-PATIENCE, MAX_WAIT, LEAST = 50.0, 86400.0, 10.0
 LONGER = 0.091
 """By whose exponential a job is slower than at best if it starts nonetheless, by the patient rule."""
-Nodes = dict[str, tuple[int, ...]]
 
 
-class Node:
-    """A node and who is on it."""
-
-    def __init__(self, spec: dict[str, Any], nic: float) -> None:
-        self.name, self.gpus, self.type = spec["name"], spec["gpus"], spec["type"]
-        self.labels, self.up, self.taints = set(spec["labels"]), spec["usable"], set(spec.get("taints", ()))
-        self.has = (spec["cpu"], spec["memory"], nic)
-        self.holder: dict[int, Job] = {}  # by GPU; tasks without any have numbers below 0
-        self.jobs: dict[str, Job] = {}
-
-
-class Job:
-    """A job that was submitted; `left` is of its work, `pays` the seconds its next start costs."""
-
-    def __init__(self, spec: dict[str, Any], options: dict[str, Any], now: float, serial: int) -> None:
-        self.name, self.spec, self.submit, self.serial = spec["name"], spec, now, serial
-        self.workers: list[int] = spec["workers"]
-        gpu, *self.need = spec["worker"]
-        self.grants, self.apart, self.requires = int(gpu), set(spec["apart"]), set(spec["requires"])
-        self.each = self.grants or 1  # seats of a worker
-        self.servers = spec.get("servers", 0)
-        if self.servers:  # each worker sets aside what its share of them needs, rounded up
-            share = -(-self.servers // self.workers[0])
-            self.need = [n + share * s for n, s in zip(self.need, spec["server"][1:], strict=True)]
-        self.tolerates, self.on = set(spec.get("tolerates", ())), dict(spec.get("on") or {})
-        self.accepts = set(self.on or spec.get("gpu_types", ())) if self.grants else set[str]()
-        self.group, self.within = spec.get("group", 1), spec.get("within", "")
-        self.required = spec.get("topology", "required") == "required"
-        self.one_type = not spec.get("mixed", False) and bool(self.on or len(self.accepts) > 1)
-        self.most, self.whole = spec["most_per_node"] or 10**9, spec["whole_nodes"]
-        self.together = options.get("together", True) if spec["together"] is None else spec["together"]
-        self.together = bool(self.together and self.grants)
-        self.price = options.get("price") if spec["price"] is None else spec["price"]
-        seconds = spec["seconds"]
-        if isinstance(seconds, int | float):
-            seconds = [seconds * self.workers[-1] / d for d in self.workers]
-        least, most = min(self.on.values(), default=1.0), max(self.on.values(), default=1.0)
-        self.worst = None if seconds is None else [x * most for x in seconds]
-        seconds = None if seconds is None else [x * least for x in seconds]  # on the type that is best
-        self.on = {kind: x / least for kind, x in self.on.items()}
-        self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
-        self.left, self.pays, self.repeats = 1.0, 0.0, False
-        self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
-        self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
-        self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
-        self.due = self.due_from(now, self.worst)
-        self.nodes: Nodes = {}
-        self.known, self.sizes = -1, dict[Any, int]()
-        self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
-        self.slower = 1.0  # times its seconds that it takes where it runs
-        self.until, self.array, self.priced = inf, spec.get("array", ""), spec["price"] is not None
-
-    def takes(self, degree: int, slower: float = 1.0) -> float | None:
-        """Return the seconds of its next start, `None` if they were not told."""
-        if self.seconds is None:
-            return None
-        return self.seconds[self.workers.index(degree)] * self.left * slower + self.pays
-
-    def ran(self, now: float) -> float:
-        """Return the seconds for which it got on since its last start."""
-        return max(0.0, now - self.since - self.pays)
-
-    def end(self, now: float) -> float:
-        """Return when it is expected to be done: as long again, if that is over."""
-        end = min(self.since + self.lasts, self.until)
-        return end if end >= now else now + (now - self.since)
-
-    def stop(self, now: float) -> None:
-        """Keep what it has got on with, have it pay when it runs again, and not count as waiting what it ran."""
-        if self.seconds is not None:
-            whole = self.seconds[self.workers.index(self.degree)]
-            done = self.ran(now) / self.slower / whole if whole else 0.0
-            self.left = self.left - done if self.left > done else done
-        self.again(now)
-
-    def again(self, now: float) -> None:
-        """Have it pay when it runs again, and be due later by as long as it ran."""
-        self.repeats, self.pays, self.due = self.price is not None, self.price or 0.0, self.due + now - self.since
-
-    def ripe(self, since: float) -> None:
-        """Have it wait from now on, due by when it might."""
-        if self.due < inf:
-            self.due = self.due_from(since, self.longest)
-
-    @property
-    def longest(self) -> list[float] | None:
-        """Its seconds on the slowest type."""
-        most = max(self.on.values(), default=1.0)
-        return self.seconds and [x * most for x in self.seconds]
-
-    def retune(self, options: dict[str, Any], now: float, runs: bool) -> None:
-        """Go by other settings: due by them, from when it might wait; who ran before it was due did."""
-        if not self.priced:
-            self.price = options.get("price")
-            self.pays = (self.price or 0.0) if self.repeats and not runs else self.pays
-        before = self.due_from(0.0, self.longest)
-        self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
-        after = self.due_from(0.0, self.longest)
-        if before == after or self.due == inf:
-            return
-        due = self.due
-        self.due = min(max(due - before, self.submit), self.since if runs else now) + after
-        if runs:
-            self.due = max(self.due, nextafter(self.since, inf)) if due > self.since else min(self.due, self.since)
-
-    def turn_back(self, now: float) -> None:
-        """Have what has happened since a time have happened then."""
-        late = max(0.0, self.submit - now)
-        self.submit, self.due, self.ready = self.submit - late, self.due - late, min(self.ready, now)
-        self.since = min(self.since, now)
-
-    def due_from(self, since: float, seconds: list[float] | None) -> float:
-        """Return when it is due that may wait since then."""
-        longest, most = max(seconds or [inf]), self.max_wait
-        return since + min(self.patience * longest, inf if most is None else max(LEAST * longest, most))
-
-
-class World:
+class World(Events):
     """The cluster as events and decisions leave it."""
-
-    def __init__(self, cluster: dict[str, Any]) -> None:
-        self.cluster, self.near = cluster, cluster["near"]
-        self.patient = cluster["policy"] == "patient"
-        self.close = self.patient or cluster["policy"] == "gnn"  # jobs may wait for closer GPUs
-        self.options = {"together": not (self.near and self.close)} | cluster["options"]
-        self.rack = {x["name"]: i % cluster["racks"] for i, x in enumerate(cluster["nodes"])}
-        self.notices, self.arrays = Notices(self), Arrays(self)
-        self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
-        self.runs: dict[str, list[str]] | None = cluster["runs"]
-        self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
-        self.waiting: dict[str, Job] = {}
-        self.running: dict[str, Job] = {}
-        self.held: dict[str, Job] = {}  # those that may not wait yet
-        self.over: set[str] = set()
-        self.gone: set[str] = set()  # of those the ones that were withdrawn
-        self.torn: dict[str, tuple[str, int, Nodes]] = {}  # gangs that lost a node: it, and what they have elsewhere
-        self.windows: dict[str, dict[str, Any]] = {}  # nodes, begin, end, jobs that may be there
-        self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
-        self.books = Shares(self)
-        self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
-
-    @property
-    def idle(self) -> int:
-        """GPUs of nodes that are up which nobody holds."""
-        return sum(n.gpus - sum(g >= 0 for g in n.holder) for n in self.nodes.values() if n.up)
-
-    # ---- room ----
-
-    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, without: Iterable[str] = ()) -> int:
-        """Return how many workers of a job a node takes beside its jobs, or without some of them."""
-        if (up and not node.up) or not job.requires <= node.labels or not node.taints <= job.tolerates:
-            return 0
-        if job.grants and self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
-            return 0
-        if job.accepts and node.type not in job.accepts:
-            return 0
-        count, used = node.gpus, [0.0, 0.0, 0.0]
-        for other in () if empty else node.jobs.values():
-            if other.name in without:
-                continue
-            if job.whole or other.whole or other.name in job.apart or job.name in other.apart:
-                return 0
-            held = len(other.nodes[node.name])
-            count -= held if other.grants else 0
-            used = [u + need * (held // other.each) for u, need in zip(used, other.need, strict=True)]
-        count = min(count // job.grants if job.grants else 10**9, job.most)
-        for need, has, gone in zip(job.need, node.has, used, strict=True):
-            if need:
-                count = min(count, max(0, int((has * (1 + SLACK) - gone) / need + SLACK)))
-        return count
-
-    def bundle(self, job: Job, degree: int, *, up: bool = True) -> int:
-        """Return how many workers stay together: as many as let an empty cluster hold all, 0 if none do."""
-        key = degree, up
-        if job.known != self.turns:
-            job.known, job.sizes = self.turns, {}
-        if key not in job.sizes:
-            rooms = {name: self.room(job, n, empty=True, up=up) for name, n in self.nodes.items()}
-            most = min(degree, max(rooms.values(), default=0)) if job.together else job.group
-            sizes = [b for b in range(most, 0, -1) if b % job.group == 0]
-            job.sizes[key] = next((b for b in sizes if self._in_one(job, rooms, b, degree)), 0)
-        return job.sizes[key]
-
-    def part(self, job: Job, name: str, *, near: bool = False) -> tuple[Any, ...]:
-        """Return what a node has that all nodes of a job have in common; `near`: are to have if there is the room."""
-        level = {"": "", "node": name, "rack": self.rack[name]}[job.within if job.required or near else ""]
-        return level, self.nodes[name].type if job.one_type or (near and job.on) else ""
-
-    def _in_one(self, job: Job, rooms: dict[str, int], size: int, degree: int) -> bool:
-        """Return whether nodes that have enough in common take so many workers, so many at a time."""
-        held: dict[Any, int] = {}
-        for name, room in rooms.items():
-            part = self.part(job, name)
-            held[part] = held.get(part, 0) + room // size
-        return max(held.values(), default=0) >= -(-degree // size)
-
-    def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
-        """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
-        takes = inf if self.near else max(job.takes(d) or inf for d in job.workers)
-        nodes = [n for n in (self.nodes.values() if nodes is None else nodes) if not self.shut(job, n.name, takes)]
-        return self._holds(job, {n.name: self.room(job, n) for n in nodes})
-
-    def shut(self, job: Job, node: str, takes: float, at: float | None = None) -> str:
-        """Return the window that closes a node to a job before it ends, "" if none does."""
-        at = self.now if at is None else at
-        for name, w in self.windows.items():
-            late = w["begin"] <= at or w["begin"] < at + takes
-            if node in w["nodes"] and job.name not in w["jobs"] and late and at < w["end"]:
-                return name
-        return ""
-
-    def _holds(self, job: Job, rooms: dict[str, int]) -> bool:
-        """Return whether nodes that take so many workers hold a job."""
-        if not any(rooms.values()):
-            return False
-        sizes = ((d, self.bundle(job, d)) for d in job.workers)
-        return any(b and self._in_one(job, rooms, b, d) for d, b in sizes)
-
-    def admits(self, spec: dict[str, Any]) -> bool:
-        """Return whether a new job can ever run here."""
-        job = Job(spec, self.options, 0.0, 0)
-        if any(d % job.group for d in job.workers) or job.most < job.group:
-            return False
-        if not job.grants and self.cluster["policy"] == "gnn":
-            return False
-        if spec.get("await_nodes"):
-            return not self.books.never(job, endless=True)
-        return self.possible(job)
-
-    def possible(self, job: Job) -> bool:
-        """Return whether a job can ever run on the nodes that there are."""
-        return self.bundle(job, job.workers[0], up=False) > 0 and not self.books.never(job)
-
-    def earliest(self, job: Job, running: Iterable[Job]) -> float:
-        """Return when a job fits if nobody starts and those that run, no others, end when expected."""
-        gone = {*self.running} - {x.name for x in running}
-        if self.windows:
-            return self._earliest_beside(job, list(running), gone)
-        rooms = {name: self.room(job, n, without=gone) for name, n in self.nodes.items()}
-        if self._holds(job, rooms):
-            return self.now
-        for other in sorted(running, key=lambda x: x.end(self.now)):
-            gone.add(other.name)
-            rooms |= {name: self.room(job, self.nodes[name], without=gone) for name in other.nodes}
-            if self._holds(job, rooms):
-                return other.end(self.now)
-        return inf
-
-    def _earliest_beside(self, job: Job, running: list[Job], gone: set[str]) -> float:
-        """Return when a job fits where no window closes nodes to it until it ends: at an end, or once they open."""
-        takes = job.takes(job.workers[0])
-        assert takes is not None
-        ends = {x.name: x.end(self.now) for x in running}
-        opens = [w["end"] for w in self.windows.values() if self.now < w["end"] < inf]
-        for time in sorted({self.now, *ends.values(), *opens}):
-            out = gone | {name for name, end in ends.items() if end <= time and time > self.now}
-            nodes = [n for name, n in self.nodes.items() if not self.shut(job, name, takes, time)]
-            if self._holds(job, {n.name: self.room(job, n, without=out) for n in nodes}):
-                return time
-        return inf
-
-    def slower(self, job: Job, degree: int, nodes: Nodes) -> float:
-        """Return how many times its seconds a job takes on the first GPUs that it needs of those it has."""
-        types = max((job.on.get(self.nodes[name].type, 1.0) for name in nodes), default=1.0)
-        if not self.near or not job.grants:
-            return types
-        used, left = [], degree * job.grants
-        for name, gpus in nodes.items():
-            used += [name] if left > 0 else []
-            left -= len(gpus)
-        node, rack, cluster = self.near["links"]
-        racks = len({self.rack[name] for name in used})
-        cost = (degree * job.grants - len(used)) * node + (len(used) - racks) * rack + (racks - 1) * cluster
-        return (1 + float(self.near["m"]) * cost) * types
-
-    # ---- events ----
-
-    def may(self, what: str, name: Any) -> bool:
-        """Return whether an event can happen now: a running job ends, a node that is up fails."""
-        if not isinstance(name, str):
-            return False
-        if what in ("fail", "repair"):
-            return name in self.nodes and self.nodes[name].up == (what == "fail")
-        if what in ("finish", "report"):
-            return name in self.running
-        if what == "stopped":
-            return name in self.notices.until
-        return name in self.waiting or name in self.running or name in self.held
-
-    def known(self, name: str) -> bool:
-        """Return whether a job was submitted."""
-        return name in self.waiting or name in self.running or name in self.held or name in self.over
-
-    def _lacks(self, job: Job) -> bool:
-        """Return whether a job has to wait for another."""
-        return any(name not in self.over or name in self.gone for name in job.after)
-
-    def submit(self, spec: dict[str, Any]) -> None:
-        """Let a job wait."""
-        job = Job(spec, self.options, self.now, self.serial)
-        held = self._lacks(job) or job.begin > self.now
-        held = held or self.arrays.rests(job)
-        (self.held if held else self.waiting)[job.name] = job
-        self.serial += 1
-        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.worst or [inf])])
-
-    def free(self, name: str) -> Job:
-        """Have a running job hold nothing any more."""
-        job = self.running.pop(name)
-        self.notices.over(job)
-        for node, gpus in job.nodes.items():
-            del self.nodes[node].jobs[name]
-            for gpu in gpus:
-                del self.nodes[node].holder[gpu]
-        return job
-
-    def finish(self, name: str) -> None:
-        """Have a job be done."""
-        done = self.free(name)
-        self.calm &= abs(done.since + done.lasts - self.now) <= 1e-6 * max(1.0, self.now)
-        self.over.add(name)
-        for job in [x for x in self.held.values() if name in x.after and not self._lacks(x)]:
-            job.ready = self.now
-            if job.begin <= self.now:
-                self._ripen(job)
-        self.arrays.left(done)
-
-    def tick(self) -> None:
-        """Forget windows that are over, and have those wait whose time has come."""
-        self.windows = {name: w for name, w in self.windows.items() if w["end"] > self.now}
-        for job in [x for x in self.held.values() if x.begin <= self.now and not self._lacks(x)]:
-            self._ripen(job)
-
-    def _ripen(self, job: Job) -> None:
-        if not self.arrays.rests(job):
-            self.enter(job, max(job.begin, job.ready))
-
-    def enter(self, job: Job, since: float) -> None:
-        """Have a job wait that was held until then."""
-        self.waiting[job.name] = self.held.pop(job.name)
-        job.ripe(since)
-
-    def halt(self, name: str) -> None:
-        """Have a job have stopped that was told to."""
-        job = self.waiting[name] = self.free(name)
-        self.calm = False
-        job.stop(self.now)
-
-    def configure(self, settings: dict[str, Any]) -> None:
-        """Go by other settings from now on."""
-        self.calm = False
-        self.notices.unsettle()
-        rules = settings.get("sharing", self.books.rules)
-        self.options = self.options | {key: value for key, value in settings.items() if key != "sharing"}
-        self.books = Shares(self, rules)
-        for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
-            job.retune(self.options, self.now, job.name in self.running)
-            self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.longest or [inf])])
-
-    def resize(self, nodes: list[dict[str, Any]]) -> tuple[str, ...]:
-        """Exchange nodes; return who ran on those that are gone and waits again."""
-        names = {x["name"] for x in nodes}
-        lost = sorted({name for n in self.nodes.values() if n.name not in names for name in n.jobs})
-        for name in lost:
-            job = self.waiting[name] = self.free(name)
-            job.again(self.now)
-        self.rack = {x["name"]: x["rack"] for x in nodes}
-        self.nodes = {x["name"]: self.nodes.get(x["name"]) or Node(x, self.cluster["nic"]) for x in nodes}
-        for w in self.windows.values():
-            w["nodes"] = [node for node in w["nodes"] if node in names]
-        self.windows = {name: w for name, w in self.windows.items() if w["nodes"]}
-        self.torn = {name: x for name, x in self.torn.items() if {x[0], *x[2]} <= names}
-        self.calm, self.turns = False, self.turns + 1
-        self.notices.unsettle()
-        return tuple(lost)
-
-    def turn_back(self, now: float) -> None:
-        """Have what has happened since a time have happened then."""
-        self.calm = False
-        for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
-            job.turn_back(now)
-        self.notices.turn_back(now)
-        self.now = now
-
-    def enclose(self, name: str, nodes: list[str], begin: float, end: float, jobs: list[str]) -> None:
-        """Close nodes to all but some jobs."""
-        self.windows.pop(name, None)
-        self.windows[name] = {"nodes": nodes, "begin": begin, "end": end, "jobs": jobs}
-        self.calm = False
-        self.notices.unsettle()
-
-    def reopen(self, name: str) -> None:
-        """Forget a window."""
-        del self.windows[name]
-
-    def alter(self, name: str, what: dict[str, Any]) -> None:
-        """Hear something else of a job."""
-        self.calm = False
-        self.notices.unsettle(name)
-        if name in self.running:
-            job, was = self.running[name], self.running[name].price
-            job.price, job.priced = what.get("price", was), job.priced or "price" in what
-            if "seconds" in what or (job.price != was and name not in self.notices.until):
-                until, job.until = job.until, inf
-                lasts = what["seconds"] if "seconds" in what else job.end(self.now) - self.now
-                job.until = until
-                self.starts += 1
-                if job.seconds is not None:
-                    whole = job.seconds[job.workers.index(job.degree)]
-                    if not whole:
-                        job.seconds = [lasts / job.slower * job.degree / d for d in job.workers]
-                        whole = lasts / job.slower
-                    job.left = lasts / job.slower / whole if whole else 0.0
-                job.due, job.since, job.lasts, job.pays = job.due + self.now - job.since, self.now, lasts, 0.0
-                job.begun, job.repeats, self.longest = self.starts, False, max(self.longest, lasts)
-            return
-        job = self.held.get(name) or self.waiting[name]
-        if "seconds" in what:
-            job.left, s = 1.0, what["seconds"]
-            job.seconds = [s * job.workers[-1] / d for d in job.workers]
-        job.price, job.priced = what.get("price", job.price), job.priced or "price" in what
-        job.pays = (job.price or 0.0) if job.repeats else 0.0
-        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
-        begin, after = what.get("begin", job.begin), what.get("after", job.after)
-        if (begin, after) == (job.begin, job.after):
-            return
-        job.begin, job.after, job.ready = begin, after, self.now
-        was_held = self.held.pop(name, None)
-        self.waiting.pop(name, None)
-        if self._lacks(job) or begin > self.now:
-            self.held[name] = job
-        else:
-            self.waiting[name] = job
-            if was_held:
-                job.ripe(self.now)
-
-    def withdraw(self, name: str) -> None:
-        """Forget a job."""
-        jobs = self.held if name in self.held else self.waiting
-        held = name in self.held
-        job = jobs.pop(name) if name in jobs else self.free(name)
-        self.over.add(name)
-        self.gone.add(name)
-        self.notices.unsettle(name)
-        if not held or name in self.arrays.rest.get(job.array, ()):
-            self.arrays.left(job)
-
-    def report(self, name: str, speed: float) -> None:
-        """Hear how fast a job is."""
-
-    def fail(self, node: str, mend: bool = False) -> tuple[str, ...]:
-        """Take a node down; return who ran there and waits again, with the work it had when it started."""
-        lost = sorted(self.nodes[node].jobs)
-        for name in lost:
-            job = self.waiting[name] = self.free(name)
-            job.again(self.now)
-            if mend and len(job.nodes) > 1:
-                self.torn[name] = node, job.degree, {n: gpus for n, gpus in job.nodes.items() if n != node}
-        self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
-        self.notices.unsettle()
-        return tuple(lost)
-
-    def repair(self, node: str) -> None:
-        """Bring a node up."""
-        self.nodes[node].up, self.calm, self.turns = True, False, self.turns + 1
-
-    # ---- decisions ----
 
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
         self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
-        self._decide(decision, own)
-
-    def _decide(self, decision: Any, own: bool) -> None:
         told = {x.job for x in decision.stopping}
-        killed = self.notices.ended(decision.stops)
-        for x in decision.stops:
-            slow = 0.0 if x.job not in self.running or x.job in killed else self.notices.grace(self.running[x.job])
-            hold(not slow, "grace", f"{x.job} stops at once, its grace is {slow} s")
-            if x.job in killed:
-                self._killed(x)
+        killed = self._ended(decision)
         stops = [*(x for x in decision.stops if x.job not in killed), *decision.stopping]
         gains = [x for x in stops if x.cause != "drain"]
         self.stopped = bool(gains)
@@ -535,13 +56,7 @@ class World:
         self.notices.started({x.job for x in decision.starts}, decision.more)
         self.notices.told(decision.stopping)
         starts = {x.job: x for x in decision.starts}
-        for x in decision.mends:
-            hold(x.job in starts and x.job in self.torn, "mend", f"{x} is of {[*starts]} and {[*self.torn]}")
-            node, degree, kept = self.torn[x.job]
-            has = {n: {*gpus, *x.nodes.get(n, ())} for n, gpus in {**x.nodes, **kept}.items() if self.nodes[n].up}
-            same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
-            words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
-            hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
+        self._mended(decision, starts)
         self.torn = self.torn if decision.more else {}  # the next one goes on with it
         worth = [x for x in gains if x.cause == "gain" and not vague]
         freed = {(n, g) for x in worth for n, gpus in stopped[x.job].items() for g in gpus}
@@ -552,6 +67,26 @@ class World:
             hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
         if not gains and not vague:
             self._protected(decision)
+
+    def _ended(self, decision: Any) -> set[str]:
+        """Have those stop whose grace is over, and see that no other stops at once who has one; return them."""
+        killed = self.notices.ended(decision.stops)
+        for x in decision.stops:
+            slow = 0.0 if x.job not in self.running or x.job in killed else self.notices.grace(self.running[x.job])
+            hold(not slow, "grace", f"{x.job} stops at once, its grace is {slow} s")
+            if x.job in killed:
+                self._killed(x)
+        return killed
+
+    def _mended(self, decision: Any, starts: dict[str, Any]) -> None:
+        """Check that gangs that lost a node keep the rest."""
+        for x in decision.mends:
+            hold(x.job in starts and x.job in self.torn, "mend", f"{x} is of {[*starts]} and {[*self.torn]}")
+            node, degree, kept = self.torn[x.job]
+            has = {n: {*gpus, *x.nodes.get(n, ())} for n, gpus in {**x.nodes, **kept}.items() if self.nodes[n].up}
+            same = {n: {*gpus} for n, gpus in starts[x.job].nodes.items()} == has
+            words = f"{x} of {degree} workers, which keep {kept}: {starts[x.job]}"
+            hold(same and x.node == node and starts[x.job].degree == degree, "mend", words)
 
     def _killed(self, x: Any) -> None:
         """Have a job stop whose grace is over."""
