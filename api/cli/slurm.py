@@ -47,6 +47,7 @@ def slurm(
         raise InstanceError("interval", f"{interval!r} is not a positive number")
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
+    with_settings({}, settings or [])  # before Slurm is asked
     signal.signal(signal.SIGTERM, end)
     view, path = View.read(), None if dry_run else Path(log)
     core = Core(_scheduler(view, path, settings or []), path)

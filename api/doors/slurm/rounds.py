@@ -113,7 +113,7 @@ class Rounds:
 
     def _comment(self, job: SlurmJob, words: str) -> bool:
         """Write words behind a user's own comment, or take them away; return whether it was another."""
-        if other := (new := noted(job.row["comment"], words)) != job.row["comment"]:
+        if other := (new := noted(job.row["comment"], words)) != str(job.row["comment"]):
             self._order(job, ("update", f"JobId={job.id}", f"Comment={new}"))
         return other
 
