@@ -89,7 +89,7 @@ class Core:
         with self.at(row["now"]) if asks and name != "snapshot" else nullcontext():
             answer, more = self._guarded(lambda: self._told(name, row), name)
             found = {"now": self.scheduler.now, "answer": as_json(answer), **more}
-        self._theirs = self._theirs or not asks and (said == 0 or 0 < self.scheduler.now < _EPOCH)
+        self._theirs = self._theirs or (not asks and (said == 0 or 0 < self.scheduler.now < _EPOCH))
         return found
 
     @contextmanager

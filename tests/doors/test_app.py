@@ -295,7 +295,7 @@ def test_put_changes_only_what_it_names(client: TestClient) -> None:
     def settings(**request: Any) -> tuple[list[str], float | None]:
         assert client.put("/v1/sessions/s", json=request).status_code in (200, 201)
         snapshot = client.post("/v1/sessions/s/events", json={"event": "snapshot"}).json()["answer"]
-        return list((snapshot["sharing"] or {}).get("queues", ())), snapshot["settings"]["price"]
+        return list((snapshot.get("sharing") or {}).get("queues", ())), snapshot["settings"]["price"]
 
     assert settings(cluster="2x8", price=60, sharing={"queues": {"a": 1}}) == (["a"], 60)
     assert settings(cluster="2x8", patience=9) == (["a"], 60)
