@@ -37,10 +37,8 @@ def scale(largest: float, unit: str, digits: int = 3) -> tuple[float, str]:
 
 def quantity(value: float | None, unit: str, digits: int = 4) -> str:
     """Return `value` with `digits` significant digits and its unit; a dash for None, ``unlimited`` for infinity."""
-    if value is None:
-        return "-"
-    if not isfinite(value):
-        return "unlimited"
+    if value is None or not isfinite(value):
+        return short(value)
     factor, name = scale(value, unit, digits)
     return f"{short(value / factor, digits)} {name}".rstrip()
 

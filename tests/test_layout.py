@@ -121,7 +121,8 @@ def test_inputs_come_through_one_door(folder: str) -> None:
     assert found == []
 
 
-TOPICS = {"bad_input", "constraints", "exactness", "faults", "limits", "notebooks", "properties", "published"}
+TOPICS = {"bad_input", "constraints", "conversations", "exactness", "faults", "limits", "notebooks", "properties"}
+TOPICS |= {"published"}
 """What a test file may be about besides a module: what holds of all that its folder stands for."""
 WHOLE = {"docs", "front", "glossary", "layout", "upgrade"}
 """What tests of the whole repository are about."""

@@ -68,7 +68,7 @@ def check_positive(**numbers: Any) -> None:
 def list_(
     name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
     *,
-    chosen: dict[str, str],
+    chosen: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
     each: Annotated[bool, typer.Option("--each", help="a line an instance")] = False,
@@ -136,7 +136,7 @@ def generate(
 def run(
     name: Annotated[str, typer.Option("--suite", help=_SUITE)] = "toy",
     *,
-    chosen: dict[str, str],
+    chosen: dict[str, Any],
     given: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,

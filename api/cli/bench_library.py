@@ -41,7 +41,7 @@ PASS = {
 def pass_(
     name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
     *,
-    chosen: dict[str, str],
+    chosen: dict[str, Any],
     given: dict[str, Any],
     folder: Folder = "gapbench",
     ledger: Ledger = None,
@@ -79,7 +79,7 @@ def pass_(
 def verify(
     name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
     *,
-    chosen: dict[str, str],
+    chosen: dict[str, Any],
     library: Library = None,
     ledger: Annotated[str | None, typer.Option(help="best known values of your own", metavar="FILE")] = None,
     jobs: Annotated[int, typer.Option(help="instances at a time", **options.whole_from(1, 1000))] = 2,

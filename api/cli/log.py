@@ -21,17 +21,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
 
 from . import options
+from .comparison import WORDS
 from .output import Bar, emit_either, facts, table
 
-_COLUMNS = (
-    ("jobs", "jobs", ""),
-    ("ended", "ended", ""),
-    ("gpu_hours", "GPU-hours", ""),
-    ("mean_wait", "mean wait", "s"),
-    ("p95_wait", "p95 wait", "s"),
-    ("mean_jct", "mean JCT", "s"),
-    ("stops", "stops a job", ""),
-)
+_COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "stops")
+"""Figures of the tables."""
 LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of your own"
 """Which decisions another computer might make otherwise."""
 _CHECK = "also make each decision once more that no clock can have cut, and compare"
@@ -98,7 +92,8 @@ def _groups(past: History, by: str) -> dict[str, dict[str, float]]:
 
 def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
     columns, head = [[*rows]], [title]
-    for name, words, base in _COLUMNS:
+    for name in _COLUMNS:
+        words, base = WORDS.get(name, name), "s" * name.endswith(("wait", "jct"))
         cells, unit = alike([row.get(name) for row in rows.values()], base)
         columns.append([f"{int(row[name]):,}" for row in rows.values()] if name in ("jobs", "ended") else cells)
         head.append(f"{words}, {unit}" if unit else words)

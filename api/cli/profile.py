@@ -76,10 +76,8 @@ def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
     flops, moved, twin_flops, twin_moved = (f(ops, b).tolist() for b in (False, True) for f in (op_flops, op_moved))
     rows = []
     for i, op in enumerate(ops.ops):
-        row: dict[str, Any] = {
-            "name": op.name,
-            "module": op.module,
-            "kind": op.kind,
+        row: dict[str, Any] = {name: getattr(op, name) for name in ("name", "module", "kind")}
+        row |= {
             "inputs": [_shape(x) for name in ops.inputs(i) for x in tensors(values[name])],
             "outputs": [_shape(x) for x in tensors(values[ops.head(i)])],
             "parameters": parameters(ops, op),
@@ -119,18 +117,12 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
     )
     names = ("op", "output", "parameters", "GFLOP", "moved", "time", *(("backward",) if graph.backward.any() else ()))
     order = np.argsort([-(row["seconds"][kind] + b) for row, b in zip(rows, back, strict=True)], kind="stable")[:ROWS]
-    lines = [
-        (
-            rows[i]["name"],
-            " ".join(f"{'x'.join(map(str, x['shape'])) or 'scalar'} {x['dtype']}" for x in rows[i]["outputs"]),
-            f"{rows[i]['parameters']:,.0f}",
-            f"{rows[i]['flops'] / 1e9:.4g}",
-            quantity(rows[i]["moved"], "B"),
-            quantity(rows[i]["seconds"][kind], "s"),
-            *((quantity(back[i], "s"),) if graph.backward.any() else ()),
-        )
-        for i in sorted(order.tolist())
-    ]
+    lines = []
+    for i in sorted(order.tolist()):
+        row, twin = rows[i], [quantity(back[i], "s")] * bool(graph.backward.any())
+        out = " ".join(f"{'x'.join(map(str, x['shape'])) or 'scalar'} {x['dtype']}" for x in row["outputs"])
+        size = f"{row['parameters']:,.0f}", f"{row['flops'] / 1e9:.4g}", quantity(row["moved"], "B")
+        lines.append((row["name"], out, *size, quantity(row["seconds"][kind], "s"), *twin))
     left = len(rows) - len(lines)
     return [head, table(names, lines, left=2), *([f"{left} ops that take less time are not shown"] if left else [])]
 

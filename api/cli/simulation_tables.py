@@ -21,16 +21,17 @@ WIDEST = 80
 """Maximum number of characters of a table, unless labels alone are wider."""
 MOST_GROUPS = 20
 """Maximum number of users or queues with a line of their own; others, with fewest GPU-hours, share one."""
+_COSTS = {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"}
 ALONE: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "median_jct": "median", "p95_jct": "p95", "p99_jct": "p99", "mean_wait": "mean wait"},
     {"makespan": "makespan", "utilisation": "busy", "mean_slowdown": "slowdown"}
     | {"interruptions": "stops/job", "worst_rho": "worst rho", "regret": "regret"},
-    {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"},
+    _COSTS,
 )
 WITH_SEEDS: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "p99_jct": "p99 JCT", "makespan": "makespan"},
     {"utilisation": "busy", "mean_slowdown": "slowdown", "interruptions": "stops/job", "regret": "regret"},
-    {"gpu_hours": "GPU-hours held", "cost": "cost", "idle_cost": "cost of idle GPUs"},
+    _COSTS,
 )
 """Figures of each table, and their heads."""
 _TIMES = ("mean_jct", "median_jct", "p95_jct", "p99_jct", "mean_wait", "makespan")

@@ -128,13 +128,8 @@ def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
 
     choices = (mapping.cuts(ops, x.stage) for x in equal)
     named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
-    return {
-        "by": equal[0].by,
-        "objective": equal[0].objective,
-        "problem": equal[0].problem or None,
-        "all": {x.by: x.objective for x in equal},
-        "split_points": next(named, {}),
-    }
+    best = {"by": equal[0].by, "objective": equal[0].objective, "problem": equal[0].problem or None}
+    return best | {"all": {x.by: x.objective for x in equal}, "split_points": next(named, {})}
 
 
 def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:

@@ -22,15 +22,7 @@ from .partition import Drawn, partition_scene
 from .scene import Scene, check
 from .schedule import schedule_scene
 
-__all__ = [
-    "Drawn",
-    "Scene",
-    "check",
-    "check_panel",
-    "picture",
-    "plot",
-    "render",
-]
+__all__ = ["Drawn", "Scene", "check", "check_panel", "picture", "plot", "render"]
 
 PANELS: dict[type, tuple[str, ...]] = {
     PartitionProblem: ("graph", "load", "memory"),

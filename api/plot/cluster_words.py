@@ -218,14 +218,11 @@ def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows
             else:
                 sent = np.full(len(here), ring_bytes(total, size) if job.collective == "ring" else 2 * size)
             parts.append((level, here, j, sent / float(found.step[j])))
-    return Flows(
-        members=members,
-        level=np.repeat([p[0] for p in parts], [len(p[1]) for p in parts]).astype(np.int64),
-        member=np.concatenate([np.zeros(0, dtype=np.int64), *(p[1] for p in parts)]),
-        job=np.repeat([p[2] for p in parts], [len(p[1]) for p in parts]).astype(np.int64),
-        rate=np.concatenate([np.zeros(0), *(p[3] for p in parts)]),
-        bandwidth=tuple(level.bandwidth for level in topology.levels),
-    )
+    count = [len(links) for _, links, _, _ in parts]
+    of_level, of_job = (np.repeat([p[k] for p in parts], count).astype(np.int64) for k in (0, 2))
+    member = np.concatenate([np.zeros(0, dtype=np.int64), *(p[1] for p in parts)])
+    rate = np.concatenate([np.zeros(0), *(p[3] for p in parts)])
+    return Flows(members, of_level, member, of_job, rate, tuple(level.bandwidth for level in topology.levels))
 
 
 def link_lines(

@@ -88,12 +88,9 @@ def _thinned(drawn: Timeline) -> Timeline:
     kept = [i for i, row in enumerate(drawn.rows) if not row.link or row.device is None]
     bars = [i for i, bar in enumerate(drawn.bars) if bar.row in set(kept)]
     place, row = {bar: i for i, bar in enumerate(bars)}, {r: i for i, r in enumerate(kept)}
-    return replace(
-        drawn,
-        rows=tuple(drawn.rows[i] for i in kept),
-        bars=tuple(replace(drawn.bars[i], row=row[drawn.bars[i].row]) for i in bars),
-        chain=tuple(place[i] for i in drawn.chain if i in place),
-    )
+    held = tuple(replace(drawn.bars[i], row=row[drawn.bars[i].row]) for i in bars)
+    chain = tuple(place[i] for i in drawn.chain if i in place)
+    return replace(drawn, rows=tuple(drawn.rows[i] for i in kept), bars=held, chain=chain)
 
 
 def _spread(rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:

@@ -61,7 +61,8 @@ def lanes(outcome: Outcome) -> Lanes:
     table = _joined(np.array(found, dtype=np.float64).reshape(-1, 6), outcome.row_job)
     row = table[:, 4].astype(np.int64)
     job, ends = outcome.row_job[row].astype(np.int64), (top.astype(np.float64), (top + room).astype(np.float64))
-    return Lanes(*table[:, :4].T, job, row, table[:, 5] == 0, *ends)
+    start, end, low, high = table[:, :4].T
+    return Lanes(start, end, low, high, job, row, table[:, 5] == 0, *ends)
 
 
 def _joined(table: FloatArray, owner: NDArray[np.int32]) -> FloatArray:

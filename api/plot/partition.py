@@ -118,17 +118,11 @@ def _bars(
     parts = [("compute" if pale is not None else "used", solid, np.zeros(count), colour)]
     if pale is not None:
         parts.append(("transfer", pale, solid, [paler(c) for c in colour]))
-    marks = [
-        Boxes(
-            np.stack([x, low, np.full(count, 0.76), height], axis=1),
-            face,
-            [f"device {d}<br>{word} {y:.5g} {unit}" for d, y in zip(devices, height.tolist(), strict=True)],
-            word,
-            edge="#ffffff" if word == "transfer" else "",
-            hatch=word == "transfer",
-        )
-        for word, height, low, face in parts
-    ]
+    marks = []
+    for word, height, low, face in parts:
+        told = [f"device {d}<br>{word} {y:.5g} {unit}" for d, y in zip(devices, height.tolist(), strict=True)]
+        at, hatch = np.stack([x, low, np.full(count, 0.76), height], axis=1), word == "transfer"
+        marks.append(Boxes(at, face, told, word, edge="#ffffff" * hatch, hatch=hatch))
     keys = [Key("compute", (GREY,)), Key("transfer", (paler(GREY), "#ffffff"), "hatch")] if pale is not None else []
     top = float(total.max()) * 1.06 or 1.0
     return Panel(name, axis, Axis(0.0, top, label, grid=True), marks, keys, height=2.4, below=0.8)

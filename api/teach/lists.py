@@ -152,8 +152,8 @@ def _subgraph(graph: OpGraph, ops: list[int]) -> OpGraph:
     twin = np.where(graph.twin[ops] >= 0, place[graph.twin[ops]], -1)
     columns: dict[str, Any] = {f.name: getattr(graph, f.name)[ops] for f in fields(graph) if f.name in _OF_OPS}
     columns |= {"names": tuple(graph.names[v] for v in ops), "time": graph.time[:, ops], "twin": twin}
-    ends = {"source": place[graph.source[kept]], "target": place[graph.target[kept]]}
-    return replace(graph, **columns, **ends, edge_bytes=graph.edge_bytes[kept])
+    columns |= {"source": place[graph.source[kept]], "target": place[graph.target[kept]]}
+    return replace(graph, **columns, edge_bytes=graph.edge_bytes[kept])
 
 
 _OF_OPS = ("memory", "parameter_bytes", "activation_bytes", "colocation", "backward")

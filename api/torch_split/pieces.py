@@ -93,17 +93,11 @@ def pieces(ops: Ops, device: list[int], stage: list[int]) -> tuple[Piece, ...]:
     result = []
     for i, (_, where) in enumerate(order):
         nodes = tuple(node for node in program.nodes if made.get(node.name) == i or node.name in wanted[i])
-        result.append(
-            Piece(
-                where,
-                nodes,
-                receives=tuple(name for name, users in readers.items() if i in users),
-                sends={name: tuple(sorted(users)) for name, users in readers.items() if made[name] == i},
-                inputs=tuple(name for name in program.inputs if name in wanted[i]),
-                state=tuple(name for name in program.state if name in wanted[i]),
-                outputs=tuple(name for name in dict.fromkeys(program.outputs) if made.get(name) == i),
-            )
-        )
+        receives = tuple(name for name, users in readers.items() if i in users)
+        sends = {name: tuple(sorted(users)) for name, users in readers.items() if made[name] == i}
+        inputs, state = (tuple(x for x in names if x in wanted[i]) for names in (program.inputs, program.state))
+        outputs = tuple(name for name in dict.fromkeys(program.outputs) if made.get(name) == i)
+        result.append(Piece(where, nodes, receives, sends, inputs, state, outputs))
     return tuple(result)
 
 

@@ -36,8 +36,6 @@ class Proximity:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("node", "rack", "cluster"):
-            require_number(getattr(self, name), name)
         if not self.node <= self.rack <= self.cluster:
             raise InstanceError("rack", f"{self.rack!r} is not between {self.node!r} of a node and {self.cluster!r}")
         if not isinstance(self.intensity, Mapping):

@@ -100,9 +100,6 @@ def _problem(
             raise InstanceError("degrees", f"{degrees!r} do not apply to the objective {objective}")
         own["menu"] = megatron(problem.graph, problem.cluster.device_types[problem.kind].name, degrees)
     own = {name: value for name, value in own.items() if value is not None}
-    for name, value in own.items():
-        if name not in {f.name for f in fields(problem)}:
-            raise InstanceError(name, f"{value!r} does not apply to the objective {objective}")
     return with_objective(problem, objective, **own)
 
 

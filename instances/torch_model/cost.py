@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from statistics import median
 from typing import Any
@@ -328,7 +329,7 @@ def measure(
                 return {name: isolated(values[name], copied) for name in node.reads}
 
             if not profile.is_free(node.name):
-                forward[node.name] = _median(lambda node=node: _call(node.run, inputs()), repeats, device)  # type: ignore[misc]
+                forward[node.name] = _median(lambda node=node: partial(node.run, inputs()), repeats, device)  # type: ignore[misc]
             mine = inputs()
             out = node.run(mine)
             back = gradients(out, list(mine.values())) if profile.backward[node.name] else None
@@ -350,10 +351,6 @@ def copy_bandwidth(device: str = PROCESSOR, size: int = 1 << 26, repeats: int = 
     second = kind == "cuda" and torch.cuda.device_count() > 1
     target = torch.empty_like(source, device=f"cuda:{1 - (source.device.index or 0)}" if second else device)
     return size / _median(lambda: lambda: target.copy_(source), repeats, device)
-
-
-def _call(run: Callable[[Any], Any], inputs: Any) -> Callable[[], Any]:
-    return lambda: run(inputs)
 
 
 def _median(prepare: Callable[[], Callable[[], Any]], repeats: int, device: str) -> float:

@@ -63,9 +63,8 @@ class Ops:
     def local(self) -> dict[str, tuple[str, ...]]:
         """For each value that belongs to no op, the parameters and buffers it shows."""
         program = self.profile.program
-        found: dict[str, tuple[str, ...]] = {name: (name,) for name in program.state} | dict.fromkeys(
-            program.inputs, ()
-        )
+        found: dict[str, tuple[str, ...]] = {name: (name,) for name in program.state}
+        found |= dict.fromkeys(program.inputs, ())
         for node in program.nodes:
             if node.name in self._filled or not self.profile.is_free(node.name) or writes(node):
                 continue

@@ -95,10 +95,8 @@ def _inline(
             kind, count = MODES[str(node.target)]
             inner, *operands = args[count:]
             names = [x.name for x in inner.graph.nodes if x.op == "placeholder"]
-            inside = dict(zip(names, operands, strict=True))
-            alias[node.name] = _inline(
-                inner, inside, nodes, f"{prefix}{node.name}.", (*modes, Mode(kind, args[:count]))
-            )
+            inside, deeper = dict(zip(names, operands, strict=True)), (*modes, Mode(kind, args[:count]))
+            alias[node.name] = _inline(inner, inside, nodes, f"{prefix}{node.name}.", deeper)
             continue
         if node.target is operator.getitem and isinstance(args[0], tuple):
             alias[node.name] = args[0][args[1]]

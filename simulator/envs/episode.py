@@ -119,7 +119,7 @@ class Synthetic:
 
 
 class Episode:
-    """A run of the engine; `state`, `view` and `queue` are the engine's."""
+    """A run of the engine; `loop`, `state`, `view` and `queue` are the engine's."""
 
     def __init__(
         self, case: Any, fleet: Fleet, scheduler: EngineScheduler, speeds: SpeedModel | Proximity | None, reward: Reward
@@ -127,20 +127,10 @@ class Episode:
         if not isinstance(case, Case):
             raise InstanceError("case", f"{case!r} is not a Case")
         self.case, self._reward, self._earned = case, reward, 0.0
-        self._loop = prepare(case.workload, fleet, scheduler, options=case.options, speeds=speeds)
-        self.state, self.view = self._loop.s, self._loop.view
+        self.loop = prepare(case.workload, fleet, scheduler, options=case.options, speeds=speeds)
+        self.state, self.view = self.loop.s, self.loop.view
         self.queue = self.state.queue
-        self.wanted, self.room = self._loop.decider.wanted, self._loop.decider.room
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether something will happen if nobody else starts now."""
-        return not self._loop.last
-
-    @property
-    def arrived(self) -> int:
-        """How many jobs have been submitted."""
-        return self._loop.arrived
+        self.wanted, self.room = self.loop.decider.wanted, self.loop.decider.room
 
     def start(self, at: int, degree: int, rows: Rows) -> None:
         """Start the job at a place of the queue."""
@@ -154,11 +144,11 @@ class Episode:
         state.settle()
         before, waiting, running = state.now, self.queue.jobs.copy(), state.running.jobs.copy()
         rate = state.rate[running]
-        on = self._loop.advance()
+        on = self.loop.advance()
         if state.now > before:
             self._earned += self._reward(self.view, Stretch(state.now - before, waiting, running, rate))
         if on:
-            self._loop.decider.sort()
+            self.loop.decider.sort()
         return on
 
     def collect(self) -> float:
@@ -169,7 +159,7 @@ class Episode:
     @cached_property
     def outcome(self) -> Outcome:
         """The schedule, checked, once there is nothing left to do."""
-        return conclude(self._loop, self.case.options)
+        return conclude(self.loop, self.case.options)
 
 
 def plain(

@@ -212,7 +212,7 @@ class SelectEnv(ClusterEnv):
         mask[: len(jobs)] = [rows is not None for _, rows in self._found]
         if not mask.any():
             return None
-        mask[-1] = episode.may_wait
+        mask[-1] = not episode.loop.last
         return mask
 
     def _act(self, episode: Episode, action: int) -> None:
@@ -225,7 +225,7 @@ class SelectEnv(ClusterEnv):
 
     def _look(self, episode: Episode) -> Observation:
         if self._picture is not None:
-            seen: Observation = self._picture.observe(episode.state, episode.queue.jobs, episode.arrived)
+            seen: Observation = self._picture.observe(episode.state, episode.queue.jobs, episode.loop.arrived)
             return seen
         shown = episode.queue.jobs[: self._slots]
         return self._scene.observe(episode.state, shown, self._slots)
@@ -348,7 +348,7 @@ class PlaceEnv(ClusterEnv):
                 return False
             self._waits = False
         self._mask[:-1] = self._gang.eligible()
-        self._mask[-1] = self._gang.left == self._gang.degree and episode.may_wait
+        self._mask[-1] = self._gang.left == self._gang.degree and not episode.loop.last
         return True
 
     def _act(self, episode: Episode, action: int) -> None:

@@ -239,20 +239,19 @@ class Loop:
         failed = [task.result() for task in tasks]
         refused = failed[len(step.evicts) :]
         if tasks:
-            given = refused.count(None), len(refused), act.__name__, len(step.evicts)
-            LOG.info("%d of %d pods: %s, %d evicted", *given)
+            LOG.info("%s: %d of %d pods; %d evicted", act.__name__, refused.count(None), len(refused), len(step.evicts))
         step.waits |= {x.key: f"{act.__name__}: {why}" for (x, _), why in zip(step.binds, refused, strict=True) if why}
-        self._tell(step, threads)
-        return failed.count(None) == len(failed) and step.all
+        return self._tell(step, threads) and failed.count(None) == len(failed) and step.all
 
-    def _tell(self, step: Step, threads: ThreadPoolExecutor) -> None:
+    def _tell(self, step: Step, threads: ThreadPoolExecutor) -> bool:
         news = {key: why for key, why in step.waits.items() if self._said.get(key) != why}
         self._said = step.waits
         if self._offers is not None:
-            return  # kube-scheduler says it
-        failed = threads.map(lambda row: self._try(self._server.explain, *row), news.items())
+            return True  # kube-scheduler says it
+        failed = [*threads.map(lambda row: self._try(self._server.explain, *row), news.items())]
         for key in [key for key, why in zip(news, failed, strict=True) if why is not None]:
             del self._said[key]  # and say it at the next step
+        return "" not in failed
 
     def _try(self, act: Callable[..., None], *given: Any) -> str | None:
         """Return nothing if it is done, why the server will not have it, "" if it may later."""
