@@ -119,9 +119,9 @@ class Turns(Scheduler):
 MUTANTS: list[tuple[type[Scheduler], set[str], int]] = [
     (Lends, {"lent"}, 32),
     (Bursts, {"limit"}, 3),
-    (Snatches, {"twice"}, 0),
+    (Snatches, {"twice"}, 11),
     (Nags, {"told"}, 0),
-    (Overstays, {"grace"}, 0),
+    (Overstays, {"grace"}, 11),
     (Hasty, {"grace"}, 0),
     (Breaks, {"claimed"}, 11),
     (Levels, {"seconds", "fastest", "place"}, 43),
