@@ -56,13 +56,6 @@ class Overstays(Scheduler):
         return replace(decision, stops=tuple(x for x in decision.stops if x.job not in told))
 
 
-class Hasty(Scheduler):
-    """Stops jobs at once that have a grace of their own."""
-
-    def submit(self, job: Any, seconds: Any = None, *, grace: float | None = None, **options: Any) -> None:
-        super().submit(job, seconds, **options | ({} if grace is None else {"grace": 0.0}))
-
-
 class Breaks(Scheduler):
     """Does not start those for whom others have stopped before all others."""
 
@@ -120,9 +113,8 @@ MUTANTS: list[tuple[type[Scheduler], set[str], int]] = [
     (Lends, {"lent"}, 32),
     (Bursts, {"limit"}, 3),
     (Snatches, {"twice"}, 11),
-    (Nags, {"told"}, 0),
+    (Nags, {"told", "stop"}, 11),
     (Overstays, {"grace"}, 11),
-    (Hasty, {"grace"}, 0),
     (Breaks, {"claimed"}, 11),
     (Levels, {"seconds", "fastest", "place"}, 43),
     (Floods, {"lost"}, 4),
