@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from math import isfinite
 from pathlib import Path
@@ -13,6 +14,7 @@ from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.replay import call
 from gangplan.hybrid.online.journal.values import decode, encode, pairs
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import decoded, parse_json, read_bytes
 from gangplan.instances.placement import GangJob
@@ -81,18 +83,30 @@ class Core:
             InstanceError: naming the field that is wrong; nothing has changed then.
         """
         name, row = checked(event, self.most)
-        if self._clock is not None and name not in QUESTIONS:
+        said, asks = row["now"], name in QUESTIONS
+        if self._clock is not None:
             self._set_time(row)
-        answer, more = self._guarded(lambda: self._told(name, row), name)
-        return {"now": self.scheduler.now, "answer": as_json(answer), **more}
+        with self.at(row["now"]) if asks and name != "snapshot" else nullcontext():
+            answer, more = self._guarded(lambda: self._told(name, row), name)
+            found = {"now": self.scheduler.now, "answer": as_json(answer), **more}
+        self._theirs = self._theirs or (not asks and (said == 0 or 0 < self.scheduler.now < _EPOCH))
+        return found
+
+    @contextmanager
+    def at(self, now: float | None = None) -> Iterator[None]:
+        """Have questions see the state as of a time, by default `now`, and nothing change by that."""
+        state = self.scheduler._state
+        before, state._now = state._now, state.at(self.now if now is None else now)  # aging nobody: it is set back
+        try:
+            yield
+        finally:
+            state._now = before
 
     def _set_time(self, row: dict[str, Any]) -> None:
         """Enter the time of an event that says none, and refuse one that no clock will show before tomorrow."""
         assert self._clock is not None
         now = row["now"] = self.now if row["now"] is None else row["now"]
-        if not isinstance(now, int | float):
-            return
-        self._theirs = self._theirs or now < _EPOCH
+        require_number(now, "now")
         if now > self._clock() + _AHEAD:
             words = f"{now!r} is more than a day ahead of the clock here, {self._clock():.0f} s since 1970"
             raise InstanceError("now", words + "; are these milliseconds?" * (now > 100 * _EPOCH))
@@ -140,7 +154,7 @@ class Core:
     def _state(self) -> dict[str, Any]:
         scheduler, state = self.scheduler, self.scheduler._state
         return {
-            "now": self.now,
+            "now": scheduler.now,
             "decisions": scheduler._count,
             "idle": scheduler.idle,
             "wake": scheduler.wake,

@@ -90,7 +90,8 @@ def state_of(core: Core, search: str = "", after: int = -1) -> dict[str, Any] | 
     scheduler = core.scheduler
     if (line := scheduler._journal.lines if scheduler._journal else 0) == after:
         return None
-    running, waiting = rows_of(scheduler, search, _ROWS)
+    with core.at():
+        running, waiting = rows_of(scheduler, search, _ROWS)
     return {
         **figures_of(scheduler), "now": core.now, "line": line, "cluster": encoded(scheduler._state.fleet),
         "held": holdings(scheduler), "down": _down(scheduler), "running": running, "waiting": waiting,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import re
 import time
 from collections.abc import Callable
@@ -117,16 +116,15 @@ class Sessions:
         return True
 
     async def _change(self, name: str, known: dict[str, Any], request: dict[str, Any]) -> None:
-        """Change the settings of a session, if it is of the same cluster and arguments but for those."""
-        usual = {x.name: x.default for x in inspect.signature(Scheduler).parameters.values()}
-        changes = {x: request.get(x, usual.get(x)) for x in {**known, **request} if known.get(x) != request.get(x)}
+        """Change the settings of a session that a request names; what it leaves out stays."""
+        changes = {x: value for x, value in request.items() if x not in known or known[x] != value}
         if fixed := [x for x in changes if x not in LIVE]:
             words = f"{name!r} is there, of another {fixed[0]}; of its arguments {', '.join(LIVE)} change"
             raise Refusal(409, "session", words)
-        answer = await self.find(name).reply({"event": "configure", **changes})
+        answer = await self.find(name).reply({"event": "configure", **changes}) if changes else {}
         if error := answer.get("error"):
             raise InstanceError(error["field"], error["problem"])
-        self._store.enter(name, text_of(request))
+        self._store.enter(name, text_of({**known, **request}))
 
     async def close(self, name: str) -> None:
         """Close a session; its log stays in the folder under another name."""

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 
@@ -234,8 +234,8 @@ class SelectEnv(ClusterEnv):
 class Gang:
     """The GPUs of a job that starts when all of them have a place.
 
-    A node takes as many as it can hold and are left. Consolidated, a job no larger than the largest node goes on a
-    single node and a larger one on whole free nodes, as by default in the engine. Whatever eligible node is taken next,
+    A node takes as many as it can hold and are left. Consolidated, a job that some node would hold goes on a single
+    node and a larger one on whole free nodes, as by default in the engine. Whatever eligible node is taken next,
     the rest can be placed too: what the others can take does not change, and it was enough.
 
     Args:
@@ -252,8 +252,7 @@ class Gang:
         self.staged: Long = np.zeros(m, dtype=np.int64)
         self._order: list[int] = []
         self._may = state.ok[state.kind[job]]
-        self._able = self._count()
-        self._whole = state.whole[:, 0].astype(np.int64)
+        self._able, self._whole = self._count(state.free), self._count(state.whole)
         self._many = state.consolidate and degree > int(self._whole.max())
         self._idle = state.free[:, 0] == state.whole[:, 0]
 
@@ -290,8 +289,8 @@ class Gang:
         """Return where it is."""
         return Rows.whole([(node, int(self.staged[node])) for node in self._order])
 
-    def _count(self) -> Long:
-        free, unit = self._s.free, self._s.unit[self.job]
+    def _count(self, free: FloatArray) -> Long:
+        unit = self._s.unit[self.job]
         able = free[:, 0].astype(np.int64)
         for r in range(1, free.shape[1]):
             if unit[r] > 0:

@@ -137,7 +137,8 @@ def test_jobs_larger_than_the_cluster(trace: Path, cli: Any) -> None:
         (("--cluster", "1x3"), 2, "a with 9 GPUs"),
         (("--cluster", "3x3", "--node-cpu", "12"), 1, "b with 4 GPUs"),
         (("--cluster", "3x3", "--node-memory", "4.5e9"), 0, ""),
-        (("--cluster", "3x3", "--node-memory", "4.5e9", "--consolidate"), 1, "c with 2 GPUs"),
+        (("--cluster", "3x3", "--node-memory", "4.5e9", "--consolidate"), 0, ""),
+        (("--cluster", "3x3", "--node-memory", "3.5e9", "--consolidate"), 1, "c with 2 GPUs"),
         (("--rounds", "60", "--cluster", "5xV100+9xK80", "--speeds", "v100=1,k80=0"), 1, "a with 9 GPUs"),
     ):
         done = cli("simulate", trace, *options)

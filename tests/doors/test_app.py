@@ -248,6 +248,62 @@ def test_time_is_the_clocks_where_nobody_gives_any(client: TestClient, monkeypat
     assert told("theirs", event="decide")["now"] == 0 and told("theirs", event="decide", now=7)["now"] == 7
 
 
+def test_a_refused_event_leaves_whose_clock_it_is(client: TestClient) -> None:
+    """A refused time of a caller's stops no session's clock, neither one that runs nor one that has not begun."""
+    client.put("/v1/sessions/s", json={"cluster": "1x8"})
+
+    def told(**event: Any) -> Any:
+        return client.post("/v1/sessions/s/events", json=event).json()
+
+    job = {"event": "submit", "job": "b", "seconds": 600}
+    assert told(**job, gpus=99, now=5)["error"]["field"] == "job"
+    assert (first := told(event="decide")["now"]) > 1e9
+    assert "5 is before" in told(**job, gpus=8, now=5)["error"]["problem"]
+    assert told(event="decide")["now"] > first
+
+
+def test_questions_are_answered_as_of_now(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the machine's clock times count from when it is asked, on a caller's from the `now` given; the log stays."""
+    clock = [1.8e9]
+    monkeypatch.setattr("gangplan.doors.sessions.time.time", lambda: clock[0])
+
+    def told(name: str, **event: Any) -> Any:
+        return client.post(f"/v1/sessions/{name}/events", json=event).json()
+
+    for name, times in (("own", ({}, {})), ("theirs", ({"now": 0}, {"now": 400}))):
+        client.put(f"/v1/sessions/{name}", json={"cluster": "1x8"})
+        clock[0] = began = 1.8e9
+        for job in "ab":
+            told(name, event="submit", job=job, gpus=8, seconds=600, **times[0])
+        told(name, event="decide")
+        log, clock[0] = client.get(f"/v1/sessions/{name}/log").content, began + 400
+        before = told(name, event="snapshot")["answer"]
+        runs, waits = (told(name, event="explain", what=x, **times[1]) for x in "ab")
+        assert runs["answer"]["left"] == 200 and "in 200 s" in waits["text"]
+        assert waits["now"] == waits["answer"]["now"] == before["now"] + 400
+        asked = told(name, event="whatif", job="z", gpus=8, seconds=60, **times[1])
+        assert asked["answer"]["earliest"] - asked["answer"]["now"] == 200
+        assert told(name, event="state", **times[1])["answer"]["running"][0]["left"] == 200
+        assert told(name, event="snapshot")["answer"] == before
+        assert client.get(f"/v1/sessions/{name}/log").content == log
+    assert client.get("/v1/sessions/own/cluster").json()["running"][0]["left"] == 200
+
+
+def test_put_changes_only_what_it_names(client: TestClient) -> None:
+    """Queues and price that a second request leaves out stay; `null` takes queues away."""
+
+    def settings(**request: Any) -> tuple[list[str], float | None]:
+        assert client.put("/v1/sessions/s", json=request).status_code in (200, 201)
+        snapshot = client.post("/v1/sessions/s/events", json={"event": "snapshot"}).json()["answer"]
+        return list((snapshot.get("sharing") or {}).get("queues", ())), snapshot["settings"]["price"]
+
+    assert settings(cluster="2x8", price=60, sharing={"queues": {"a": 1}}) == (["a"], 60)
+    assert settings(cluster="2x8", patience=9) == (["a"], 60)
+    assert settings(price=30) == (["a"], 30)
+    assert settings(sharing=None) == ([], 30)
+    assert settings(cluster="2x8") == ([], 30)
+
+
 def test_a_full_disk_loses_no_answer(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solve whose answer cannot be kept is answered all the same, and found as long as the process lives."""
 

@@ -254,6 +254,13 @@ def able(env: ClusterEnv, job: int, taken: Any) -> list[int]:
     return [int(min(g, (c + 1e-6) // each if each else g)) for g, c in zip(gpus, cpu, strict=True)]
 
 
+def held(env: ClusterEnv, job: int) -> list[int]:
+    """Return how many GPUs of a job each node would take if it were empty."""
+    work, fleet = env._episode.case.workload, env.fleet
+    each = work.cpu[job] / work.gpus[job]
+    return [int(min(g, (c + 1e-6) // each if each else g)) for g, c in zip(fleet.gpus, fleet.cpu, strict=True)]
+
+
 def completes(room: list[int], whole: list[int], left: int, order: Sequence[int]) -> bool:
     """Return whether a gang larger than any node is placed on whole nodes taken in that order, the first at once."""
     for at, n in enumerate(order):
@@ -274,10 +281,10 @@ def test_select_masks_are_exact(kind: str) -> None:
         over = False
         while not over:
             jobs = env._episode.queue.jobs[: env.action_space.n - 1].tolist()
-            whole = env.fleet.gpus.tolist()
             for slot in range(env.action_space.n - 1):
                 fits = False
                 if slot < len(jobs):
+                    whole = held(env, jobs[slot])
                     room = able(env, jobs[slot], np.zeros(4))
                     need = int(env._episode.case.workload.gpus[jobs[slot]])
                     if not env.scheduler.consolidate:
@@ -306,7 +313,7 @@ def test_place_masks_are_exact(kind: str) -> None:
         while not over:
             gang = env._gang
             room, tight = able(env, gang.job, gang.staged), env.scheduler.consolidate
-            whole = env.fleet.gpus.tolist()
+            whole = held(env, gang.job)
             if tight and gang.degree > max(whole):
                 busy = (seen["nodes"][:, NODE.index("jobs")] > 0) | (gang.staged > 0)
                 room = np.where(busy, 0, room).tolist()
