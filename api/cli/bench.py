@@ -88,7 +88,7 @@ def _number(value: float | None) -> str:
 
 
 def _counts(found: Sequence[Instance]) -> Any:
-    """Return a table: of each objective and family how many are of each size, claimed, certified."""
+    """Return a table: of each objective and family how many are of each size, with optima claimed and certified."""
     records = read_library()
     groups: dict[tuple[str, str], list[Instance]] = {}
     for x in found:
@@ -99,7 +99,7 @@ def _counts(found: Sequence[Instance]) -> Any:
         plans, proved = sum(x.value is not None for x in own), sum(x.proved for x in own)
         sure = sum(x.proved and certified(x, records.get(x.id)) for x in own)
         lines.append((objective, family, *sizes, str(plans), str(proved), str(sure)))
-    return table(("objective", "family", *SIZES, "with plan", "claimed", "certified"), lines, left=2)
+    return table(("objective", "family", *SIZES, "plans", "optima", "proved"), lines, left=2)
 
 
 @bench.command()

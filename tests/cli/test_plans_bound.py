@@ -51,11 +51,11 @@ def test_a_proof_that_is_none(answers: tuple[Path, Path, Path, dict[str, Any]], 
 
 
 def test_whose_word_it_is() -> None:
-    """An optimum without a certificate is claimed by what proved it; what was not asked for changes nothing."""
+    """An optimum has a certificate or is claimed by a method; by name it is that method's word alone."""
     problem = gangplan.with_objective(gangplan.generate("bert", layers=1, devices=2, training=False), "latency")
     asked = gangplan.solve(problem, 20.0, workers=1, certify=True)
-    plain = gangplan.solve(problem, 20.0, workers=1)
-    assert asked.status == plain.status == "OPTIMAL" and plain.certified is None
+    named = gangplan.solve(problem, 20.0, workers=1, method="cpsat")
+    assert asked.status == named.status == "OPTIMAL" and named.certified is None
     assert asked.standing in ("OPTIMAL (certified)", f"OPTIMAL (claimed by {asked.bound_by})")
-    assert plain.standing == f"OPTIMAL (claimed by {plain.bound_by})"
+    assert named.standing == "OPTIMAL (claimed by cpsat)" and named.stop_reason == "claimed"
     assert (asked.certified or 0) <= asked.objective

@@ -22,3 +22,16 @@ print(pulp.value(lp.objective))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "1.0\n" and done.stderr == ""
+
+
+def test_solvers_of_unlike_threads() -> None:
+    """A solver takes as many threads as it wants, whatever one before it in this process took."""
+    from gangplan.solvers.highs import highspy, new_highs
+
+    for threads in (2, 1, 2):
+        solver = new_highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", threads)
+        x = solver.addVariable(lb=0, ub=1.5, type=highspy.HighsVarType.kInteger)
+        solver.maximize(x)
+        assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
