@@ -88,10 +88,10 @@ class Reduced:
 
     @cached_property
     def lean(self) -> Units:
-        """Fewer units, on which no plan takes longer; it may need more memory.
+        """Fewer units, on which no plan takes longer or needs more memory.
 
-        What takes no time and nobody waits for is merged into the unit it waits for, as PipeDream drops ops whose
-        output is not used.
+        What takes no time, needs no memory that is limited, and nobody waits for is merged into the unit it waits for,
+        as PipeDream drops ops whose output is not used.
         """
         units = self.units
         while (order := _without_riders(units)) is not units.order:
@@ -133,6 +133,8 @@ def _without_riders(units: Units) -> Quotient:
     order = units.order
     before, after = order.neighbours
     free = (units.seconds == 0).all(axis=0) & (units.held == 0).all(axis=0) & (units.weights == 0)
+    if np.isfinite(units.problem.capacity()[0]):  # a device may hold one of them and not both
+        free &= (units.once == 0).all(axis=0) & (units.kept == 0).all(axis=0)
     into: IntArray = np.arange(order.n_groups, dtype=np.int32)
     for g in np.flatnonzero(free).tolist():
         if not after[g] and len(before[g]) == 1:
