@@ -195,9 +195,10 @@ def test_a_driver_that_begins_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert [[*x.nodes] for x in cluster.decide(5.0).starts] == [[x for x in "ab" if x not in start.nodes]]
     ray.table.clear()
     assert other.refresh() == () and other.scheduler.running == ("new",)
-    with pytest.raises(door.InstanceError, match="set: is not as in the log"):
-        again = None
-        RayScheduler(price=61.0, log=log)
+    again = cluster = None
+    assert RayScheduler(price=61.0, log=log).scheduler.explain("w").price == 61.0
+    with pytest.raises(door.InstanceError, match="set: together"):
+        RayScheduler(together=False, log=log)
 
 
 def test_a_group_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
