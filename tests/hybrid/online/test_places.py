@@ -339,7 +339,7 @@ def test_a_snapshot_of_other_places_is_refused() -> None:
     """Numbers of the rule and of the links are arguments as others are."""
     saved = json.loads(json.dumps(Scheduler(PAIR, "patient", speeds=NEAR).snapshot()))
     Scheduler(PAIR, "patient", speeds=NEAR).restore(saved)
-    with pytest.raises(InstanceError, match="patient: slowdown is 0.639, here 0.0"):
+    with pytest.raises(InstanceError, match=r"patient: slowdown is 0\.639, here 0\.0"):
         Scheduler(PAIR, Patient(slowdown=0.0), speeds=NEAR).restore(saved)
-    with pytest.raises(InstanceError, match="proximity: rack is 0.25, here 0.3"):
+    with pytest.raises(InstanceError, match=r"proximity: rack is 0\.25, here 0\.3"):
         Scheduler(PAIR, "patient", speeds=Proximity(rack=0.3)).restore(saved)
