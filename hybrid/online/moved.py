@@ -74,6 +74,8 @@ def turned_back(document: Mapping[str, Any], now: float) -> dict[str, Any]:
     times, *others = intervals["arrivals"]
     still = [case for case in intervals["open"] if case[2] <= now]
     found["intervals"] = intervals | {"open": still, "arrivals": [[min(x, now) for x in times], *others]}
+    if learned := document.get("learned"):
+        found["learned"] = learned | {"jobs": [[name, done, min(at, now)] for name, done, at in learned["jobs"]]}
     if "stopping" in document:
         found["stopping"] = [{**x, "since": min(x["since"], now)} for x in document["stopping"]]
     if later:
