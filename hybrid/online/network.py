@@ -172,6 +172,8 @@ class NetworkTier:
             n = len(ends)
             for column, values in zip(self._jobs[:5], columns, strict=True):
                 column[:n] = values
+            gpus = self._jobs.gpus[:n]  # nodes may have gone since
+            np.minimum(gpus, self.cluster.first[-1], out=gpus)
             self._ends.finish[:n] = [np.inf if end is None else float(end) for end in ends]
             self._ends.count[ARRIVED] = n
             self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}

@@ -365,6 +365,18 @@ def test_who_awaits_nodes_has_a_place_in_the_order(policy: str) -> None:
     assert started(s) == ["a"]
 
 
+def test_the_guard_plays_jobs_from_before_nodes_went() -> None:
+    """What came to a larger cluster is played as large as the smaller one is, when the guard compares next."""
+    s = Scheduler(Fleet.regular(1, 2, 4), "gnn", speeds=Proximity())
+    for name in "abc":
+        s.submit(one(name, 8), 10.0, now=0.0)
+    s.resize(Fleet.regular(1, 1, 4), now=1.0)
+    assert s._network is not None
+    s._network.guard.due = 0
+    s.submit(one("d", 2), 10.0, now=2.0)
+    assert started(s) == ["d"]
+
+
 def test_nodes_that_go_and_come_back_change_nothing() -> None:
     """Resizing to the same nodes, in any order, leaves what runs, and decisions after it as they were."""
     for seed in range(5):
