@@ -20,7 +20,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
 Arguments = Mapping[str, Any]
-"""Of `Scheduler`, by name."""
+"""Arguments of `Scheduler` by name."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""
 

@@ -128,7 +128,7 @@ _ROWS: dict[str, Row] = {
     ),
     "Frames": _list(_ref("Frame")),
 }  # fmt: skip
-"""What is answered by rows that have no type in Python."""
+"""Types of answers that have none in Python, as rows."""
 
 
 def _typed(adapters: dict[str, Any]) -> tuple[dict[str, Row], dict[str, Row]]:

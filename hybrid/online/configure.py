@@ -30,7 +30,7 @@ _AMPLE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Consequences(Report):
-    """What a change of settings would do if a decision followed at once, that the decision would not do without it.
+    """Tell what a change of settings would do if a decision followed at once, that it would not do without the change.
 
     Attributes:
         now: seconds of the user's clock.

@@ -17,7 +17,7 @@ from .sharing import Sharing
 from .state import ClusterState
 
 RULES = ("sharing", "patient", "proximity")
-"""What a snapshot has of a scheduler's arguments beside its settings."""
+"""Arguments of a scheduler that a snapshot has beside its settings."""
 
 
 def differences(theirs: Any, mine: Any, path: str = "") -> Iterator[str]:

@@ -96,7 +96,7 @@ class Pod:
 
     @property
     def needs(self) -> Needs:
-        """What the scheduler counts of it."""
+        """Return what the scheduler counts of it."""
         return needs_of(self.asks)
 
     @property

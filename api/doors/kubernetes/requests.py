@@ -1,4 +1,4 @@
-"""What pods ask of a node and what a node has, by name of the resource."""
+"""Count what pods ask of a node and what a node has, by name of the resource."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ GPU, CPU, MEMORY, PODS, PORT = "GPUs", "cpu", "memory", "pods", "host port "
 COUNTED = GPU, CPU, MEMORY
 """Those that the scheduler counts; it knows of the others on which nodes there is enough."""
 KUBELET = {PODS: 110.0}
-"""What a node has that states nothing else."""
+"""Pods and ports of a node that states nothing else."""
 ROUNDING = 5e-4
-"""Of a sum of amounts, half of the least part of a core that can be asked for."""
+"""Error of a sum of amounts: half of the least part of a core that can be asked for."""
 _UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _UNITS |= {f"{unit}i": 1024.0 ** (i + 1) for i, unit in enumerate("KMGTPE")}
 

@@ -1,4 +1,4 @@
-"""What waits: pods that are to start together, and on which nodes they may."""
+"""Gather pods that wait to start together, and say on which nodes they may."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .requests import CPU, GPU, MEMORY, ROUNDING, Amounts, left_of, most
 SHARED = ("within", "topology")
 """Terms that say what the pods of a unit share."""
 Sizes = Mapping[str, Mapping[str, int]]
-"""How many pods start together, by kind and name of the object that states it."""
+"""Number of pods that start together, by kind and name of the object that states it."""
 _REST = 2 * 10**9
 """Priority of pods others of whose gang hold GPUs already."""
 _REASONS = 4
