@@ -305,7 +305,7 @@ class Player(Operations):
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "weights", "later", "windows", "fleet", "torn", "freed"):
+            if key in ("learned", "weights", "later", "windows", "fleet", "torn", "freed", "stopping", "claims"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)
