@@ -30,12 +30,12 @@ PRICE = 300
 """Seconds of a stop, where jobs may be stopped."""
 PATIENCES = (2, 5, 10, 20, 50)
 HOURS = (None, 6, 12, 24, 48)
-"""Of `max_wait`."""
+"""Values of `max_wait`, hours."""
 LEAST = 10
 """Times its seconds before which `max_wait` has no say: with less patience than that it makes no difference."""
 BEFORE, NOW, FIRST = "50, none", "50, 24 h", "first come, EASY"
 LENGTHS, DAY = 10.0, 86400.0
-"""Who waits more times its seconds than that, and longer than a day, waits too long."""
+"""Multiple of its seconds, and seconds, beyond both of which a job waits too long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gangplan.solvers.certificates.make import Proved
 
 SHARE = 0.2
-"""Of the limit that proving an optimum may take, if there is so much left."""
+"""Share of the limit that proving an optimum may take, if there is so much left."""
 LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
@@ -40,13 +40,13 @@ SOLVERS = {
     "cpsat": {CPSAT}, "cpsat_below": {CPSAT}, "chain": {CPSAT}, "patterns": {CPSAT, HIGHS}, "columns": {HIGHS},
     "bounds": {HIGHS}, "milp": {HIGHS}, **{name: {solver} for name, solver in TEXTBOOK.items()},
 }  # fmt: skip
-"""What claimants have solved with; others that come with gangplan are arguments and searches of its own."""
+"""Solvers that claimants have used; others that come with gangplan are arguments and searches of its own."""
 
 
 def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     """Return a certificate that settles a claim, else its witnesses; neither if there is none in the time given.
 
-    An optimum has `SHARE` of the limit, and no more than the claim took twice, or a second; that there is no plan has
+    An optimum has `SHARE` of the limit, at most `AS_LONG` times what the claim took or `LEAST`; that there is no plan has
     all that is left if it is a solver's word. A plan that refutes the claim is offered to the run.
     """
     left, limit = run.remaining(), run.deadline - run.started

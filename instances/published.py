@@ -16,7 +16,7 @@ PUBLISHERS = {
     "pipedream": "github.com/msr-fiddle/pipedream (profiler)",
     "pollux": "github.com/petuum/adaptdl (branch osdi21-artifact)",
 }
-"""Who publishes what is in a folder of that name."""
+"""Publishers of what is in a folder of that name."""
 
 
 def published(folder: str | PathLike[str], part: str, field: str = "data") -> Path:
