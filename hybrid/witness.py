@@ -46,8 +46,8 @@ SOLVERS = {
 def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     """Return a certificate that settles a claim, else its witnesses; neither if there is none in the time given.
 
-    An optimum has `SHARE` of the limit, at most `AS_LONG` times what the claim took or `LEAST`; that there is no plan has
-    all that is left if it is a solver's word. A plan that refutes the claim is offered to the run.
+    An optimum has `SHARE` of the limit, at most `AS_LONG` times what the claim took or `LEAST`. That there is no plan
+    has all that is left if it is a solver's word. A plan that refutes the claim is offered to the run.
     """
     left, limit = run.remaining(), run.deadline - run.started
     if not (run.infeasible and _solvers(run)):
