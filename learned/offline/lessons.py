@@ -1,4 +1,4 @@
-"""Lessons: problems by seed, and near-optimal plans of each by the exact methods, made once."""
+"""Lessons: problems by seed, and the best plan of each by the exact methods with its bound, made once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances import StepProblem
-from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators.families import FAMILIES, LARGE, make, make_large, seed_of
-from gangplan.instances.placement import PlacementPlan
-from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers.kernels import compile_kernel
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
-from ..graph.compiled import Graph
 from .recipe import OfflinePolicy, OfflineSettings
-from .task import SAMPLES, Task
+from .task import Task
 
 HOUR = 3600.0
 """Seconds, more than any problem takes here."""
@@ -28,21 +25,26 @@ _LARGE = 64
 """Jobs or nodes from which on there is another generator."""
 GOALS = ("weighted_completion", "mean_jct", "makespan")
 """Of small schedules; of large ones they are drawn."""
-NEAR, MOST = 1.01, 20
-"""How much longer than the best a plan may be, and how many plans of a problem are kept."""
+PROVED = 1e-6
+"""How far a bound may be below a plan that is an optimum, as a share."""
 
 
 class Label(NamedTuple):
-    """What the exact methods know of a problem; the best first.
+    """What the exact methods know of a problem.
 
     Attributes:
-        plans, values: near-optimal plans and their objectives; none if there is no plan.
+        plan, value: the best plan and its objective, `None` and infinite if there is none.
         bound: that no plan is below, 0 if nothing is proved.
     """
 
-    plans: tuple[Any, ...]
-    values: tuple[float, ...]
+    plan: Any
+    value: float
     bound: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether the plan is known to be an optimum."""
+        return self.plan is not None and self.bound >= self.value * (1 - PROVED)
 
 
 def problem_of(objective: str, split: str, index: int, ops: int) -> Any:
@@ -67,22 +69,16 @@ def task_of(objective: str) -> Task:
 
 
 def label(objective: str, split: str, index: int, ops: int, seconds: float) -> Label:
-    """Return near-optimal plans of a problem by its number; joblib makes it anew where this function has changed."""
+    """Return the best plan of a problem by its number; joblib makes it anew where this function has changed."""
     return label_of(problem_of(objective, split, index, ops), seconds)
 
 
 def label_of(problem: Any, seconds: float) -> Label:
-    """Return near-optimal plans within so many seconds, different ones even if equal devices are exchanged."""
-    found: dict[bytes, tuple[float, Any]] = {}
-
-    def keep(run: Run) -> None:
-        if run.plan is not None and run.objective is not None:
-            found.setdefault(_form(run.plan), (run.objective, run.plan))
-
+    """Return the best plan within so many seconds, and what is proved."""
     tools, teachers = suite(problem.objective), task_of(problem.objective).teachers
     for name, _ in teachers:
         _load(tools.methods[name])
-    run = Run(problem, time_limit=seconds, callbacks=(keep,))
+    run = Run(problem, time_limit=seconds)
     try:
         prepared = tools.prepare(run)
         for name, share in teachers:
@@ -94,21 +90,7 @@ def label_of(problem: Any, seconds: float) -> Label:
                     method.run(run, prepared)
     except TimeoutError:
         pass
-    best = sorted(found.values(), key=lambda x: x[0])[:MOST]
-    near = [x for x in best if x[0] <= best[0][0] * NEAR]
-    return Label(tuple(x[1] for x in near), tuple(x[0] for x in near), run.bound or 0.0)
-
-
-def _form(plan: Any) -> bytes:
-    """Return what two plans share that differ only in the names of devices or nodes."""
-    if isinstance(plan, SchedulePlan):
-        return plan.degree.tobytes() + plan.start.tobytes()
-    gangs = isinstance(plan, PlacementPlan)
-    _, form = np.unique(plan.node if gangs else plan.device, return_inverse=True)
-    first = np.unique(form, return_index=True)[1]
-    place = np.argsort(np.argsort(first))  # devices by the first op on each
-    more = plan.job.tobytes() + plan.workers.tobytes() if gangs else b""
-    return place[form].astype(np.int16).tobytes() + more
+    return Label(run.plan, np.inf if run.objective is None else run.objective, run.bound or 0.0)
 
 
 def _load(method: Method) -> None:
@@ -117,52 +99,6 @@ def _load(method: Method) -> None:
         import_module(method.library)
     for kernel in method.kernels() if method.kernels else ():
         compile_kernel(kernel)
-
-
-class Example(NamedTuple):
-    """A problem as it is learned from.
-
-    Attributes:
-        graph: of the problem.
-        values: what the plan of each rule is above the best known, as a share, infinite without a plan, (rules,).
-    """
-
-    graph: Graph
-    values: FloatArray
-
-
-def example_of(problem: Any, known: Label, rules: Sequence[int]) -> Example | None:
-    """Return a problem with the plans of rules, held against the best of a label."""
-    task = task_of(problem.objective)
-    prepared = suite(task.objective).prepare(Run(problem, time_limit=HOUR))
-    decoder = task.decoder(prepared)
-    if decoder is None:
-        return None
-    made = [decoder.decode(rule) for rule in rules]
-    values = np.array([np.inf if x is None else x.value for x in made])
-    best = min(values.min(), *known.values[:1], np.inf)
-    return Example(task.graph(prepared), values / best - 1) if np.isfinite(values).any() else None
-
-
-def example(
-    objective: str, split: str, index: int, ops: int, seconds: float, rules: Sequence[int], cache: str
-) -> Example | None:
-    """Return a problem by its number with the plans of rules; joblib makes it anew where this function has changed."""
-    known = _kept(cache, label)(objective, split, index, ops, seconds) if seconds else Label((), (), 0.0)
-    return example_of(problem_of(objective, split, index, ops), known, rules)
-
-
-def examples(objective: str, settings: OfflineSettings, split: str, count: int, times: int = 1) -> list[Example]:
-    """Return the first problems of a split that have plans, from the cache where they are there.
-
-    Those that are so many times as large as what is learned from first are held against the best rule.
-    """
-    import joblib
-
-    s, one = settings, joblib.delayed(_kept(settings.cache, example))
-    seconds = s.label_seconds if times == 1 else 0.0
-    todo = (one(objective, split, i, times * s.ops, seconds, s.rules, s.cache) for i in range(count))
-    return [x for x in joblib.Parallel(s.processes)(todo) if x is not None]
 
 
 def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Label]:
@@ -179,16 +115,6 @@ def _kept(cache: str, function: Any) -> Any:
     return joblib.Memory(cache, verbose=0).cache(function) if cache else function
 
 
-def good_together(values: FloatArray, count: int, cap: float = 0.5) -> list[int]:
-    """Return rules of which each adds most to those before, the first being 0, given values of many examples."""
-    capped = np.minimum(values, cap)
-    chosen, best = [0], capped[:, 0]
-    while len(chosen) < count:
-        chosen.append(int(np.minimum(best[:, None], capped).mean(axis=0).argmin()))
-        best = np.minimum(best, capped[:, chosen[-1]])
-    return chosen
-
-
 def judged(policy: OfflinePolicy, seeds: Sequence[int], ops: int = 100, seconds: float = 1.0) -> list[dict[str, Any]]:
     """Return what plans of a policy are above the best known, in percent, by family and test seed."""
     rows, objective = list[dict[str, Any]](), policy.task.objective
@@ -196,14 +122,14 @@ def judged(policy: OfflinePolicy, seeds: Sequence[int], ops: int = 100, seconds:
     for index in (seed * len(names) + i for seed in seeds for i in range(len(names))):
         problem = problem_of(objective, "test", index, ops)
         prepared = suite(objective).prepare(Run(problem, time_limit=HOUR))
-        chosen = policy.choose(prepared)[:SAMPLES]
-        found = example_of(problem, label_of(problem, seconds), [0, *chosen])
+        decoder, known = policy.task.decoder(prepared), label_of(problem, seconds)
+        if decoder is None:
+            continue
+        found = [decoder.decode(x) for x in (0, *policy.choose(prepared))]
+        values = np.array([np.inf if x is None else x.value for x in found])
         about = {"case": names[index % len(names)], "seed": index // len(names)}
-        if found is not None:
-            for name, value in (
-                ("rule", found.values[0]),
-                ("learned", found.values[1]),
-                ("best of 16", found.values.min()),
-            ):
-                rows.append({"policy": name, **about, "above_best": 100 * float(value)})
+        values = 100 * (values / min(values.min(), known.value) - 1)
+        if np.isfinite(values).any():
+            for name, value in (("rule", values[0]), ("learned", values[1]), ("best of 16", values.min())):
+                rows.append({"policy": name, **about, "above_best": float(value)})
     return rows

@@ -155,7 +155,7 @@ def schema(outputs: int) -> Schema:
 
 
 TASK = Task(
-    "offline-placement", "placement", 0, schema, graph, _decoder,
+    "offline-placement", "placement", (1, 1), schema, graph, _decoder,
     (("local_search", 0.4), ("patterns", 0.5), ("cpsat", 1.0)),
 )  # fmt: skip
 RECIPE = recipe_of(TASK, "the order in which gangs are placed, and how much what each loses counts")

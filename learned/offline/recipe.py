@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators.families import SPLITS
 from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
@@ -19,7 +20,7 @@ from ..policy.recipe import Recipe
 from ..policy.settings import RecipeSettings, limited
 from ..policy.weights import FOLDER, load_for, match
 from ..training.trainer import Step, staged
-from .task import Task, drawn, ranked, solve_by
+from .task import Task, drawn, solve_by
 
 if TYPE_CHECKING:
     from gangplan.solvers.run import Run
@@ -34,25 +35,24 @@ class OfflineSettings(RecipeSettings):
     """Hyper-parameters of a policy and its training.
 
     Attributes:
-        rules: among which the network chooses, the classic one, 0, the first; see `lessons.good_together`.
         width, rounds, messages: of the network, see `GraphNetwork`.
         ops: at most so many, or jobs, or nodes, in a problem that is learned from.
         lessons, validation: problems with labels to learn from and to validate on, by turns of each family.
         larger: problems of ten times the size for the policy gradient, an eighth as many for validation; by default it
-            has the same as imitation.
+            has those of imitation.
         label_seconds: of the exact methods for a label.
-        cache: folder of labels and of what rules come to, made once; none by default.
+        cache: folder of labels, made once; none by default.
         processes: that make them.
         minibatch: problems of an update.
-        imitation_updates, imitation_rate, temperature: of imitation of the rules that come near the best known plan;
-            one that is worse by the temperature is e times less likely.
+        imitation_updates, imitation_rate: of imitation of proved optima.
         rl_updates, rl_rate, cap: of the policy gradient on the objective, plans more than `cap` above the best counting
             as that.
         noise, draws: deviation of the scores that are drawn, and how many pairs of them for a gradient.
         validate_every: updates from one validation to the next.
     """
 
-    rules: tuple[int, ...] = tuple(range(32))
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"rules", "temperature"})
+
     width: int = limited(32, least=1)
     rounds: int = limited(3, least=1)
     messages: bool = True
@@ -66,7 +66,6 @@ class OfflineSettings(RecipeSettings):
     minibatch: int = limited(64, least=1)
     imitation_updates: int = limited(400, least=0)
     imitation_rate: float = limited(2e-3, above=0)
-    temperature: float = limited(0.02, above=0)
     rl_updates: int = limited(200, least=0)
     rl_rate: float = limited(1e-3, above=0)
     cap: float = limited(0.5, above=0)
@@ -74,21 +73,15 @@ class OfflineSettings(RecipeSettings):
     draws: int = limited(8, least=1)
     validate_every: int = limited(100, least=1)
 
-    def outputs(self, task: Task) -> int:
-        """Return how many scores the network gives each item."""
-        return len(self.rules) if task.rules else 2
-
     def __post_init__(self) -> None:
         RecipeSettings.__post_init__(self)
-        if not self.rules or self.rules[0] != 0 or len(set(self.rules)) < len(self.rules):
-            raise InstanceError("rules", f"{list(self.rules)} are not different ones, 0 the first")
         if not (self.imitation_updates or self.rl_updates):
             raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
 
 
 @dataclass(frozen=True, slots=True)
 class OfflinePolicy:
-    """A network that chooses rules for a problem, as compiled code; `about` is what its card says."""
+    """A network that scores the items of a problem, as compiled code; `about` is what its card says."""
 
     task: Task
     network: Network
@@ -99,19 +92,15 @@ class OfflinePolicy:
     def load(cls, task: Task, path: Path) -> OfflinePolicy:
         """Read weights, without torch, see `load_for`."""
         tensors, card, settings = load_for(task.name, OfflineSettings, path)
-        if task.rules and not 0 <= min(settings.rules) <= max(settings.rules) < task.rules:
-            raise InstanceError("settings.rules", f"{list(settings.rules)} are not below {task.rules}", str(path))
-        schema = task.schema(settings.outputs(task))
+        schema = task.schema(sum(task.scores))
         match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
         return cls(task, _COMPILED.network_of(schema, tensors), settings, card.about)
 
-    def choose(self, prepared: Any, seed: int = 0) -> Sequence[Any]:
-        """Return rules or scores, the best first, by what the network says; as if untrained if that is no number."""
+    def choose(self, prepared: Any, seed: int = 0) -> list[FloatArray]:
+        """Return what the network says, and scores drawn around it; around 0 where that is no number."""
         scores = np.asarray(_COMPILED.score(self.task.graph(prepared), self.network), np.float64)
         scores = scores if np.isfinite(scores).all() else np.zeros_like(scores)
-        if not self.task.rules:
-            return drawn(scores, self.settings.noise, seed)
-        return ranked(scores, self.settings.rules)
+        return drawn(scores, self.settings.noise, seed)
 
 
 @lru_cache(maxsize=8)
@@ -158,7 +147,7 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         about=about,
         config=OfflineSettings,
         stages=staged(
-            f"gangplan.learned.offline.{'training' if task.rules else 'sampled'}:{task.objective}",
+            f"gangplan.learned.offline.training:{task.objective}",
             lambda of: [
                 Step("imitation", of.imitation_updates, of.validate_every),
                 Step("rl", of.rl_updates, of.validate_every),

@@ -150,7 +150,7 @@ def schema(outputs: int) -> Schema:
 
 
 TASK = Task(
-    "offline-schedule", "schedule", 0, schema, graph, Lists,
+    "offline-schedule", "schedule", (1, 1), schema, graph, Lists,
     (("dual", 0.2), ("lists", 0.2), ("local_search", 0.3), ("starts", 0.4), ("cpsat", 1.0)),
 )  # fmt: skip
 RECIPE = recipe_of(TASK, "the order in which a list scheduler places jobs, and the price of their GPUs")

@@ -1,4 +1,4 @@
-"""What a problem brings so that the graph network plans for it: rules, among which the network chooses."""
+"""What a problem brings so that the graph network plans for it: a decoder of scores, and what an optimum says of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..graph.schema import Schema
 
 SAMPLES = 16
-"""Rules that are tried, the likeliest first."""
+"""Scores that are tried, those of the network the first, the others drawn around them."""
 
 
 class Candidate(NamedTuple):
@@ -28,34 +28,30 @@ class Candidate(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a near-optimal plan says of scores, all (n,): the place of each item, and its place without a score.
+    """What an optimal plan says of scores, all (n,): the place of each item, and its place without a score.
 
     Attributes:
-        rank, keys: of an item, the least first; its score is added to its key.
-        low, high: between which its second score is.
+        rank, keys: of an item, the least first, equal ones in any order; a score is added to its key.
+        low, high: between which its last score is, where it has one that is no order.
     """
 
     rank: NDArray[Any]
     keys: FloatArray
-    low: FloatArray
-    high: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
 
 class Decoder(Protocol):
-    """Builds plans of one problem."""
+    """Builds plans of one problem by scores of its items, (n, scores)."""
 
     def decode(self, choice: Any) -> Candidate | None:
-        """Return the plan of a rule or of scores, the classic one being 0; `None` if this leads into a dead end."""
+        """Return the plan of scores, the classic one being 0; `None` if this leads into a dead end."""
 
     def join(self, candidates: list[Candidate]) -> Candidate | None:
         """Return what some plans have in common, `None` if there is no such thing."""
 
     def plan(self, candidate: Candidate) -> Any:
         """Return it as the verifier takes it, `None` if shares of GPUs do not fit."""
-
-
-class ScoreDecoder(Decoder, Protocol):
-    """Builds plans of one problem by scores of its items."""
 
     def lesson(self, plan: Any) -> Lesson:
         """Return what a plan says of scores."""
@@ -68,7 +64,7 @@ class Task:
     Attributes:
         name: of the recipe and its weights.
         objective: of the problem.
-        rules: how many there are; none if items are scored, (n, 2), and scores are drawn around what a network says.
+        scores: of each item: how many orders there are, and how many other numbers, one at most.
         schema: from the number of scores of each item to what graphs are made of.
         graph: from what the suite has prepared to the graph of a problem.
         decoder: from the same, and what tells to stop, to its decoder, `None` if there plainly is no plan.
@@ -77,7 +73,7 @@ class Task:
 
     name: str
     objective: str
-    rules: int
+    scores: tuple[int, int]
     schema: Callable[[int], Schema]
     graph: Callable[[Any], Graph]
     decoder: Callable[..., Decoder | None]
@@ -88,11 +84,6 @@ def drawn(scores: FloatArray, noise: float, seed: int) -> list[FloatArray]:
     """Return scores, and others drawn around them."""
     rng = np.random.default_rng(seed)
     return [scores, *(scores + noise * rng.standard_normal((SAMPLES - 1, *scores.shape)))]
-
-
-def ranked(scores: FloatArray, rules: Sequence[int]) -> list[int]:
-    """Return rules by falling mean of their scores over all items, float64 (n, rules); of equal ones the first."""
-    return [rules[i] for i in np.argsort(-scores.mean(axis=0), kind="stable")]
 
 
 def candidates(
@@ -112,10 +103,10 @@ def candidates(
 
 
 def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any, int], Sequence[Any]]) -> None:
-    """Offer the plans of the classic rule, then of those that are chosen, until the run has stopped.
+    """Offer the classic plan, then those of the scores that are chosen, until the run has stopped.
 
     Args:
-        choose: from what the suite has prepared and the seed to rules or scores, the best first.
+        choose: from what the suite has prepared and the seed to scores, those of the network first.
     """
     decoder = None if run.stopped else task.decoder(prepared, lambda: run.stopped)
     best = np.inf

@@ -1,16 +1,16 @@
-"""Throughput: a rule makes four orders of PipeDream's, and the recurrence cuts along all of them at once."""
+"""Throughput: scores say where along the pipeline each group stands, four times over, and the recurrence cuts these."""
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify import verify
 
 from .recipe import GRAPHS, kernels_of, recipe_of, solve_with
-from .task import Candidate, Task
+from .task import Candidate, Lesson, Task
 
 if TYPE_CHECKING:
     from gangplan.solvers.partition.throughput.methods import Reduced
@@ -18,41 +18,47 @@ if TYPE_CHECKING:
 
     from .graphs import Split
 
-RULES = 256
-"""Rules that are drawn; the first is PipeDream's order alone."""
 ORDERS = 4
-"""Orders of a rule besides PipeDream's."""
-_SIZES = (0.5, 1.0, 2.0)
-"""How far orders leave PipeDream's, in shares of it."""
+"""Orders that are cut at once, besides PipeDream's."""
 
 
-class Orders:
+class Pipelines:
     """Pipelines along several orders at once, see `gangplan.learned.offline.task.Decoder`."""
 
-    def __init__(self, reduced: Reduced, keys: KeyDecoder) -> None:
-        from .graphs import along, graph
+    def __init__(self, keys: KeyDecoder) -> None:
+        from .graphs import standard
 
-        self.keys, self.along = keys, along(graph(split(reduced)))
+        self.decoder, self.keys = keys, standard(keys.place)
 
-    def decode(self, rule: int) -> Candidate | None:
-        """Cut along PipeDream's order and those of the rule, then move single groups."""
+    def decode(self, choice: Any) -> Candidate | None:
+        """Cut along PipeDream's order and those of its places with scores added, then move single groups."""
         from gangplan.solvers.partition.throughput.cuts import forward
 
-        keys = self.keys
-        if rule == 0:
-            return _candidate(None if keys.base is None else keys.polished(keys.base))
-        moved = [forward(keys.arrays, keys.place + column) for column in (self.along @ drawn()[rule]).T]
-        pipeline = keys.cut(np.stack([keys.order, *moved]))
-        return _candidate(None if pipeline is None else keys.polished(pipeline))
+        d = self.decoder
+        if not np.any(choice):
+            return _candidate(None if d.base is None else d.polished(d.base))
+        pipeline = d.cut(np.stack([d.order, *(forward(d.arrays, self.keys + x) for x in choice.T)]))
+        return _candidate(None if pipeline is None else d.polished(pipeline))
 
     def join(self, candidates: list[Candidate]) -> Candidate | None:
         """Cut along the orders of the best half of them at once."""
         best = sorted(candidates, key=lambda x: x.value)[: max(2, len(candidates) // 2)]
-        return _candidate(self.keys.join([x.made for x in best]))
+        return _candidate(self.decoder.join([x.made for x in best]))
 
     def plan(self, candidate: Candidate) -> Any:
         """Return its plan."""
-        return self.keys.q.plan((t, groups.tolist()) for t, groups in candidate.made.stages)
+        return self.decoder.q.plan((t, groups.tolist()) for t, groups in candidate.made.stages)
+
+    def lesson(self, plan: Any) -> Lesson:
+        """Return the stage of each group, PipeDream's where its plan is as good: of equal optima that one is learned."""
+        from gangplan.solvers.partition.throughput.moves import stage_of
+
+        d, value = self.decoder, verify(self.decoder.q.problem, plan).objective
+        if d.base is not None and value is not None and d.base.load <= value * (1 + 1e-9):
+            return Lesson(stage_of(d.base.stages, d.q.n_groups), self.keys)
+        stage = np.empty(d.q.n_groups, np.int64)
+        stage[d.q.group_of] = plan.stage
+        return Lesson(stage, self.keys)
 
 
 def _candidate(pipeline: Pipeline | None) -> Candidate | None:
@@ -78,24 +84,14 @@ def split(reduced: Reduced) -> Split:
     )  # fmt: skip
 
 
-@cache
-def drawn() -> FloatArray:
-    """Return what each rule adds to places for figures of the groups, float64 (rules, figures, orders)."""
-    from .graphs import ALONG
-
-    rng = np.random.default_rng(0)
-    sizes = rng.choice(_SIZES, (RULES, 1, 1))
-    return np.asarray(sizes * rng.standard_normal((RULES, len(ALONG), ORDERS)))
-
-
 TASK = Task(
     "offline-throughput",
     "throughput",
-    RULES,
+    (ORDERS, 0),
     GRAPHS.schema,
     lambda given: GRAPHS.graph(split(given)),
-    lambda given, _=None: None if given.decoder is None else Orders(given, given.decoder),
+    lambda given, _=None: None if given.decoder is None else Pipelines(given.decoder),
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )
-RECIPE = recipe_of(TASK, "the orders along which an op graph is cut into a pipeline")
+RECIPE = recipe_of(TASK, "where along the pipeline each op stands: orders along which an op graph is cut")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "throughput", "random_keys")

@@ -1,130 +1,169 @@
-"""Training: imitation of the rules that come near the best known plan, then a policy gradient on the objective."""
+"""Training: imitation of proved optima, then a policy gradient on the objective of plans by drawn scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..graph.compiled import score
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.method import suite
+from gangplan.solvers.run import Run
+
+from ..graph.compiled import Graph, score
 from ..graph.network import GraphNetwork, Packed
-from ..graph.schema import Schema
 from ..training.imitation import Imitation
-from ..training.ragged import segment_sum, soft_cross_entropy
 from ..training.trainer import Trainer
 from .graphs import Index
-from .lessons import Example, examples, task_of
+from .lessons import HOUR, Label, labels, problem_of, task_of
 from .recipe import OfflineSettings
-from .task import SAMPLES, ranked
+from .task import Decoder, Lesson, drawn
 
-DRAWS = (1, 4)
-"""Plans of which the best counts, with the same weight."""
+SHARP = 3.0
+"""How sure an order is of two items whose keys are one deviation apart, as log odds."""
 TIMES = 10
 """How much larger problems of the policy gradient are."""
+_FIRST = 0.1
+"""Deviation of the last layer at first where there are several orders, which else would all stay the same."""
+_OTHERS = 0.1
+"""What the mean of all orders counts in imitation, beside the order that is nearest to the optimum."""
+_STEADY = 1e-3
+"""Added to the deviation of the values of a problem's plans, by which they are divided."""
 
 
-def cross_entropy(scores: Tensor, values: Tensor, temperature: float) -> Tensor:
-    """Return the mean cross-entropy to the targets softmax(-values / temperature); all (problems, rules)."""
-    count, rules = scores.shape
-    index = torch.arange(count).repeat_interleave(rules)
-    return soft_cross_entropy(scores.flatten(), index, values.flatten(), count, temperature=temperature)
+class Known(NamedTuple):
+    """A problem with its decoder, what its optimum says if there is a proof, and what best and classic plan cost."""
+
+    graph: Graph
+    decoder: Decoder
+    lesson: Lesson | None
+    best: float
+    classic: float
 
 
-def expected_best(scores: Tensor, values: Tensor, cap: float, draws: Sequence[int] = DRAWS) -> Tensor:
-    """Return the mean of the least value of so many draws from softmax(scores), values cut off at `cap`.
+def listwise(keys: Tensor, rank: Tensor) -> Tensor:
+    """Return how unlikely an order is by keys, the mean of all places (Plackett and Luce).
 
-    With v_1 <= v_2 <= ... and q_j the probability that a draw is worse than the j-th, that is the sum of
-    (v_j - v_(j-1)) q_(j-1)^draws.
+    Each item competes with those of higher rank: of equal ones the order does not matter.
     """
-    ordered, place = values.clamp(max=cap).sort(dim=1)
-    worse = 1 - scores.softmax(dim=1).gather(1, place).cumsum(dim=1)[:, :-1]
-    step = ordered.diff(dim=1)
-    least = [ordered[:, 0] + (step * worse.clamp(min=0) ** k).sum(dim=1) for k in draws]
-    return torch.stack(least).mean()
+    order = rank.argsort(stable=True)
+    ordered, rank = -SHARP * keys[order], rank[order]
+    rest = torch.cat([ordered.flip(0).logcumsumexp(0).flip(0), ordered.new_full((1,), -torch.inf)])
+    return (torch.logaddexp(ordered, rest[torch.searchsorted(rank, rank, right=True)]) - ordered).mean()
 
 
-class Learning(Trainer[OfflineSettings]):
-    """What learns which plans are good: its network, and learners by a loss.
+class Training(Trainer[OfflineSettings]):
+    """The problems of a policy that scores items, and its stages."""
 
-    Attributes:
-        schema: of the graphs.
-    """
+    def __init__(self, objective: str, settings: OfflineSettings, seed: int) -> None:
+        super().__init__(settings, seed)
+        s, task = settings, task_of(objective)
+        self.orders, self.schema = task.scores[0], task.schema(sum(task.scores))
+        self.known = self.problems(objective, "train", s.lessons)
+        self.more = self.problems(objective, "train", s.larger, TIMES) or self.known
+        self.validation = self.problems(objective, "validation", s.validation)
+        self.validation += self.problems(objective, "validation", s.larger // 8, TIMES)
 
-    schema: Schema
+    def problems(self, objective: str, split: str, count: int, times: int = 1) -> list[Known]:
+        """Return the first problems of a split that have a classic plan, those of the first size with labels."""
+        found, task, ops = list[Known](), task_of(objective), self.settings.ops * times
+        known = labels(objective, self.settings, split, count) if times == 1 else [Label(None, np.inf, 0.0)] * count
+        for i, label in enumerate(known):
+            prepared = suite(objective).prepare(Run(problem_of(objective, split, i, ops), time_limit=HOUR))
+            decoder: Any = task.decoder(prepared)
+            classic = None if decoder is None else decoder.decode(0)
+            if classic is not None:
+                lesson = decoder.lesson(label.plan) if label.proved else None
+                best = min(classic.value, label.value)
+                found.append(Known(task.graph(prepared), decoder, lesson, best, classic.value))
+        return found
 
     def network(self) -> GraphNetwork:
-        """Return a network whose scores are 0."""
+        """Return a network; with one order its scores are 0."""
         s = self.settings
-        return GraphNetwork(self.schema, s.width, s.rounds, messages=s.messages)
+        made = GraphNetwork(self.schema, s.width, s.rounds, messages=s.messages)
+        if self.orders > 1:
+            nn.init.normal_(made.last.weight, std=_FIRST)
+        return made
 
-    def _packed(self, known: list[Example]) -> tuple[Packed, Tensor]:
-        graphs, values = [x.graph for x in known], np.array([x.values for x in known], np.float32)
-        return Packed(self.schema, graphs), torch.from_numpy(values)
+    def validate(self, network: GraphNetwork) -> dict[str, float]:
+        """Return what plans are above the best known: of scores, the best of many drawn, and the classic one."""
+        weights, s, gaps = network.compiled(), self.settings, []
+        for x in self.validation:
+            choices = drawn(np.asarray(score(x.graph, weights), np.float64), s.noise, self.seed)
+            values = self.values(x, choices)
+            gaps.append([values[0], values.min(), x.classic / x.best - 1])
+        one, many, rule = np.minimum(np.array(gaps), s.cap).mean(axis=0).tolist()
+        return {"score": (one + many) / 2, "one": one, "many": many, "rule": rule}
+
+    def values(self, known: Known, choices: list[FloatArray]) -> FloatArray:
+        """Return what plans of scores are above the best known, as a share, cut off at the cap."""
+        made = (known.decoder.decode(x) for x in choices)
+        return np.minimum([np.inf if x is None else x.value / known.best - 1 for x in made], self.settings.cap)
+
+    def imitation(self, network: GraphNetwork) -> Imitation:
+        """Return what learns where each item stands in proved optima, by the order that comes nearest to them."""
+        s, known = self.settings, [x for x in self.known if x.lesson is not None]
+        lessons = [[torch.from_numpy(np.asarray(x)) for x in k.lesson or () if x is not None] for k in known]
+
+        def loss(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
+            parts = []
+            for mine, i in zip(scores.split(torch.bincount(of).tolist()), chosen, strict=True):
+                rank, keys, *bounds = lessons[i]
+                apart = torch.stack([listwise(keys + x, rank) for x in mine[:, : self.orders].T])
+                parts.append((1 - _OTHERS) * apart.min() + _OTHERS * apart.mean())
+                if bounds:
+                    outside = torch.relu(bounds[0] - mine[:, -1]) + torch.relu(mine[:, -1] - bounds[1])
+                    parts[-1] = parts[-1] + outside.clamp(max=3.0).mean()
+            return torch.stack(parts).mean()
+
+        packed = Packed(self.schema, [x.graph for x in known])
+        return self.learner_of(network, packed, loss, s.imitation_rate, s.imitation_updates)
+
+    def rl(self, network: GraphNetwork) -> Imitation:
+        """Return what follows the gradient of the objective of scores with noise, drawn in pairs of opposites.
+
+        That is REINFORCE of normal scores, each plan's baseline being its opposite.
+        """
+        s, rng, packed = (
+            self.settings,
+            np.random.default_rng(self.seed),
+            Packed(self.schema, [x.graph for x in self.more]),
+        )
+
+        def loss(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
+            at, slopes = 0, np.zeros(scores.shape, np.float32)
+            mean = scores.detach().numpy().astype(np.float64)
+            for i in chosen:
+                known = self.more[i]
+                upto = at + known.graph.kind[1]
+                noise = rng.standard_normal((s.draws, upto - at, mean.shape[1]))
+                both = self.values(known, [mean[at:upto] + sign * s.noise * x for x in noise for sign in (1, -1)])
+                gain = (both[::2] - both[1::2]) / (both.std() + _STEADY)
+                slopes[at:upto] = np.einsum("k,kij->ij", gain, noise) / (2 * s.noise * s.draws)
+                at = upto
+            return (scores * torch.from_numpy(slopes)).sum() / len(chosen)
+
+        return self.learner_of(network, packed, loss, s.rl_rate, s.rl_updates)
 
     def learner_of(
-        self, network: GraphNetwork, packed: Packed, loss: Callable[..., Tensor], rate: float, updates: int
+        self, network: GraphNetwork, packed: Packed, loss: Any, rate: float, updates: int
     ) -> Imitation:
         """Return what learns by a loss of (scores, problem of each, numbers of the problems)."""
 
         def draw(rng: np.random.Generator) -> Tensor:
             chosen = rng.integers(packed.count, size=self.settings.minibatch)
             batch = packed.batch(chosen)
-            return loss(network(batch), batch[self.schema.scored].batch, chosen)
+            found: Tensor = loss(network(batch), batch[self.schema.scored].batch, chosen)
+            return found
 
         return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)
 
 
-class Training(Learning):
-    """The examples of one problem's policy, and its stages.
-
-    The values of all rules are known for each example, so that the gradient of the expected objective is exact: nothing
-    is drawn, and no baseline is needed.
-    """
-
-    def __init__(self, objective: str, settings: OfflineSettings, seed: int) -> None:
-        super().__init__(settings, seed)
-        self.schema = task_of(objective).schema(len(settings.rules))
-        self.validation = examples(objective, settings, "validation", settings.validation)
-        self.validation += examples(objective, settings, "validation", settings.larger // 8, TIMES)
-        known = examples(objective, settings, "train", settings.lessons)
-        larger = examples(objective, settings, "train", settings.larger, TIMES) or known
-        self.known, self.larger = self._packed(known), self._packed(larger)
-
-    def validate(self, network: GraphNetwork) -> dict[str, float]:
-        """Return what plans are above the best known: of the first rule, the best of many, and of the classic one."""
-        weights, gaps, every = network.compiled(), [], range(len(self.settings.rules))
-        for x in self.validation:
-            order = ranked(np.asarray(score(x.graph, weights), np.float64), every)
-            gaps.append([x.values[order[0]], x.values[order[:SAMPLES]].min(), x.values[0]])
-        one, many, rule = np.minimum(np.array(gaps), self.settings.cap).mean(axis=0).tolist()
-        return {"score": (one + many) / 2, "one": one, "many": many, "rule": rule}
-
-    def imitation(self, network: GraphNetwork) -> Imitation:
-        """Return what learns which rules come near the best known plan."""
-        s = self.settings
-        loss = partial(cross_entropy, temperature=s.temperature)
-        return self._stage(network, self.known, loss, s.imitation_rate, s.imitation_updates)
-
-    def rl(self, network: GraphNetwork) -> Imitation:
-        """Return what follows the gradient of the expected objective, of one plan and of the best of some."""
-        s = self.settings
-        return self._stage(network, self.larger, partial(expected_best, cap=s.cap), s.rl_rate, s.rl_updates)
-
-    def _stage(
-        self, network: GraphNetwork, known: tuple[Packed, Tensor], loss: partial[Tensor], rate: float, updates: int
-    ) -> Imitation:
-        packed, values = known
-
-        def ranks(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
-            count = len(chosen)
-            mean = torch.stack([segment_sum(x, of, count) for x in scores.T], dim=1)
-            return loss(mean / torch.bincount(of, minlength=count)[:, None], values[torch.from_numpy(chosen)])
-
-        return self.learner_of(network, packed, ranks, rate, updates)
-
-
 throughput = partial(Training, "throughput")
 step = partial(Training, "step")
+schedule = partial(Training, "schedule")
+placement = partial(Training, "placement")
