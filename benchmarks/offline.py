@@ -1,11 +1,10 @@
 """The network of `solve(method="gnn")` against classic heuristics, random scores, search as long, and CP-SAT.
 
-A seed is a problem: four families by turns, test seeds that no training has seen, of step time every third one with
-contention, of small schedules goals by turns. All run in this process by one thread; seconds are the processor's,
-without what all methods share, but those of CP-SAT, which are a clock's. `random` tries rules in any order, or scores
-drawn around 0, `fixed` the rules in that in which they are good together. `classic` is the best of all heuristics in
-hindsight; CP-SAT has its plan as a hint, and local search begins with it, its own time not counted. Weights without
-messages or imitation are `offline-OBJECTIVE-alone` and `-free` in the folder `--out`.
+A seed is a problem: four families by turns, test seeds that no training has seen, of small schedules goals by turns.
+All run in this process by one thread; seconds are the processor's, without what all methods share, but those of CP-SAT,
+which are a clock's. `random` are scores drawn around 0. `classic` is the best of all heuristics in hindsight; CP-SAT
+has its plan as a hint, and local search begins with it, its own time not counted. Weights without messages, imitation
+or RL are `offline-OBJECTIVE-alone`, `-free` and `-taught` in the folder `--out`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from .study import Options, Study
 
 PROBLEMS, FEW = 40, 10
 """Ten test seeds of each of the four families; those on which CP-SAT runs, and all of a hundred times the size."""
-SIZES = {"throughput": 100, "step": 100, "placement": 16, "schedule": 20}
+SIZES = {"throughput": 100, "placement": 16, "schedule": 20}
 """Ops, nodes or jobs of what is learned from first."""
 TIMES = (1, 10, 100)
 """How much larger problems are."""
@@ -48,7 +47,6 @@ HINTED, PLANNED = 10.0, 1.0
 """Seconds of CP-SAT; and after which a network begins no other of its 16 plans."""
 CLASSIC: dict[str, tuple[str, ...]] = {
     "throughput": ("pipedream", "spectral"),
-    "step": ("heft",),
     "placement": tuple(BATCH_POLICIES),
     "schedule": ("lists", "dual"),
 }
@@ -59,14 +57,14 @@ FASTEST = CLASSIC | {
 }
 """Those that end in seconds on thousands of ops or nodes."""
 NETWORKS = tuple(
-    f"{name}{many}" for name in ("network", "random", "fixed", "no messages", "no imitation") for many in ("", " of 16")
+    f"{name}{many}" for name in ("network", "random", "no messages", "no imitation", "no RL") for many in ("", " of 16")
 )
 BEST, RULE, HEURISTIC, HINT, SEARCH, AUTO = "best known", "rule", "classic", "CP-SAT", "classic and search", "auto"
 CASES = tuple(f"{objective}, {times * size}" for times in TIMES for objective, size in SIZES.items())
-RULES = {"throughput": "pipedream", "step": "heft"}
+RULES = {"throughput": "pipedream"}
 """What is corrected, where that is a method."""
 CLOCK = time.perf_counter
-TRAINED = {"no messages": "alone", "no imitation": "free"}
+TRAINED = {"no messages": "alone", "no imitation": "free", "no RL": "taught"}
 """What is left out, by the end of the name of the weights."""
 
 
@@ -74,14 +72,12 @@ def tasks(options: Options) -> Iterator[Task]:
     """Yield each case by seed and method."""
     for case in options.chosen(CASES):
         objective, times = _of(case)
-        some, others = (NETWORKS, (BEST,)) if times == 1 else (NETWORKS[:4], (HINT, SEARCH, AUTO))
+        some, others = (NETWORKS if times < TIMES[-1] else NETWORKS[:4]), ((BEST,) if times == 1 else (HINT, SEARCH, AUTO))
         policies = options.policies or (*some, RULE, HEURISTIC, *others)
         for seed in range(min(FEW if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
             for policy in policies:
                 weights = _weights(policy, objective, options)
                 fits = weights is None or weights.is_file()
-                if policy.startswith("fixed"):
-                    fits = bool(task_of(objective).rules)
                 if fits and not (policy == HINT and seed >= FEW):
                     yield Task(case, policy, seed, digest(weights))
 
@@ -110,9 +106,9 @@ def _measured(task: Task, options: Options) -> Mapping[str, float | None]:
     problem, prepared, shared = _prepared(objective, int(ops), task.seed)
     if task.policy == BEST:
         known = label_of(problem, EXACT)
-        if not known.values:
+        if known.plan is None:
             raise InstanceError("problem", "has no plan that anybody finds")
-        return {"seconds": EXACT, "value": known.values[0], "bound": known.bound}
+        return {"seconds": EXACT, "value": known.value, "bound": known.bound}
     if task.policy == HEURISTIC:
         return dict(zip(("seconds", "value"), _classic(objective, int(ops), task.seed)[:2], strict=True))
     if task.policy in (SEARCH, AUTO, HINT):
@@ -122,8 +118,7 @@ def _measured(task: Task, options: Options) -> Mapping[str, float | None]:
     if task.policy == RULE:
         return _ruled(objective, problem, prepared)
     samples = SAMPLES if task.policy.endswith("of 16") else 0
-    weights, drawn = _weights(task.policy, objective, options), task.policy.startswith("random")
-    seconds, value = _planned(objective, int(ops), task.seed, weights, samples, drawn)
+    seconds, value = _planned(objective, int(ops), task.seed, _weights(task.policy, objective, options), samples)
     return {"seconds": seconds, "value": value}
 
 
@@ -156,25 +151,24 @@ def _run(problem: Any, limit: float) -> tuple[Run, Any]:
 
 @lru_cache(maxsize=8)
 def _planned(
-    objective: str, ops: int, index: int, weights: Path | None, samples: int, drawn: bool = False
+    objective: str, ops: int, index: int, weights: Path | None, samples: int
 ) -> tuple[float, float | None]:
-    """Return processor seconds, and the value of the plan of the first rule, or the best of some with the classic one.
+    """Return processor seconds, and the value of the plan of the first scores, or the best of some with the classic one.
 
-    Without weights rules come in the order in which they are good together, or as they are drawn.
+    Without weights scores are drawn around 0.
     """
     problem, prepared, _ = _prepared(objective, ops, index)
     task = task_of(objective)
     policy = OfflinePolicy.load(task, weights or FOLDER / f"{task.name}.safetensors")
-    rules, rng = policy.settings.rules, np.random.default_rng(index)
+    shape = (int(task.graph(prepared).kind[1]), sum(task.scores))
+    rng = np.random.default_rng(index)
     began = time.process_time()
     decoder = task.decoder(prepared)
     assert decoder is not None
     if weights is not None:
         chosen = policy.choose(prepared)
-    elif not task.rules:
-        chosen = [policy.settings.noise * rng.standard_normal((len(problem.jobs), 2)) for _ in range(SAMPLES)]
     else:
-        chosen = list(rng.permutation(rules)) if drawn else list(rules[1:])
+        chosen = [policy.settings.noise * rng.standard_normal(shape) for _ in range(SAMPLES)]
     late = lambda: time.process_time() - began > PLANNED  # noqa: E731, of this call
     made = list(candidates(decoder, chosen, max(samples, 1), late))
     if samples and not any(np.array_equal(x, 0) for x in chosen[:samples]) and (classic := decoder.decode(0)):

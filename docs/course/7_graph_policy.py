@@ -31,8 +31,8 @@ from gangplan.learned.graph.schema import Schema
 from gangplan.learned.offline.graphs import assemble
 from gangplan.learned.offline.lessons import labels, problem_of
 from gangplan.learned.offline.recipe import OfflineSettings
-from gangplan.learned.offline.sampled import SHARP, Sampled, listwise
 from gangplan.learned.offline.task import SAMPLES, drawn
+from gangplan.learned.offline.training import SHARP, Training, listwise
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.metrics import interval
 
@@ -59,8 +59,8 @@ SETTINGS = OfflineSettings(
 )  # fmt: skip
 known = labels("schedule", SETTINGS, "train", 8)
 for i, label in enumerate(known):
-    print(problem_of("schedule", "train", i, 8).goal, f"best {label.values[0]:.6g}, no plan is below {label.bound:.6g}")
-print(sum(x.values[0] <= x.bound * (1 + 1e-6) for x in known), "of 8 are proved optimal")
+    print(problem_of("schedule", "train", i, 8).goal, f"best {label.value:.6g}, no plan is below {label.bound:.6g}")
+print(sum(x.proved for x in known), "of 8 are proved optimal")
 
 # %% [markdown]
 # The exact methods stop by the clock. Another run or computer may prove more or less, and find other labels, so all
@@ -177,7 +177,7 @@ for rounds in (1, 2, 3):
 # Networks differ from seed to seed, so that one training says little. Three seeds, with messages and without.
 
 # %%
-school = Sampled("schedule", SETTINGS, 0)  # makes the labels
+school = Training("schedule", SETTINGS, 0)  # makes the labels
 SEEDS = (0, 1, 2)
 
 

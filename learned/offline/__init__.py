@@ -1,1 +1,1 @@
-"""Plans of whole problems by a graph network: it chooses among rules, or corrects the order of a classic one."""
+"""Plans of whole problems by a graph network that corrects the order of a classic rule, as optima teach it."""

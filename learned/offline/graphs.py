@@ -1,4 +1,4 @@
-"""The graph of a split: ops, classes of equal devices and the whole, all in figures without units."""
+"""The graph of a split: ops, types of devices and the whole, all in figures without units."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from ..graph.schema import Schema
 
 _OP = (
     *("seconds", "sent", "load", "memory", "share", "behind", "before", "slack", "place", "inputs", "readers"),
-    *("backward", "class_seconds", "slower", "able"),
+    *("slower", "able"),
 )
 _DEVICE = ("slowness", "part", "count", "fill")
-_WHOLE = ("ops", "devices", "path", "sent", "memory", "edges", "far", "waits", "servers")
+_WHOLE = ("ops", "devices", "path", "sent", "memory", "edges", "hosts")
 Index = NDArray[np.int64]
 _RELATIONS = (
     ("op", "feeds", "op"),
     ("op", "reads", "op"),
-    ("op", "joined", "op"),
     ("device", "runs", "op"),
     ("device", "serves", "whole"),
     ("op", "fills", "whole"),
     ("whole", "tells", "op"),
 )
-ALONG = ("seconds", "sent", "load", "share", "behind", "slack", "readers")
-"""Figures of ops by which rules put them in order."""
 _LEAST = 0.1
 """What an edge without bytes counts, in mean edges."""
 _MOST = 4.0
@@ -55,10 +52,8 @@ class Split(NamedTuple):
         source, target: ends of the edges, int64 (m,).
         sent: seconds under way of each edge, float64 (m,).
         order: a topological one, int64 (n,).
-        place: of each op in the rule's own order, as a share of it; 0 if ops that are alike must look alike, (n,).
-        backward: 1 for ops of a backward pass, float64 (n,).
-        joined: the class of each op that shares a device, int64 (n,).
-        more: the last of the figures of the whole, (3,).
+        place: of each op in the rule's own order, as a share of it, (n,).
+        hosts: share of the devices that pay no transfers.
     """
 
     seconds: FloatArray
@@ -70,9 +65,7 @@ class Split(NamedTuple):
     sent: FloatArray
     order: Index
     place: FloatArray
-    backward: FloatArray
-    joined: Index
-    more: tuple[float, float, float]
+    hosts: float
 
 
 @lean_kernel
@@ -113,21 +106,19 @@ def graph(split: Split) -> Graph:
     least = float(s.room[limited].min()) if limited.any() else np.inf
     held = float(s.memory.sum()) / (least * s.devices.sum())
     slow = np.where(able & (best > 0), s.seconds / np.where(best > 0, best, 1.0), 1.0)
-    together = np.bincount(s.joined, best)[s.joined]
     rows = (
         np.log1p(best / mean), np.log1p(sent / mean), _cut(best / even), _cut(s.memory / least),
         _cut(s.memory * n / max(float(s.memory.sum()), 1e-300)), behind / longest, before / longest,
         1 - (behind + before) / longest, s.place, np.log1p(np.bincount(s.target, minlength=n)),
-        np.log1p(np.bincount(s.source, minlength=n)), s.backward, _cut(together / even),
+        np.log1p(np.bincount(s.source, minlength=n)),
         np.log(np.clip((slow * part[:, None]).sum(axis=0), 1.0, 1e6)), part @ able,
     )  # fmt: skip
-    here, next_one = _ring(s.joined)
     fill = np.where(limited, s.memory.sum() / np.where(limited, s.room * s.devices.sum(), 1.0), 0.0)
     kinds = [np.log(np.clip(slow.mean(axis=1), 1.0, 1e6)), part, np.log1p(s.devices) / 5, _cut(fill)]
     whole = (
         np.log1p(n) / 10, np.log1p(s.devices.sum()) / 5, np.log1p(longest / even),
         np.log1p(float(s.sent.sum()) / max(float(best.sum()), 1e-300)), _cut(held),
-        np.log1p(len(s.source) / n), *s.more,
+        np.log1p(len(s.source) / n), s.hosts,
     )  # fmt: skip
     weight = s.sent + max(_LEAST * _unit(s.sent), 1e-300)
     type_of, ops = np.repeat(np.arange(types), n), np.tile(np.arange(n), types)
@@ -136,7 +127,6 @@ def graph(split: Split) -> Graph:
     parts = (
         (s.source, s.target, weight / np.bincount(s.target, weight, n)[s.target]),
         (s.target, s.source, weight / np.bincount(s.source, weight, n)[s.source]),
-        (np.concatenate([here, next_one]), np.concatenate([next_one, here]), np.full(2 * len(here), 0.5)),
         (type_of, ops, runs),
         (np.arange(types), np.zeros(types, np.int64), part),
         (every, only, np.full(n, 1 / n)),
@@ -175,12 +165,6 @@ def standard(values: FloatArray) -> FloatArray:
     return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-6))
 
 
-def along(of: Graph) -> FloatArray:
-    """Return figures of the ops that alike ones share, float64 (n, figures), of mean 0."""
-    rows = np.asarray(of.x[: of.kind[1]][:, [_OP.index(name) for name in ALONG]], np.float64)
-    return np.asarray(standard(rows) / len(ALONG) ** 0.5)
-
-
 def _cut(ratio: FloatArray | float) -> FloatArray:
     return np.clip(np.nan_to_num(ratio, posinf=_MOST), 0.0, _MOST)
 
@@ -192,15 +176,3 @@ def _unit(values: FloatArray) -> float:
 
 def _firsts(of: Index, n: int) -> Index:
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n))])
-
-
-def _ring(joined: Index) -> tuple[Index, Index]:
-    """Return the ops that are not alone in their class, and for each the next one there, after the last the first."""
-    by_class = np.argsort(joined, kind="stable")
-    label = joined[by_class]
-    last = np.append(label[1:] != label[:-1], True)
-    first = np.append(True, last[:-1])
-    begin = np.maximum.accumulate(np.where(first, np.arange(len(label)), 0))
-    follows = np.where(last, by_class[begin], np.append(by_class[1:], 0))
-    kept = ~(first & last)
-    return by_class[kept], follows[kept]

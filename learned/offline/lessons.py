@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances import StepProblem
 from gangplan.instances.generators.families import FAMILIES, LARGE, make, make_large, seed_of
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers.kernels import compile_kernel
@@ -48,18 +47,13 @@ class Label(NamedTuple):
 
 
 def problem_of(objective: str, split: str, index: int, ops: int) -> Any:
-    """Return a problem by its number, of so many ops, jobs or nodes.
-
-    Of step time every third one has contention; of schedules goals take turns.
-    """
+    """Return a problem by its number, of so many ops, jobs or nodes; of small schedules goals take turns."""
     names = FAMILIES[objective]
     family, seed = names[index % len(names)], seed_of(split, index // len(names))
     if len(names) == 1 and ops >= _LARGE:
         return make_large(objective, LARGE[objective][0], seed, ops)
     made = make(objective, family, seed, ops)
-    if isinstance(made, ScheduleProblem):
-        return replace(made, goal=GOALS[index % len(GOALS)])
-    return replace(made, contention=True) if isinstance(made, StepProblem) and index % 3 == 2 else made
+    return replace(made, goal=GOALS[index % len(GOALS)]) if isinstance(made, ScheduleProblem) else made
 
 
 def task_of(objective: str) -> Task:

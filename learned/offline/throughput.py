@@ -80,7 +80,7 @@ def split(reduced: Reduced) -> Split:
     return Split(
         np.array(q.time[used]), q.counts[used].astype(np.int64), np.array(q.memory), q.capacity[used],
         table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), np.ascontiguousarray(table[:, 2]),
-        np.arange(n), keys.place, np.zeros(n), np.arange(n), (0.0, 0.0, hosts),
+        np.arange(n), keys.place, hosts,
     )  # fmt: skip
 
 

@@ -164,6 +164,5 @@ class Training(Trainer[OfflineSettings]):
 
 
 throughput = partial(Training, "throughput")
-step = partial(Training, "step")
 schedule = partial(Training, "schedule")
 placement = partial(Training, "placement")

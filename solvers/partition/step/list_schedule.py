@@ -14,7 +14,7 @@ from ...run import Run
 from .annealing import begin, cool
 from .arrays import Workroom, workroom
 from .heft import pack
-from .list_scheduler import Prices, build, empty_state
+from .list_scheduler import build, empty_state
 from .model import Prepared
 from .settings import HEFT, TOGETHER, bred, clustered, draw, prices_of
 from .timing import placed, polish
@@ -103,11 +103,11 @@ def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Calla
                 yield Found(best, s.best_where.copy(), np.argsort(s.best_order).astype(float))
 
 
-def decode(p: Prepared, room: Workroom, settings: FloatArray, prices: Prices | None = None) -> Found | None:
-    """Return the plan of settings, (D,), at their prices or others; `None` if memory leads into a dead end."""
+def decode(p: Prepared, room: Workroom, settings: FloatArray) -> Found | None:
+    """Return the plan of settings, (D,); `None` if memory leads into a dead end."""
     a, label = clustered(p.arrays, p, settings)
     state = empty_state(a, room)
-    if not build(a, prices or prices_of(p.basis, settings), state, p.memory_binds):
+    if not build(a, prices_of(p.basis, settings), state, p.memory_binds):
         return None
     start, finish = room.start.copy(), room.finish.copy()
     length = polish(a, room, state.where, start, finish, _ROUNDS)

@@ -21,9 +21,9 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, f
     monkeypatch.setattr(recipe, "FOLDER", tmp_path)
 
     def write(objective: str, last: float) -> Path:
-        task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2, rules=tuple(range(12)))
+        task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2)
         torch.manual_seed(0)
-        network = GraphNetwork(task.schema(settings.outputs(task)), settings.width, settings.rounds)
+        network = GraphNetwork(task.schema(sum(task.scores)), settings.width, settings.rounds)
         torch.nn.init.normal_(network.last.weight, std=last) if last else None
         path = tmp_path / f"{task.name}.safetensors"
         save(path, network.state_dict(), Card(task.name, task.name, settings=asdict(settings)))
