@@ -72,8 +72,8 @@ def tasks(options: Options) -> Iterator[Task]:
     """Yield each case by seed and method."""
     for case in options.chosen(CASES):
         objective, times = _of(case)
-        some, others = (NETWORKS if times < TIMES[-1] else NETWORKS[:4]), ((BEST,) if times == 1 else (HINT, SEARCH, AUTO))
-        policies = options.policies or (*some, RULE, HEURISTIC, *others)
+        others = (BEST,) if times == 1 else (HINT, SEARCH, AUTO)
+        policies = options.policies or (*NETWORKS, RULE, HEURISTIC, *others)
         for seed in range(min(FEW if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
             for policy in policies:
                 weights = _weights(policy, objective, options)
@@ -150,10 +150,8 @@ def _run(problem: Any, limit: float) -> tuple[Run, Any]:
 
 
 @lru_cache(maxsize=8)
-def _planned(
-    objective: str, ops: int, index: int, weights: Path | None, samples: int
-) -> tuple[float, float | None]:
-    """Return processor seconds, and the value of the plan of the first scores, or the best of some with the classic one.
+def _planned(objective: str, ops: int, index: int, weights: Path | None, samples: int) -> tuple[float, float | None]:
+    """Return processor seconds, and the value of the plan of the first scores, or the best of some and the classic one.
 
     Without weights scores are drawn around 0.
     """

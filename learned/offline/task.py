@@ -1,4 +1,4 @@
-"""What a problem brings so that the graph network plans for it: a decoder of scores, and what an optimum says of them."""
+"""What a problem brings so that the graph network plans for it: a decoder of scores, and what optima say of them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Pipelines:
         return self.decoder.q.plan((t, groups.tolist()) for t, groups in candidate.made.stages)
 
     def lesson(self, plan: Any) -> Lesson:
-        """Return the stage of each group, PipeDream's where its plan is as good: of equal optima that one is learned."""
+        """Return the stage of each group, by PipeDream's plan where that is as good: of equal optima it is learned."""
         from gangplan.solvers.partition.throughput.moves import stage_of
 
         d, value = self.decoder, verify(self.decoder.q.problem, plan).objective

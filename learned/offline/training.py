@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
@@ -17,7 +18,7 @@ from ..graph.compiled import Graph, score
 from ..graph.network import GraphNetwork, Packed
 from ..training.imitation import Imitation
 from ..training.trainer import Trainer
-from .graphs import Index
+from .graphs import Index, standard
 from .lessons import HOUR, Label, labels, problem_of, task_of
 from .recipe import OfflineSettings
 from .task import Decoder, Lesson, drawn
@@ -107,6 +108,8 @@ class Training(Trainer[OfflineSettings]):
     def imitation(self, network: GraphNetwork) -> Imitation:
         """Return what learns where each item stands in proved optima, by the order that comes nearest to them."""
         s, known = self.settings, [x for x in self.known if x.lesson is not None]
+        if not known:
+            raise InstanceError("label_seconds", f"{s.label_seconds} are too few: no lesson has a proved optimum")
         lessons = [[torch.from_numpy(np.asarray(x)) for x in k.lesson or () if x is not None] for k in known]
 
         def loss(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
@@ -126,21 +129,20 @@ class Training(Trainer[OfflineSettings]):
     def rl(self, network: GraphNetwork) -> Imitation:
         """Return what follows the gradient of the objective of scores with noise, drawn in pairs of opposites.
 
-        That is REINFORCE of normal scores, each plan's baseline being its opposite.
+        That is REINFORCE of normal scores, each plan's baseline being its opposite. Noise is a sum over the figures of
+        the items, so that alike ones move together: of many independent numbers some hundred plans say little.
         """
-        s, rng, packed = (
-            self.settings,
-            np.random.default_rng(self.seed),
-            Packed(self.schema, [x.graph for x in self.more]),
-        )
+        s, rng = self.settings, np.random.default_rng(self.seed)
+        packed = Packed(self.schema, [x.graph for x in self.more])
+        figures = [standard(np.asarray(x.graph.x[: x.graph.kind[1]], np.float64)) for x in self.more]
 
         def loss(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
             at, slopes = 0, np.zeros(scores.shape, np.float32)
             mean = scores.detach().numpy().astype(np.float64)
             for i in chosen:
                 known = self.more[i]
-                upto = at + known.graph.kind[1]
-                noise = rng.standard_normal((s.draws, upto - at, mean.shape[1]))
+                upto, width = at + len(figures[i]), figures[i].shape[1]
+                noise = figures[i] @ rng.standard_normal((s.draws, width, mean.shape[1])) / width**0.5
                 both = self.values(known, [mean[at:upto] + sign * s.noise * x for x in noise for sign in (1, -1)])
                 gain = (both[::2] - both[1::2]) / (both.std() + _STEADY)
                 slopes[at:upto] = np.einsum("k,kij->ij", gain, noise) / (2 * s.noise * s.draws)
@@ -149,9 +151,7 @@ class Training(Trainer[OfflineSettings]):
 
         return self.learner_of(network, packed, loss, s.rl_rate, s.rl_updates)
 
-    def learner_of(
-        self, network: GraphNetwork, packed: Packed, loss: Any, rate: float, updates: int
-    ) -> Imitation:
+    def learner_of(self, network: GraphNetwork, packed: Packed, loss: Any, rate: float, updates: int) -> Imitation:
         """Return what learns by a loss of (scores, problem of each, numbers of the problems)."""
 
         def draw(rng: np.random.Generator) -> Tensor:
