@@ -74,6 +74,10 @@ class SlurmJob:
         """Return whose it is."""
         return plain(self.row["user_name"] or self.row["user_id"])
 
+    def shares(self, other: SlurmJob) -> bool:
+        """Return whether it has a user, an account or a QOS in common with another."""
+        return self.user == other.user or any(self.row[x] == other.row[x] != "" for x in ("account", "qos"))
+
     def parts(self) -> dict[str, tuple[int, int]]:
         """Return the GPUs and CPUs that it has on each node."""
         names = self.row["seats"] or names_in(self.row["nodes"])

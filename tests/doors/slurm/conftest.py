@@ -15,6 +15,7 @@ from gangplan.doors.slurm import client, rounds, view
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
 
 OURS = ("--hold", "--comment=gangplan", "--time=5")
 """Options of a job that gangplan places."""
@@ -141,6 +142,8 @@ class Played:
             return ""
         number = words[2].removeprefix("JobId=")
         row = next(row for row in self.jobs if f"{row['job_id']}" == number)
+        if row["job_state"] != "PENDING" and any(word.startswith("ReqNodeList=") for word in words):
+            raise InstanceError("slurm", f"scontrol: Invalid node name specified for job {number}")
         if words[1] == "requeuehold":
             self.set(row, "PENDING", nodes="", gres_detail=[], priority=0)
             row["state_reason"] = "JobHeldUser"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -103,6 +105,27 @@ def test_a_users_hold_after_the_release_is_kept(played: Played) -> None:
     played.reasons.clear()
     played.round()
     assert played.round() == ["1 on n0,n1,n2,n3,n4,n5,n6,n7"]
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        {"required_nodes": ""},  # all that was told
+        {"boot": 1.0},  # the release alone: the nodes were saved before
+        {"restart_cnt": 1},  # it was released, and Slurm requeued it
+    ],
+)
+def test_a_release_that_slurm_forgot_is_told_again(played: Played, since: dict[str, Any]) -> None:
+    """Killed before it saved the release, Slurm says that its user holds the job; it is released again, and runs."""
+    row = played.submit(1, nodes=8, restart_cnt=0)
+    played.reasons["1"] = "Resources"
+    assert played.round()
+    row |= {"priority": 0, "state_reason": "JobHeldUser"} | since
+    boot = datetime.fromtimestamp(played.now + row.pop("boot", -9.0)).isoformat(timespec="seconds")
+    played.told["scontrol show config"] = f"BOOT_TIME               = {boot}\n"
+    played.reasons.clear()
+    assert played.round() == ["1 on n0,n1,n2,n3,n4,n5,n6,n7"]
+    assert row["job_state"] == "RUNNING" and row["comment"] == "gangplan"
 
 
 @pytest.mark.parametrize("reason", ["JobHeldAdmin", "JobHoldMaxRequeue", "BadConstraints", "ReservationDeleted"])

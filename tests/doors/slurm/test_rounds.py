@@ -383,6 +383,38 @@ def test_a_stop_has_a_grace(played: Played, end: str) -> None:
     assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "RUNNING")
 
 
+def test_a_stop_that_slurm_forgot_is_told_again(played: Played) -> None:
+    """Killed before it saved that a job is requeued, Slurm says that it runs; it leaves, and who was to start does."""
+    played.restart(price=0.0)
+    low = played.submit(1, nodes=8, requeue=True, batch_flag=True)
+    played.round()
+    high = played.submit(2, nodes=8, partition="urgent")
+    was = dict(low)
+    played.round()
+    assert high["job_state"] == "RUNNING" and low["job_state"] == "PENDING"
+    low |= was
+    played.set(high, "PENDING", nodes="", gres_detail=[], priority=0, required_nodes="")
+    high["state_reason"] = "JobHeldUser"
+    for _ in range(3):
+        played.round()
+    assert high["job_state"] == "RUNNING" and low["job_state"] == "PENDING" and low["priority"] == 0
+
+
+def test_who_starts_while_it_is_taken_back_stays(played: Played) -> None:
+    """Another had its node, left, and Slurm starts the job as it is to be placed anew: the decision stays as it was."""
+    row = played.submit(1)
+    played.reasons["1"] = "Resources"
+    assert played.round() == ["1 on n0"]
+    other = played.submit(2, comment="", priority=9)
+    played.set(other, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
+    view = View.read()
+    played.set(other, "COMPLETED")
+    played.set(row, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
+    played.door.round(view)
+    played.round()
+    assert played.core.scheduler.running == ("1",) and played.door.places("1") == ("n0",)
+
+
 def test_who_cannot_be_requeued_is_not_stopped(played: Played) -> None:
     """A job of `srun`, or without `--requeue`, keeps its nodes."""
     played.restart(price=0.0)
