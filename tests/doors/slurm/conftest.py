@@ -74,12 +74,11 @@ def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemons]:
 
 
 @pytest.fixture
-def slurm(daemons: Daemons, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemons]:
-    """Return the daemons with all nodes idle, and none but old jobs."""
+def slurm(daemons: Daemons, monkeypatch: pytest.MonkeyPatch) -> Daemons:
+    """Return the daemons with all nodes idle, and none but old jobs, whatever the test before left of them."""
     monkeypatch.setenv("SLURM_CONF", daemons.environment["SLURM_CONF"])
-    yield daemons
-    daemons.ask("scancel", "--user=root")
-    daemons.wait(lambda: daemons.states() == ["idle"] * 8, "idle nodes")
+    daemons.rest()
+    return daemons
 
 
 @pytest.fixture

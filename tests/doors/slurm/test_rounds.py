@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,18 +78,22 @@ def test_a_killed_command_goes_on(slurm: Daemons, tmp_path: Path) -> None:
 def test_a_killed_controller_comes_back(slurm: Daemons, tmp_path: Path) -> None:
     """While slurmctld is away the command waits, and goes on when it answers again."""
     log = tmp_path / "log.jsonl"
-    names = [slurm.submit(4, *OURS, "--nodes=4", "--gres=gpu:4") for _ in range(4)]
+    words = (tmp_path / "end", *OURS, "--nodes=4", "--gres=gpu:4")
+    names = [slurm.submit(*words) for _ in range(2)]
     with loop(slurm, log) as process:
-        slurm.wait(lambda: any(x["job_state"] == "RUNNING" for x in slurm.jobs().values()), "start")
-        now, kept = time.time(), slurm.folder / "state" / "job_state"  # else Slurm itself forgets who runs
-        slurm.wait(lambda: kept.exists() and kept.stat().st_mtime > now, "state on disk")
+        slurm.wait(lambda: all(slurm.jobs()[x]["job_state"] == "RUNNING" for x in names), "start")
+        names += [slurm.submit(*words, "--job-name=later") for _ in range(2)]
+        kept = ("grep", "-qs", "later", slurm.folder / "state" / "job_state")
+        slurm.wait(lambda: subprocess.run(kept, check=False).returncode == 0, "state on disk")  # with who runs
         slurm.kill("slurmctld")
         told = slurm.folder / "log" / "gangplan"
         slurm.wait(lambda: "trying again" in told.read_text(), "word that it is away")
         slurm.start("slurmctld", "-D")
         slurm.wait(slurm.states, "controller")
+        (tmp_path / "end").touch()
         slurm.wait(lambda: completed(slurm, names), "end of the jobs")
         assert process.poll() is None
+    assert all(slurm.jobs()[name]["restart_cnt"] == 0 for name in names)
     assert "Traceback" not in told.read_text()
 
 
@@ -265,9 +268,7 @@ def partitions(slurm: Daemons) -> Iterator[None]:
     for name, words in kinds.items():
         slurm.ask("scontrol", "create", f"PartitionName={name}", *words.split())
     yield
-    slurm.ask("scancel", "--user=root")
-    slurm.wait(lambda: slurm.states() == ["idle"] * 8, "idle nodes")
-    for name in kinds:
+    for name in kinds if slurm.rest() else ():
         slurm.ask("scontrol", "delete", f"PartitionName={name}")
 
 
