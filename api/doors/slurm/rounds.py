@@ -181,7 +181,8 @@ class Rounds:
         if job.held:
             return job.reason if job.reason != "JobHeldUser" or self._keeps(name, job) else ""
         late = self.now - self.core.scheduler._state.running[name].since > GRACE
-        return job.reason if late or job.reason not in COMING else ""
+        other = "," in job.row["partition"] and job.reason.startswith(("ReqNode", "Partition"))  # of one that has no room
+        return job.reason if late or not (other or job.reason in COMING) else ""
 
     def _keeps(self, name: str, job: SlurmJob) -> bool:
         """Return whether Slurm holds a job knowing of its release: it has neither begun nor requeued the job since."""

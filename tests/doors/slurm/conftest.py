@@ -140,7 +140,7 @@ class Played:
             self.signals.append(words[1:])
             return ""
         number = words[2].removeprefix("JobId=")
-        row = next(row for row in self.jobs if f"{row['job_id']}" == number)
+        row = next(row for row in self.jobs if f"{row['job_id']}" == number.partition("_")[0])
         if row["job_state"] != "PENDING" and any(word.startswith("ReqNodeList=") for word in words):
             raise InstanceError("slurm", f"scontrol: Invalid node name specified for job {number}")
         if words[1] == "requeuehold":
