@@ -181,7 +181,7 @@ class Rounds:
         if job.held:
             return job.reason if job.reason != "JobHeldUser" or self._keeps(name, job) else ""
         late = self.now - self.core.scheduler._state.running[name].since > GRACE
-        other = "," in job.row["partition"] and job.reason.startswith(("ReqNode", "Partition"))  # of one that has no room
+        other = "," in job.row["partition"] and job.reason.startswith(("ReqNode", "Partition"))  # of the one tried last
         return job.reason if late or not (other or job.reason in COMING) else ""
 
     def _keeps(self, name: str, job: SlurmJob) -> bool:

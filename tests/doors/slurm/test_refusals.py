@@ -207,7 +207,7 @@ def test_a_comment_is_read_and_written() -> None:
 
 
 def test_of_several_partitions_slurm_may_name_one_that_is_full(played: Played) -> None:
-    """Slurm says for a moment that nodes in the other partition are not there: the job is not taken back, and starts."""
+    """Slurm says for a moment that nodes in the other are not there: the job is not taken back, and starts."""
     for i, node in enumerate(played.told["sinfo --json"]["nodes"]):
         node["partitions"] = ["right" if i > 3 else "left"]
     played.restart()
