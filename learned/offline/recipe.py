@@ -155,6 +155,6 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         ),
         load=partial(OfflinePolicy.load, task),
         judge=_judge,
-        data="random problems of gangplan.instances.generators.families, plans of gangplan's exact methods",
+        data="random problems of gangplan.instances.generators.families, optima that exact methods prove",
         seeds={split: f"from {SPLITS[split]}" for split in ("train", "validation")},
     )

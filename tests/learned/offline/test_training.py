@@ -134,12 +134,15 @@ def test_imitation_learns_from_its_labels() -> None:
     assert true < 0.9 * untrained and true < 0.8 * shuffled, (true, untrained, shuffled)
 
 
-@pytest.mark.parametrize("objective", ["throughput", "schedule"])
-def test_rl_learns_from_its_rewards(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of scores with noise are shorter after some updates, and not if rewards go to other scores than theirs."""
-    settings = recipe(f"offline-{objective}").config(
-        **SCHOOL | {"ops": 40 if objective == "throughput" else 10}, lessons=16, rl_rate=0.02, draws=4
-    )
+@pytest.mark.parametrize(
+    ("objective", "ops", "rate", "updates"), [("throughput", 60, 0.02, 40), ("schedule", 10, 0.005, 80)]
+)
+def test_rl_learns_from_its_rewards(
+    objective: str, ops: int, rate: float, updates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans of scores with noise are shorter after some updates, more so than if rewards go to other scores."""
+    more = {"ops": ops, "lessons": 24, "rl_rate": rate, "rl_updates": updates, "draws": 4}
+    settings = recipe(f"offline-{objective}").config(**SCHOOL | more)
     training = Training(objective, settings, 0)
 
     def mean(network: Any) -> float:
@@ -149,9 +152,9 @@ def test_rl_learns_from_its_rewards(objective: str, monkeypatch: pytest.MonkeyPa
 
     values, rng = training.values, np.random.default_rng(0)
     torch.manual_seed(0)
-    before, true = mean(training.network()), mean(trained(training, "rl", 40))
+    before, true = mean(training.network()), mean(trained(training, "rl", updates))
     monkeypatch.setattr(training, "values", lambda *given: rng.permutation(values(*given)))
-    shuffled = mean(trained(training, "rl", 40))
+    shuffled = mean(trained(training, "rl", updates))
     assert true < before and true < shuffled, (before, true, shuffled)
 
 
