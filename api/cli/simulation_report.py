@@ -8,6 +8,7 @@ from html import escape
 from ..plot.html import embed
 from ..plot.scene import Scene
 from ..plot.simulation import simulation_scene
+from ..plot.svg import draw
 from .simulation_runs import Found, Setting
 from .simulation_tables import Cells, group_tables, tables, told
 
@@ -42,7 +43,7 @@ def page(
     """Return a page that needs nothing else: names and values, tables, and pictures under a title."""
     told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if name != "*")
     parts = [f"<h1>{escape(name)}</h1>", f"<dl>{''.join(told)}</dl>", "<h2>Figures</h2>", *tables]
-    parts += [f"<h2>{title}</h2>", f'<div class="wide">{embed(scene)}</div>']
+    parts += [f"<h2>{title}</h2>", f'<div class="wide">{embed(draw(scene))}</div>']
     top = f'<meta charset="utf-8"><title>{escape(name)}: {command}</title>{STYLE}'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{top}</head>\n<body>{"".join(parts)}</body></html>\n'.encode()
 

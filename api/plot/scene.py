@@ -23,8 +23,8 @@ DPI = 110
 """Pixels of an inch of a PNG."""
 CHARACTER = 0.62
 """Width of a character in its size."""
-ENDS = {".png": "matplotlib", ".svg": "matplotlib", ".html": "plotly"}
-"""What draws each kind of file."""
+ENDS = (".png", ".svg", ".html")
+"""Kinds of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,19 @@ class Boxes:
         colour: of all or of each.
         texts: what a pointer is told, of each; lines have ``<br>`` between them.
         name: of the entry of the legend that they belong to.
-        edge, line: colour and width of their outline, points.
+        edge, line: colour, of all or of each, and width of their outline, points.
         hatch: whether they are hatched, in the colour of the outline.
+        crisp: whether their edges are drawn as whole pixels, so that there are no seams.
     """
 
     at: FloatArray
     colour: str | Sequence[str]
     texts: Sequence[str] = ()
     name: str = ""
-    edge: str = ""
+    edge: str | Sequence[str] = ""
     line: float = 0.5
     hatch: bool = False
+    crisp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Words:
         align: whether `at` is their ``left`` end, ``center`` or ``right`` end.
         halo: colours that lines below them are hidden with.
         outside: whether they stand beside the axes, and not on them.
+        bold, turned: their look, and whether they are read from below.
     """
 
     at: FloatArray
@@ -95,6 +98,8 @@ class Words:
     align: str = "center"
     halo: Sequence[str] = ()
     outside: bool = False
+    bold: bool = False
+    turned: bool = False
 
     @classmethod
     def of(
@@ -132,6 +137,11 @@ class Key:
     label: str
     colours: tuple[str, ...] = (INK,)
     look: str = "box"
+
+    @property
+    def room(self) -> float:
+        """Inches that it takes."""
+        return 0.46 + len(self.label) * 0.078
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +206,11 @@ class Panel:
         lines: list[list[Key]] = []
         room, wide = 0.0, self.width + 0.5 if self.width < WIDTH / 2 else WIDTH - 0.5
         for key in () if self.inside else self.keys:
-            needs = 0.62 + len(key.label) * 0.072
-            if needs > room:
+            if key.room > room:
                 lines.append([])
                 room = wide
             lines[-1].append(key)
-            room -= needs
+            room -= key.room
         return lines
 
     @property
@@ -237,11 +246,13 @@ class Scene:
     Attributes:
         title, subtitle: what it is, and how good.
         rows: panels beside each other, from the top down.
+        width: inches.
     """
 
     title: str
     subtitle: str
     rows: Sequence[Sequence[Panel]]
+    width: float = WIDTH
     panels: tuple[Panel, ...] = field(init=False)
     height: float = field(init=False)
 
@@ -283,13 +294,17 @@ class Scene:
     def render(self, path: str) -> bytes:
         """Return the content of a file: PNG, SVG or self-contained HTML, as the ending of `path` says."""
         ending = check(path)
-        if ending == ".html":
-            from .html import draw as draw_html
+        if ending == ".png":
+            from .image import draw as draw_image
 
-            return draw_html(self)
-        from .image import draw
+            return draw_image(self)
+        from .svg import draw
 
-        return draw(self, ending)
+        if ending == ".svg":
+            return draw(self).encode()
+        from .html import page
+
+        return page(self.title, [("", draw(self))])
 
     def save(self, path: str | Path) -> None:
         """Write the picture; see `render`."""
@@ -308,14 +323,14 @@ class Scene:
 
 
 def check(path: str) -> str:
-    """Return the ending of a file name; refuse one that says no known kind of picture, or whose package is absent."""
+    """Return the ending of a file name; refuse one that says no known kind of picture, and PNG without its package."""
     from importlib.util import find_spec
 
     ending = Path(path).suffix.lower()
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)
-    if find_spec(ENDS[ending]) is None:
-        raise InstanceError("plot", f"needs {ENDS[ending]}; {extra('plot')}", path)
+    if ending == ".png" and find_spec("matplotlib") is None:
+        raise InstanceError("plot", f"needs matplotlib; {extra('plot')}", path)
     return ending
 
 
