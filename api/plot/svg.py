@@ -16,7 +16,7 @@ from .scene import Boxes, Dots, FloatArray, Lines, Mark, Scene, Words
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML has no way to write."""
 _ANCHORS = {"left": "start", "center": "middle", "right": "end"}
-_STEPS = {"|": "m0 -1v2", "x": "m-1 -1l2 2m0 -2l-2 2", "D": "m0 -1l1 1l-1 1l-1 -1z"}
+_STEPS = {"|": "m0 -1v2", "x": "m-1 -1l2 2m0 -2l-2 2", "D": "m0 -1.4l1.4 1.4l-1.4 1.4l-1.4 -1.4z"}
 """The way round dots that are no circles, from their middle."""
 
 
