@@ -63,16 +63,9 @@ def _(mark: Boxes, axes: Any) -> Iterator[Any]:
 @_artists.register
 def _(mark: Lines, axes: Any) -> Iterator[Any]:
     paths = [np.asarray(path) for path in mark.paths]
-    colours = each(mark.colour, len(paths))
-    look: dict[str, Any] = {"colors": colours, "linewidths": mark.width, "linestyles": "solid"}
-    look = (
-        {"facecolors": colours, "linewidths": 0}
-        if mark.fill
-        else look | ({"linestyles": (0, (5, 3))} if mark.dash else {})
-    )
-    yield axes.add_collection(
-        (PolyCollection if mark.fill else LineCollection)(paths, alpha=mark.opacity, **look), autolim=False
-    )
+    look: dict[str, Any] = {"colors": each(mark.colour, len(paths)), "linewidths": mark.width, "alpha": mark.opacity}
+    style = (0, (5, 3)) if mark.dash else "solid"
+    yield axes.add_collection(LineCollection(paths, linestyles=style, **look), autolim=False)
 
 
 @_artists.register

@@ -269,10 +269,9 @@ def graph_panel(
     at, words = np.stack([x, y], axis=1), None
     if max(map(len, graph.names)) <= SHORT and size >= 11:
         words = Words(at, graph.names, min(8.0, size * 0.48), "#ffffff")
-    for d, (name, c) in enumerate(zip(named, colour, strict=True)):
-        mine = np.flatnonzero(device == d)
-        panel = panel.add(Dots(at[mine], c, size, texts=[f"{texts[i]}<br>{name}" for i in mine.tolist()], name=name))
-    return panel.add(words)
+    owners = [named[d] for d in device.tolist()]
+    told = [f"{text}<br>{name}" for text, name in zip(texts, owners, strict=True)]
+    return panel.add(Dots(at, [colour[d] for d in device.tolist()], size, texts=told, name=owners), words)
 
 
 def _blocks(
@@ -307,11 +306,10 @@ def _blocks(
     pitch = float(np.diff(np.unique(x)).min(initial=np.inf))
     pitch = pitch if np.isfinite(pitch) else 1.0
     boxes = np.stack([x - pitch / 2, y - height / 2, np.full(len(x), pitch), height], axis=1)
-    marks: list[Mark] = []
-    for d in range(many):
-        mine = np.flatnonzero(of == d)
-        told = [f"{count[i]} {'backward' if side[i] else 'forward'} ops<br>{named[d]}" for i in mine.tolist()]
-        marks.append(Boxes(boxes[mine], colour[d], told, named[d]))
+    halves = [("forward", "backward")[half] for half in side.tolist()]
+    owners = [named[d] for d in of.tolist()]
+    told = [f"{n} {half} ops<br>{name}" for n, half, name in zip(count.tolist(), halves, owners, strict=True)]
+    marks: list[Mark] = [Boxes(boxes, [colour[d] for d in of.tolist()], told, owners)]
     marks.append(Lines(lines, INK, np.minimum(1.6 + 0.35 * np.log2(weight), 3.0).tolist(), opacity=0.85))
     if many <= MOST_ANCHORS:
         owners = [named[g % many] for g in group.tolist()]

@@ -91,10 +91,8 @@ def _panel(panel: Panel) -> Iterator[Group]:
     inside = [mark for mark in panel.marks if not isinstance(mark, Words) or not mark.outside]
     yield Group([one for mark in inside for one in _placed(mark, panel)], (left, top, width, height))
     yield Group([one for mark in beside for one in _placed(mark, panel)])
-    for i, keys in enumerate(panel.lines):
-        x, y = edge, top - LINE * PIXELS * (len(panel.lines) - i - 0.5)
-        if panel.inside:
-            x, y = left + width - sum(key.room * PIXELS for key in keys), top + height - 12
+    for i, keys in enumerate(panel.legend):
+        x, y = edge, top - LINE * PIXELS * (len(panel.legend) - i - 0.5)
         for key in keys:
             yield Group([*_key(key, x, y)], key=key.label)
             x += key.room * PIXELS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ class Boxes:
         at: see above; boxes narrower than a line are drawn as wide as one.
         colour: of all or of each.
         texts: what a pointer is told, of each; lines have ``<br>`` between them.
-        name: of the entry of the legend that they belong to.
+        name: of the entry of the legend that they belong to, of all or of each.
         edge, line: colour, of all or of each, and width of their outline, points.
         hatch: whether they are hatched, in the colour of the outline.
         crisp: whether their edges are drawn as whole pixels, so that there are no seams.
@@ -44,7 +45,7 @@ class Boxes:
     at: FloatArray
     colour: str | Sequence[str]
     texts: Sequence[str] = ()
-    name: str = ""
+    name: str | Sequence[str] = ""
     edge: str | Sequence[str] = ""
     line: float = 0.5
     hatch: bool = False
@@ -53,14 +54,13 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Polylines, each float (points, 2); with `fill` they are filled, as areas."""
+    """Polylines, each float (points, 2)."""
 
     paths: Iterable[ArrayLike]
     colour: str | Sequence[str] = INK
     width: float | Sequence[float] = 1.0
     dash: bool = False
     opacity: float = 1.0
-    fill: bool = False
     name: str = ""
 
 
@@ -74,7 +74,7 @@ class Dots:
     shape: str = "o"
     edge: str = "white"
     texts: Sequence[str] = ()
-    name: str = ""
+    name: str | Sequence[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class Axis:
         ticks: places and words; automatic if `None`.
         log: whether it is logarithmic.
         grid: whether lines lead through the panel.
-        link: axes of one name are zoomed together.
-        quiet: whether the panel below says what it would.
+        link: axes of one name are one, and said below the last of the panels below each other.
+        quiet: whether it is said elsewhere.
     """
 
     low: float
@@ -176,12 +176,11 @@ class Panel:
         name: of its kind; several may have the same.
         x, y: the axes.
         marks: what is drawn.
-        keys: of the legend above it, or inside its lower right corner if `inside`.
+        keys: of the legend above it, which has no key that stands above a panel before it.
         left, width, height: inches.
         heading: words above it.
         below: inches for what the axis below says; the same for all of a row.
         bare: whether axes are left out.
-        square: whether both axes have one scale.
         top: inches from the top of the picture, see `Scene`.
     """
 
@@ -196,27 +195,20 @@ class Panel:
     heading: str = ""
     below: float = 0.62
     bare: bool = False
-    square: bool = False
-    inside: bool = False
     top: float = 0.0
 
     @property
     def legend(self) -> list[list[Key]]:
         """The entries of the legend above it, line by line."""
         lines: list[list[Key]] = []
-        room, wide = 0.0, self.width + 0.5 if self.width < WIDTH / 2 else WIDTH - 0.5
-        for key in () if self.inside else self.keys:
+        room, wide = 0.0, WIDTH - 0.5 if self.bare else self.left + self.width - self.edge
+        for key in self.keys:
             if key.room > room:
                 lines.append([])
                 room = wide
             lines[-1].append(key)
             room -= key.room
         return lines
-
-    @property
-    def lines(self) -> list[list[Key]]:
-        """The entries of the legend line by line, wherever it is."""
-        return [list(self.keys)] if self.inside else self.legend
 
     @property
     def edge(self) -> float:
@@ -257,11 +249,18 @@ class Scene:
     height: float = field(init=False)
 
     def __post_init__(self) -> None:
-        top, placed = HEADER, []
-        for row in self.rows:
-            top += max(panel.above for panel in row)
-            placed += [replace(panel, top=top) for panel in row]
-            top += max(panel.height + panel.below for panel in row)
+        top, placed, known = HEADER, list[Panel](), set[Key]()
+        for row, after in zip_longest(self.rows, self.rows[1:]):
+            close = after and after[0].x.link and after[0].x.link == row[0].x.link and not after[0].heading
+            panels = []
+            for panel in row:
+                new = [key for key in panel.keys if key not in known]
+                known |= {*new}
+                quiet = replace(panel, x=replace(panel.x, quiet=True), below=0.02) if close else panel
+                panels.append(replace(quiet, keys=new))
+            top += max(panel.above for panel in panels)
+            placed += [replace(panel, top=top) for panel in panels]
+            top += max(panel.height + panel.below for panel in panels)
         object.__setattr__(self, "panels", tuple(placed))
         object.__setattr__(self, "height", top + FOOT)
 
@@ -272,24 +271,16 @@ class Scene:
         names = list(dict.fromkeys(p.name for p in self.panels))
         if panel not in names:
             raise InstanceError("panel", f"{panel!r} is not one of {', '.join(names)}")
-        rows: list[list[Panel]] = []
-        known, heading = {key: None for p in self.panels for key in p.keys}, ""
+        rows, heading = list[list[Panel]](), ""
         for row in self.rows:
             heading = row[0].heading or heading
             kept = [p for p in row if p.name == panel]
             if len(kept) == 1 < len(row) and not kept[0].bare:  # it has the room of its row
                 right = max(p.left + p.width for p in row)
                 kept = [replace(kept[0], left=row[0].left, width=right - row[0].left)]
-            if not kept:
-                continue
-            first = replace(kept[0], heading=kept[0].heading or heading, x=replace(kept[0].x, quiet=False))
-            if kept[0].x.quiet:
-                first = replace(first, below=max(first.below, 0.62))
-            if not rows:  # what the legends of others say of it
-                told = {getattr(mark, "name", "") for mark in first.marks} - {""}
-                first = replace(first, keys=[key for key in known if key in first.keys or key.label in told])
-            rows.append([first, *kept[1:]])
-        return Scene(self.title, self.subtitle, rows)
+            if kept:
+                rows.append([replace(kept[0], heading=kept[0].heading or heading), *kept[1:]])
+        return replace(self, rows=rows)
 
     def render(self, path: str) -> bytes:
         """Return the content of a file: PNG, SVG or self-contained HTML, as the ending of `path` says."""

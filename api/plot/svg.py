@@ -28,7 +28,7 @@ def safe(text: str) -> str:
 def draw(scene: Scene) -> str:
     """Return the document; nothing in it refers to an id, so that several can be in one page.
 
-    What an entry of a legend names is a ``g`` with the same ``data-name``.
+    What an entry of a legend names has its ``data-name``.
     """
     size, name = f"{scene.width * PIXELS:.0f} {scene.height * PIXELS:.0f}", safe(scene.title)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="group" aria-label="{name}" '
@@ -36,11 +36,7 @@ def draw(scene: Scene) -> str:
 
 
 def _group(group: Group) -> str:
-    parts = []
-    for mark in group.marks:
-        content, name = "".join(_elements(mark)), getattr(mark, "name", "")
-        parts.append(f'<g data-name="{safe(name)}">{content}</g>' if name else content)
-    content = "".join(parts)
+    content = "".join(element for mark in group.marks for element in _elements(mark))
     if group.clip is not None:
         x, y, width, height = (f"{v:.1f}" for v in group.clip)
         box = f'x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{x} {y} {width} {height}"'
@@ -58,11 +54,11 @@ def _elements(mark: Mark) -> Iterator[str]:
 def _(mark: Boxes) -> Iterator[str]:
     n, width = len(mark.at), f'stroke-width="{mark.line * POINT:.2f}"'
     crisp = ' shape-rendering="crispEdges"' if mark.crisp else ""  # no seams
-    columns = (mark.at.tolist(), each(mark.colour, n), each(mark.edge, n), mark.texts or [""] * n)
-    for (x, y, w, h), c, edge, text in zip(*columns, strict=True):
+    columns = (each(mark.colour, n), each(mark.edge, n), mark.texts or [""] * n, each(mark.name, n))
+    for (x, y, w, h), c, edge, text, name in zip(mark.at.tolist(), *columns, strict=True):
         line = f' stroke="{safe(edge)}" {width}' if edge else crisp
         where = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
-        yield _item(f'<rect {where} fill="{safe(c or "none")}"{line}', text)
+        yield _item(f'<rect {where} fill="{safe(c or "none")}"{line}', text, name)
 
 
 @_elements.register
@@ -75,16 +71,15 @@ def _(mark: Lines) -> Iterator[str]:
     for (c, width), mine in alike.items():
         points = ([f"{x:.1f} {y:.1f}" for x, y in path.tolist()] for path in mine)
         kept = ([p for p, before in zip(path, ["", *path], strict=False) if p != before] for path in points)
-        look = f'fill="none" stroke="{safe(c)}" stroke-width="{width * POINT:.2f}"'
-        look = f'fill="{safe(c)}"' if mark.fill else look
-        yield f'<path d="{"".join("M" + "L".join(path) for path in kept)}" {look}{more} pointer-events="none"/>'
+        line = f'fill="none" stroke="{safe(c)}" stroke-width="{width * POINT:.2f}"{more} pointer-events="none"'
+        yield _item(f'<path d="{"".join("M" + "L".join(path) for path in kept)}" {line}', "", mark.name)
 
 
 @_elements.register
 def _(mark: Dots) -> Iterator[str]:
     n, edge, open_ = len(mark.at), safe(mark.edge), mark.shape in ("|", "x")
-    columns = (mark.at.tolist(), each(mark.colour, n), each(mark.size, n), mark.texts or [""] * n)
-    for (x, y), c, size, text in zip(*columns, strict=True):
+    columns = (each(mark.colour, n), each(mark.size, n), mark.texts or [""] * n, each(mark.name, n))
+    for (x, y), c, size, text, name in zip(mark.at.tolist(), *columns, strict=True):
         r = size * POINT / 2 if mark.shape else 6.0
         paint = f'fill="none" stroke="{safe(c)}"' if open_ else f'fill="{safe(c)}" stroke="{edge}"'
         paint = paint if mark.shape else 'fill="none" pointer-events="all"'
@@ -92,7 +87,7 @@ def _(mark: Dots) -> Iterator[str]:
         if steps := _STEPS.get(mark.shape):
             place = f'd="M0 0{steps}" transform="translate({x:.1f} {y:.1f}) scale({r:.1f})"'
             shape = f'<path {place} {paint} stroke-width="{(2 if open_ else 1) / r:.2f}"'
-        yield _item(shape, text, "item" if mark.shape else "spot")
+        yield _item(shape, text, name, "item" if mark.shape else "spot")
 
 
 @_elements.register
@@ -110,6 +105,8 @@ def _(mark: Words) -> Iterator[str]:
     yield "</g>"
 
 
-def _item(shape: str, text: str, kind: str = "item") -> str:
-    told, name = safe(text.replace("<br>", "\n")), shape[1 : shape.index(" ")]
-    return f'{shape} class="{kind}"><title>{told}</title></{name}>' if told else f"{shape}/>"
+def _item(shape: str, text: str, name: str, kind: str = "item") -> str:
+    """Return an element, given its beginning, with what is told of it, and the entry of a legend that it is of."""
+    told, tag = safe(text.replace("<br>", "\n")), shape[1 : shape.index(" ")]
+    shape += f' data-name="{safe(name)}"' if name else ""
+    return f'{shape} class="{kind}"><title>{told}</title></{tag}>' if told else f"{shape}/>"

@@ -37,7 +37,6 @@ def scene(step: Step, last: Step | None = None) -> Scene:
         rows = [[_plain(panel) for panel in row] for row in picture(step.problem, step.plan).rows]
         if isinstance(step.problem, ScheduleProblem):  # who waits is seen in the rows of the jobs
             rows = [row for row in rows if row[0].name != "queue"]
-            rows[-1] = [replace(panel, x=replace(panel.x, quiet=False), below=0.62) for panel in rows[-1]]
     if any(other.prices for other in last.steps()):
         timed = isinstance(step.problem, ScheduleProblem) and rows
         rows.append([_prices(step, last, rows[-1][0].x if timed else None)])

@@ -18,7 +18,7 @@ from .programme import Programme, Row, milp
 from .words import Text
 
 if TYPE_CHECKING:
-    from ..plot.scene import Scene
+    from ..plot.scene import Mark, Scene
 
 _COLOURS = {
     "branched": "#9aa5b1",
@@ -132,11 +132,11 @@ def draw_tree(nodes: Iterable[Node]) -> Scene:
         fixed.append((at + down * (x - at), above + down * (y - above), words, 7.0, INK))
     bounds = ["-" if node.bound == inf else f"{node.bound:.3g}" for node in nodes]
     dots = Dots(np.array([place[n.number] for n in nodes]), [_COLOURS[n.status] for n in nodes], 20.0, edge=INK)
-    marks = [Lines([step[:2] for step in steps], GREY), dots, Words(dots.at, bounds, 7.0)]
+    marks: list[Mark] = [Lines([step[:2] for step in steps], GREY), dots, Words(dots.at, bounds, 7.0)]
     keys = [Key(status, (c,), "o") for status, c in _COLOURS.items() if any(node.status == status for node in nodes)]
     width = max(5.0, min(24.0, 1.3 * leaves + 0.5))
-    x, y = Axis(-0.6, leaves - 0.4), Axis(0.4 - depth, 0.4)
-    panel = Panel("tree", x, y, marks, keys, left=0.25, width=width - 0.5, height=1.1 * depth, below=0.1, bare=True)
+    axes = Axis(-0.6, leaves - 0.4), Axis(0.4 - depth, 0.4)
+    panel = Panel("tree", *axes, marks, keys, left=0.25, width=width - 0.5, height=1.1 * depth, below=0.1, bare=True)
     panel = panel.add(Words.of(fixed, halo=["#ffffff"] * len(fixed)))
     return Scene("Branch and bound", f"{len(nodes)} nodes", [[panel]], width)
 

@@ -59,7 +59,7 @@ def primitives() -> Scene:
         Boxes(np.array([[0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1e-9, 0.5]]), "#0072b2", ["one<br><i>", "two"], "boxes"),
         Boxes(np.array([[0.5, 0.0, 0.2, 0.2]]), ["#ffffff"], edge="#222222", hatch=True),
         Lines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], ["#222222", "#009e73"], [1.0, 2.0], dash=True, name="lines"),
-        Lines([[(0, 0), (1, 0), (1, 1)]], "#e69f00", fill=True, opacity=0.5),
+        Lines([[(0, 0), (1, 0), (1, 1)]], "#e69f00", opacity=0.5),
         *(Dots(at, "#cc79a7", [4.0, 8.0], shape, texts=["p", "q"]) for shape in ("o", "D", "|", "x", "")),
         Words(at, ["<b>$x$", "b"], [8.0, 9.0], ["#222222", "#555555"], "left", halo=["#ffffff", "#ffffff"]),
         Words.of([(1.1, 0.5, "beside", 9.0, "#222222")], "left", outside=True),
@@ -68,7 +68,7 @@ def primitives() -> Scene:
     keys = [Key("boxes", ("#0072b2", "#009e73")), Key("words alone", look=""), *(Key(x, look=x) for x in "Dx|")]
     keys += [Key("hatch", ("#ffffff", "#222222"), "hatch"), Key("lines", look="line"), Key("dashed", look="dash")]
     panel = Panel("all", Axis(0, 1, "x, s"), Axis(1, 0, "y"), [m for m in marks if m is not None], keys, heading="h")
-    log = Panel("log", Axis(1, 100, log=True, ticks=[(10, "10 s")], grid=True, link="t"), Axis(0, 1), [], inside=True)
+    log = Panel("log", Axis(1, 100, log=True, ticks=[(10, "10 s")], grid=True, link="t"), Axis(0, 1), [])
     return Scene("<b>title", "sub", [[panel], [log, Panel("side", Axis(0, 1, link="t"), Axis(0, 1), [], bare=True)]])
 
 
@@ -127,8 +127,8 @@ def test_legend_hides_what_it_names() -> None:
     named = [x for x in root.iter() if "data-name" in x.attrib]
     keys = [x.attrib["data-name"] for x in named if x.get("class") == "key"]
     assert keys == [key.label for key in primitives().panels[0].keys]
-    marks = {x.attrib["data-name"]: [y.tag.split("}")[1] for y in x] for x in named if x.get("class") != "key"}
-    assert marks == {"boxes": ["rect", "rect"], "lines": ["path", "path"]}
+    marks = [(x.attrib["data-name"], x.tag.split("}")[1]) for x in named if x.get("class") != "key"]
+    assert marks == [("boxes", "rect")] * 2 + [("lines", "path")] * 2
 
 
 def test_many_boxes() -> None:
@@ -166,8 +166,9 @@ def test_a_panel_alone_says_what_it_is() -> None:
     work = Workload(("a", "b"), np.zeros(2), [1, 2], np.array([3.0, 4.0]))
     drawn = gangplan.plot({"p": simulate(work, 1, 2, consolidate=True), "q": simulate(work, 1, 2, consolidate=True)})
     assert [p.heading[0] for p in drawn.only("queue").panels] == ["p", "q"]
+    assert len({key for p in drawn.panels for key in p.keys}) == sum(len(p.keys) for p in drawn.panels)
     (load,) = picture("schedule").only("load").panels
-    assert {key.label for key in load.keys} == {mark.name for mark in load.marks if isinstance(mark, Lines)}
+    assert {key.label for key in load.keys} == {mark.name for mark in load.marks if isinstance(mark, Lines | Boxes)}
 
 
 def test_a_panel_alone_has_the_room_of_its_row() -> None:
