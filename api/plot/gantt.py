@@ -109,7 +109,6 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
     kinds, shades = [bar.kind for bar in drawn.bars], [COLOURS[bar.kind][bar.critical] for bar in drawn.bars]
     panel = panel.add(Boxes(across, BAND), Boxes(at, shades, texts, kinds, edge="#ffffff"))
     keys = [Key(kind, COLOURS[kind]) for kind in KINDS if kind in kinds]
-    inks = ["#ffffff" if bar.critical else INK for bar in drawn.bars]
     chain = np.array(drawn.chain, dtype=np.int64)
     steps = [(p, q) for p, q in _steps(start[chain], finish[chain], middle[chain]) if p != q]
     few = len(steps) <= MOST_STEPS
@@ -121,7 +120,7 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
         bound = "bound" if several else f"bound {quantity(entry.bound, unit, 6)}"
         keys.append(Key(f"{bound}: no plan is better", look="dash"))
         marks.append(_upright(entry.bound / factor, panel, keys[-1]))
-    names = names_in(at, [list(_shorter(bar.label)) for bar in drawn.bars], panel.scale, colour=inks)
+    names = names_in(at, [list(_shorter(bar.label)) for bar in drawn.bars], panel.scale, paper=shades)
     return replace(panel.add(names, *marks), keys=keys)
 
 

@@ -1,29 +1,37 @@
-"""Pictures on a page that needs nothing else: point at a thing, drag to zoom, click a legend, go through steps."""
+"""Pages that need nothing else: of pictures, to point at, zoom, and go through; of words and tables besides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
-STYLE = """
+_STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2126; --line: #c9cfd6; --main: #0060a0; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #14171b; --ink: #e4e7eb; --line: #3b434c; --main: #6cb8ee; }
   figure > svg { filter: invert(0.91) hue-rotate(180deg); }
 }
+* { box-sizing: border-box; }
 [hidden] { display: none !important; }
-figure { margin: 0; overflow-x: auto; }
+body { margin: 0 auto; max-width: 1280px; padding: 0.5rem 1rem 2rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0.3rem 0; }
+h2 { font-size: 1.1rem; margin: 2rem 0 0.3rem; }
+dl { display: grid; grid-template-columns: max-content auto; gap: 0.1rem 1.2rem; }
+dt { opacity: 0.7; }
+dd { margin: 0; }
+summary { cursor: pointer; font-weight: 600; }
+pre { border: 1px solid var(--line); padding: 0.5rem; overflow: auto; max-height: 20rem; }
+table { border-collapse: collapse; margin: 0.6rem 0 1.2rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.18rem 0.7rem; text-align: right; vertical-align: bottom; border-bottom: 1px solid var(--line); }
+th.word, td.word { text-align: left; }
+td.best { font-weight: 700; }
+.wide, figure { margin: 0; overflow-x: auto; }
 figure > svg { display: block; width: 100%; min-width: 640px; user-select: none; }
 .key, .key * { cursor: pointer; pointer-events: all; }
 .key.off { opacity: 0.35; }
 #tip { position: fixed; margin: 0; padding: 0.3rem 0.6rem; border: 1px solid var(--line); background: var(--paper);
   color: var(--ink); font: 13px/1.4 system-ui, sans-serif; white-space: pre-line; pointer-events: none; z-index: 2; }
-"""
-_PAGE = """
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1280px; padding: 0.5rem 1rem 2rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.25rem; margin: 0.3rem 0; }
 nav { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; padding: 0.5rem 0; position: sticky; top: 0;
   background: var(--paper); border-bottom: 1px solid var(--line); z-index: 1; }
 nav input { flex: 1 1 12rem; accent-color: var(--main); }
@@ -32,7 +40,11 @@ button { font: inherit; color: var(--ink); background: var(--paper); border: 1px
 button:disabled { opacity: 0.45; cursor: default; }
 :focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
 #told { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+@media print { h2, tr, figure { break-inside: avoid; } h2 { break-after: avoid; } }
 """
+_POLICY = """<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">"""
+"""Nothing is fetched, no script runs."""
 _NAV = """<h1>{title}</h1>
 <nav aria-label="Steps"><button id="back">Back</button><button id="next">Next</button><button id="play">Play</button>
 <input id="step" type="range" min="0" max="{last}" value="0" aria-label="Step"><span id="where"></span></nav>
@@ -111,21 +123,37 @@ go(0);
 """
 
 
-def embed(svg: str) -> str:
-    """Return a picture as a part of a page, with all that it needs."""
-    return f'<style>{STYLE}</style><figure>{svg}</figure><script type="module">{_POINT}</script>'
+def document(title: str, body: Iterable[str], *, static: bool = False) -> bytes:
+    """Return a page that needs nothing else; in a static one no script runs, whatever its words are."""
+    script = "" if static else f'<script type="module">{_POINT}</script>'
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+{_POLICY * static}<title>{escape(title)}</title><style>{_STYLE}</style></head>
+<body>{"".join(body)}{script}</body></html>
+""".encode()
 
 
 def page(title: str, pictures: Sequence[tuple[str, str]]) -> bytes:
     """Return the page of a picture as SVG, or of several that follow each other, each with what is told of it."""
-    shown = (
-        f'<figure data-told="{escape(told)}"{" hidden" if i else ""}>{svg}</figure>'
-        for i, (told, svg) in enumerate(pictures)
-    )
-    parts = ['<!doctype html>\n<html lang="en"><head><meta charset="utf-8">']
-    parts.append(f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>')
-    parts.append(f"<style>{STYLE}{_PAGE}</style></head>\n<body>")
+    body = []
     if len(pictures) > 1:
-        parts.append(_NAV.format(title=escape(title), last=len(pictures) - 1, told=escape(pictures[0][0])))
-    parts += [*shown, f'<script type="module">{_POINT}{_STEP if len(pictures) > 1 else ""}</script></body></html>\n']
-    return "\n".join(parts).encode()
+        body.append(_NAV.format(title=escape(title), last=len(pictures) - 1, told=escape(pictures[0][0])))
+        body.append(f'<script type="module">{_STEP}</script>')
+    for i, (told, svg) in enumerate(pictures):
+        body.append(f'<figure data-told="{escape(told)}"{" hidden" if i else ""}>{svg}</figure>')
+    return document(title, body)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Return a table whose first columns are words; the best of a column, which has a star, is bold."""
+    kinds = [' class="word"' if i < words else "" for i in range(len(head))]
+    lines = ["".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))]
+    for row in rows:
+        cells = []
+        for place, word in zip(kinds, row, strict=True):
+            best = not place and word.startswith("*")
+            kind, cell = (' class="best"', word[1:]) if best else (place, word)
+            cells.append(f"<td{kind}>{escape(cell)}</td>")
+        lines.append("".join(cells))
+    top, *below = (f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><thead>{top}</thead><tbody>{"".join(below)}</tbody></table></div>'

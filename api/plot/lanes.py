@@ -60,23 +60,21 @@ def lanes(outcome: Outcome) -> Lanes:
         rows = np.flatnonzero((node == n) & (outcome.row_end > outcome.row_start))
         found += [[*box[:2], top[n] + box[2], top[n] + box[3], *box[4:]] for box in _node(outcome, rows, int(room[n]))]
     table = np.array(found, dtype=np.float64).reshape(-1, 6)
-    for ends in (TIME, ROOM):
-        table = _joined(table, outcome.row_job, ends)
-    row = table[:, 4].astype(np.int64)
-    job, ends = outcome.row_job[row].astype(np.int64), (top.astype(np.float64), (top + room).astype(np.float64))
-    start, end, low, high = table[:, :4].T
-    return Lanes(start, end, low, high, job, row, table[:, 5] == 0, *ends)
+    for columns in (TIME, ROOM):
+        table = _joined(table, outcome.row_job, columns)
+    row, (start, end, low, high) = table[:, 4].astype(np.int64), table[:, :4].T
+    job, restoring = outcome.row_job[row].astype(np.int64), table[:, 5] == 0
+    return Lanes(start, end, low, high, job, row, restoring, top.astype(np.float64), (top + room).astype(np.float64))
 
 
 def _joined(table: FloatArray, owner: NDArray[np.int32], ends: tuple[int, int]) -> FloatArray:
     """Make one box of those of a job that follow each other, from one of two columns to the other, else alike."""
     low, high = (table[:, k] for k in ends)
-    same = [owner[table[:, 4].astype(np.int64)], *(table[:, k] for k in (*TIME, *ROOM) if k not in ends)]
-    same.append(table[:, 5] == 0)
-    order = np.lexsort((low, *same))
+    others = table[:, [k for k in (*TIME, *ROOM) if k not in ends]]
+    same = np.column_stack([owner[table[:, 4].astype(np.int64)], others, table[:, 5] == 0])
+    order = np.lexsort((low, *same.T))
     joint = np.abs(low[order][1:] - high[order][:-1]) < TINY
-    for values in same:
-        joint &= values[order][1:] == values[order][:-1]
+    joint &= (same[order][1:] == same[order][:-1]).all(axis=1)
     first = np.flatnonzero(np.append(True, ~joint)[: len(order)])
     found = table[order[first]]
     found[:, ends[1]] = high[order[np.append(first[1:], len(order))[: len(first)] - 1]]

@@ -336,7 +336,7 @@ def names_in(
     names: Iterable[Sequence[str]],
     scale: tuple[float, float],
     sizes: tuple[float, float] = (6.0, 8.5),
-    colour: str | Sequence[str] = INK,
+    paper: str | Sequence[str] = "#ffffff",
     halo: bool = False,
 ) -> Words | None:
     """Return the names that can be read in their boxes.
@@ -346,15 +346,15 @@ def names_in(
         names: of each, the longest that may be shown first.
         scale: inches of a unit of each axis.
         sizes: the least and the greatest, points.
-        colour: of all or of each.
-        halo: whether lines below are hidden with the paper; `colour` is then of the paper.
+        paper: colour below the names, of all or of each.
+        halo: whether lines below are hidden with it.
     """
-    found, papers = [], []
-    for i, ((x, y, width, height), options) in enumerate(zip(boxes.tolist(), names, strict=True)):
-        for text in options:
-            if size := fit(text, width * scale[0], height * scale[1], sizes):
-                paper = colour if isinstance(colour, str) else colour[i]
-                found.append((x + width / 2, y + height / 2, text, size, ink_on(paper) if halo else paper))
-                papers.append(paper)
-                break
-    return Words.of(found, halo=papers if halo else ())
+    told, papers = [], []
+    colours = [paper] * len(boxes) if isinstance(paper, str) else paper
+    for (x, y, width, height), options, colour in zip(boxes.tolist(), names, colours, strict=True):
+        fitting = ((text, fit(text, width * scale[0], height * scale[1], sizes)) for text in options)
+        text, size = next((each for each in fitting if each[1]), ("", 0.0))
+        if text:
+            told.append((x + width / 2, y + height / 2, text, size, ink_on(colour)))
+            papers.append(colour)
+    return Words.of(told, halo=papers if halo else ())

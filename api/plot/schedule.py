@@ -116,12 +116,12 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
     )
     keys = [*classes.keys, Key("waits from its release on", (SHADE,), "line")]
     boxes = np.stack([span.at(plan.start), row + 0.1, span.at(finish) - span.at(plan.start), np.full(len(row), 0.8)], 1)
-    mine, of = np.flatnonzero(runs), classes.of[runs].tolist()
-    shades, entries = [classes.colours[k] for k in of], [classes.names[k] for k in of]
-    panel = panel.add(Boxes(boxes[mine], shades, [_text(entry, j, finish) for j in mine.tolist()], entries))
+    mine, of = np.flatnonzero(runs), [classes.keys[k] for k in classes.of[runs].tolist()]
+    told, shades = [_text(entry, j, finish) for j in mine.tolist()], [key.colours[0] for key in of]
+    panel = panel.add(Boxes(boxes[mine], shades, told, [key.label for key in of]))
     counts = [problem.jobs[j].degrees[d] for j, d in _chosen(plan)]
-    texts, inks = [[counted(n, "GPU"), str(n)] for n in counts], [classes.ink(j) for j in mine.tolist()]
-    panel = panel.add(names_in(boxes[mine], texts, panel.scale, colour=inks))
+    texts = [[counted(n, "GPU"), str(n)] for n in counts]
+    panel = panel.add(names_in(boxes[mine], texts, panel.scale, paper=shades))
     due = [(j, job.deadline) for j, job in enumerate(problem.jobs) if job.deadline is not None]
     later = sum(deadline > span.last for _, deadline in due)
     due = [(j, deadline) for j, deadline in due if deadline <= span.last]

@@ -16,7 +16,7 @@ from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
 from .calendar import DAY, calendar_ticks, date, week_panels
-from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
+from .colours import BAND, FEW, GREY, INK, SHADE, colours
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
 
@@ -45,20 +45,10 @@ TICKS = (
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Put jobs into a few classes that colours tell apart: names, colours, and the class of each job, int (n,)."""
+    """Put jobs into a few classes that colours tell apart: entries of a legend, and that of each job, int (n,)."""
 
-    names: tuple[str, ...]
-    colours: tuple[str, ...]
+    keys: tuple[Key, ...]
     of: IntArray
-
-    @property
-    def keys(self) -> list[Key]:
-        """The entries of a legend."""
-        return [Key(name, (colour,)) for name, colour in zip(self.names, self.colours, strict=True)]
-
-    def ink(self, job: int) -> str:
-        """Return the colour of text on a job."""
-        return ink_on(self.colours[int(self.of[job])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +147,13 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     """Return the panel of GPUs in use over time by class, with those that there are."""
     edges, amount = span.edges, outcome.row_gpus * outcome.row_share
     time = (outcome.row_start, outcome.row_end, edges)
-    stack = np.cumsum(means_of_groups(classes.of[outcome.row_job], len(classes.names), amount, *time), axis=0)
+    stack = np.cumsum(means_of_groups(classes.of[outcome.row_job], len(classes.keys), amount, *time), axis=0)
     there = outcome.n_gpus - _down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0]
     at, below = span.at(edges), np.zeros(SPANS)
     marks: list[Mark] = []
-    for name, shade, top in zip(classes.names, classes.colours, stack, strict=True):
-        told = [f"{name}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
-        marks.append(_area(at, below, top, shade, told, name))
+    for key, top in zip(classes.keys, stack, strict=True):
+        told = [f"{key.label}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
+        marks.append(_area(at, below, top, key.colours[0], told, key.label))
         below = top
     marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
     keys = [*classes.keys, Key("GPUs there are", look="dash")]
@@ -205,7 +195,7 @@ def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     y = Axis(float(high[-1]), 0.0, "GPUs" if flat else "node", names)
     panel = Panel("jobs", span.axis, y, [Boxes(nodes, BAND)], height=height, width=ACROSS)
     restored, down = Key("restored", (RESTORING,)), Key("node down", (DOWN,))
-    kind = np.where(found.restoring, len(classes.names), classes.of[found.job])
+    kind = np.where(found.restoring, len(classes.keys), classes.of[found.job])
     of = [[*classes.keys, restored][k] for k in kind.tolist()]
     lane = "#ffffff" if height / high[-1] * 72 > 3 else ""
     panel = panel.add(Boxes(at, [key.colours[0] for key in of], told, [key.label for key in of], lane))
@@ -215,9 +205,9 @@ def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
         panel = panel.add(Boxes(gone, DOWN, [down.label] * len(gone), down.label))
     running = np.flatnonzero(~found.restoring)
     names_of = [[outcome.workload.names[j]] for j in found.job[running].tolist()]
-    inks = [classes.ink(j) for j in found.job[running].tolist()]
+    papers = [of[i].colours[0] for i in running.tolist()]
     roomy = panel.scale[0], panel.scale[1] * 1.3  # the name of a job on one GPU may fill its lane
-    panel = panel.add(names_in(at[running], names_of, roomy, (5.5, 8.0), inks))
+    panel = panel.add(names_in(at[running], names_of, roomy, (5.5, 8.0), papers))
     extra = [restored] * bool(found.restoring.any()) + [down] * bool(len(outcome.down_node))
     return replace(panel, keys=[*classes.keys, *extra])
 
@@ -261,12 +251,11 @@ def classify(workload: Workload) -> Classes:
         queues = [queue for queue, _ in work.most_common()]
         named = queues if len(queues) <= len(FEW) else queues[: len(FEW) - 1]
         number = {queue: i for i, queue in enumerate(named)}
-        others = [(f"{len(queues) - len(named)} others", SHADE)] * (len(queues) > len(named))
-        pairs = [(queue or "no queue", FEW[i]) for i, queue in enumerate(named)] + others
-        names, shades = zip(*pairs, strict=True)
-        return Classes(names, shades, np.array([number.get(queue, len(number)) for queue in workload.queue]))
+        keys = [Key(queue or "no queue", (FEW[i],)) for i, queue in enumerate(named)]
+        keys += [Key(f"{len(queues) - len(named)} others", (SHADE,))] * (len(queues) > len(named))
+        return Classes(tuple(keys), np.array([number.get(queue, len(number)) for queue in workload.queue]))
     sizes, of = members(workload, "size")
-    return Classes(tuple(sizes), tuple(SPECTRUM[SIZE_NAMES.index(name)] for name in sizes), of)
+    return Classes(tuple(Key(name, (SPECTRUM[SIZE_NAMES.index(name)],)) for name in sizes), of)
 
 
 def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:
@@ -281,7 +270,7 @@ def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str
             f"{o.workload.names[job]}{': restored' if restoring else ''}",
             share + held + (f" of node {node}" if node >= 0 else ""),
             f"{words(start - begin, 4)} to {words(end - begin, 4)}: {words(end - start)}",
-            f"asked for {counted(int(o.workload.gpus[job]), 'GPU')}, {classes.names[int(classes.of[job])]}",
+            f"asked for {counted(int(o.workload.gpus[job]), 'GPU')}, {classes.keys[int(classes.of[job])].label}",
             f"submitted at {first}, waited {wait}, done after {words(float(o.finish[job]) - submit)}",
         ]
         if not restoring and o.row_rate[row] != 1:

@@ -66,7 +66,7 @@ def _trail(step: Step, last: Step) -> Panel:
         if points:
             marks.append(Lines([[points[0], *stairs]], colour, 1.6, dash=name == "bound", name=name))
             marks.append(Dots(np.array(points[-1:], dtype=float), colour, 6.0, name=name))
-    keys = [Key("objective of the plan", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
+    keys = [Key("objective", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
     every = -(-max(1, last.number) // 20)
     ticks = [(float(i), str(i)) for i in range(0, last.number + 1, every)]
     wide = max(1, last.number)

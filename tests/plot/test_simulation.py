@@ -227,15 +227,16 @@ def test_one_legend() -> None:
 def test_classes() -> None:
     """Few queues are classes; none or very many give way to sizes."""
     work = drawn(0)
-    assert set(classify(work).names) == {"a", "b", "c"}
+    assert {key.label for key in classify(work).keys} == {"a", "b", "c"}
     many = dataclasses.replace(work, queue=tuple(f"q{i % 12}" for i in range(40)))
     found = classify(many)
     work_of = {q: float(np.sum((many.gpus * many.duration)[np.array(many.queue) == q])) for q in set(many.queue)}
-    assert found.names == (*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others")
-    assert np.bincount(found.of).tolist()[-1] == sum(q not in found.names for q in many.queue)
+    names = [key.label for key in found.keys]
+    assert names == [*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others"]
+    assert np.bincount(found.of).tolist()[-1] == sum(q not in names for q in many.queue)
     sizes = dataclasses.replace(work, queue=("",) * 40, gpus=np.array([1, 3, 4, 64] * 10))
     found = classify(sizes)
-    assert found.names == ("1 GPU", "3-4 GPUs", "more than 32 GPUs")
+    assert [key.label for key in found.keys] == ["1 GPU", "3-4 GPUs", "more than 32 GPUs"]
     assert found.of.tolist() == [0, 1, 1, 2] * 10
 
 
