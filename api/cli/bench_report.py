@@ -234,7 +234,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 def profiles(results: Results, deadline: float) -> str:
     """Draw the share of the instances solved within a gap, a panel an objective."""
     within = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 120)])
-    x = Axis(_NONE, 0, "gap to the best known plan", _gaps(_NONE), grid=True)
+    x = Axis(_NONE, 0, "gap to the best known plan", _GAPS, grid=True)
     y = Axis(0, 102, "solves within it, %", grid=True)
 
     def line(rows: Sequence[Row]) -> FloatArray:
@@ -247,7 +247,7 @@ def anytime(results: Results, deadline: float) -> str:
     """Draw the mean gap over the time of the solve, a panel an objective."""
     times: FloatArray = np.geomspace(1e-3, deadline, 120)
     x = Axis(1e-3, deadline, "seconds", log=True, grid=True)
-    y = Axis(_NONE, 0.1, "mean gap", _gaps(_NONE), grid=True)
+    y = Axis(_NONE, 0.1, "mean gap", _GAPS, grid=True)
 
     def line(rows: Sequence[Row]) -> FloatArray:
         return steps(times, _place(curve(results, rows, times)))
@@ -257,14 +257,11 @@ def anytime(results: Results, deadline: float) -> str:
 
 _NONE = -4.5
 """Where no gap stands on a logarithmic axis of gaps."""
+_GAPS = ((_NONE, "0"), (-3, ".1%"), (-2, "1%"), (-1, "10%"), (0, "100%"))
 
 
 def _place(gap: FloatArray) -> FloatArray:
     return np.log10(np.maximum(gap, 10**_NONE))
-
-
-def _gaps(none: float) -> list[tuple[float, str]]:
-    return [(none, "0"), (-3, ".1%"), (-2, "1%"), (-1, "10%"), (0, "100%")]
 
 
 def _panels(title: str, rows: Sequence[Row], line: Callable[[Sequence[Row]], FloatArray], x: Axis, y: Axis) -> str:

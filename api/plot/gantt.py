@@ -109,8 +109,8 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
     kinds, shades = [bar.kind for bar in drawn.bars], [COLOURS[bar.kind][bar.critical] for bar in drawn.bars]
     panel = panel.add(Boxes(across, BAND), Boxes(at, shades, texts, kinds, edge="#ffffff"))
     keys = [Key(kind, COLOURS[kind]) for kind in KINDS if kind in kinds]
-    chain = np.array(drawn.chain, dtype=np.int64)
-    steps = [(p, q) for p, q in _steps(start[chain], finish[chain], middle[chain]) if p != q]
+    steps = [((finish[i], middle[i]), (start[j], middle[j])) for i, j in pairwise(drawn.chain)]
+    steps = [(p, q) for p, q in steps if p != q]
     few = len(steps) <= MOST_STEPS
     goal = f"{GOALS.get(entry.problem.objective, entry.problem.objective)} {quantity(drawn.makespan, unit, 6)}"
     keys += [Key("dark: the chain that decides the end", look="line"), Key("the end" if several else goal, look="|")]
@@ -127,14 +127,6 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
 def _upright(x: float, panel: Panel, key: Key) -> Lines:
     """Return the line across a chart that an entry of the legend is of."""
     return Lines([[(x, panel.y.high), (x, panel.y.low)]], width=1.4, dash=key.look == "dash", name=key.label)
-
-
-def _steps(
-    start: FloatArray, finish: FloatArray, y: FloatArray
-) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    """Return the lines from the end of each bar of a chain to the start of the next."""
-    ends, begins = (list(zip(x.tolist(), y.tolist(), strict=True)) for x in (finish, start))
-    return list(zip(ends[:-1], begins[1:], strict=True))
 
 
 def _side(panel: Panel, entry: Drawn, drawn: Timeline) -> Panel:
