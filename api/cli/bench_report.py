@@ -9,18 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gangplan.hybrid.bench import statistics
 from gangplan.hybrid.bench.rows import FAILED, ONLINE, Row, read_rows
-from gangplan.hybrid.bench.statistics import (
-    Results,
-    curve,
-    exponent,
-    grouped,
-    integral,
-    interval,
-    paired,
-    profile,
-    times_longer,
-)
+from gangplan.hybrid.bench.statistics import Results, grouped, interval
 from gangplan.hybrid.bench.suite import Instance
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
@@ -137,7 +128,7 @@ def _by_family(results: Results, deadline: float) -> Section:
 def _integrals(results: Results, deadline: float) -> Section:
     by_objective = grouped(results.at(deadline), lambda row: row.objective)
     lines = [
-        (f"{objective}, {method}", f"{integral(results, mine, deadline):.2%}")
+        (f"{objective}, {method}", f"{statistics.integral(results, mine, deadline):.2%}")
         for objective, own in by_objective.items()
         for method, mine in grouped(own, lambda row: row.method).items()
     ]
@@ -153,7 +144,7 @@ def _integrals(results: Results, deadline: float) -> Section:
 def _paired(results: Results, deadline: float, first: str) -> Section:
     lines = []
     for objective, own in grouped(results.at(deadline), lambda row: row.topic).items():
-        for method, (pairs, mean, low, high) in paired(results, own, first).items():
+        for method, (pairs, mean, low, high) in statistics.paired(results, own, first).items():
             said = "better" if low > 0 else "worse" if high < 0 else "open"
             lines.append((f"{objective}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", said))
     words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
@@ -165,7 +156,7 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
     lines = [
         (f"{objective}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
         for objective, own in grouped(results.at(deadline), lambda row: row.topic).items()
-        for method, (pairs, mine, theirs, ratio) in times_longer(own, first).items()
+        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, first).items()
         if theirs
     ]
     words = (
@@ -179,7 +170,7 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
 def _scaling(results: Results) -> Section:
     lines = []
     for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
-        found = exponent(own)
+        found = statistics.exponent(own)
         if found:
             lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
     words = (
@@ -238,7 +229,7 @@ def profiles(results: Results, deadline: float) -> str:
     y = Axis(0, 102, "solves within it, %", grid=True)
 
     def line(rows: Sequence[Row]) -> FloatArray:
-        return steps(_place(within), 100 * profile(results, rows, within + 1e-9))
+        return steps(_place(within), 100 * statistics.profile(results, rows, within + 1e-9))
 
     return _panels(f"Performance profiles at {deadline:g} s", results.at(deadline), line, x, y)
 
@@ -250,7 +241,7 @@ def anytime(results: Results, deadline: float) -> str:
     y = Axis(_NONE, 0.1, "mean gap", _GAPS, grid=True)
 
     def line(rows: Sequence[Row]) -> FloatArray:
-        return steps(times, _place(curve(results, rows, times)))
+        return steps(times, _place(statistics.curve(results, rows, times)))
 
     return _panels(f"Anytime curves to {deadline:g} s", results.at(deadline), line, x, y)
 
