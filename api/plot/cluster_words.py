@@ -11,7 +11,7 @@ from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
 from gangplan.instances.quantities import counted, quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from .cluster_layout import DOWN, IDLE, Layout, Tiles
+from .cluster_layout import DOWN, IDLE, Layout, Tiles, shares
 from .scene import FloatArray, IntArray
 
 
@@ -45,14 +45,11 @@ def sizes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
 def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
     """Return what each node has, and what of it is in use."""
     fleet = problem.fleet
-    part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
-    row = plan.grant_row
-    gpus = np.bincount(plan.node[row], weights=part[plan.job[row]], minlength=fleet.n_nodes)
-    cpu, memory = np.zeros(fleet.n_nodes), np.zeros(fleet.n_nodes)
-    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
-        job = problem.jobs[j]
-        cpu[n] += w * job.worker.cpu + p * job.server.cpu
-        memory[n] += w * job.worker.memory + p * job.server.memory
+    gpus = np.bincount(plan.node[plan.grant_row], weights=shares(problem, plan), minlength=fleet.n_nodes)
+    asks = ((x.worker.cpu, x.worker.memory, x.server.cpu, x.server.memory) for x in problem.jobs)
+    ask, tasks = np.array([*asks])[plan.job], (plan.workers, plan.servers)
+    held = (tasks[0] * ask[:, k] + tasks[1] * ask[:, k + 2] for k in (0, 1))
+    cpu, memory = (np.bincount(plan.node, weights=x, minlength=fleet.n_nodes) for x in held)
     return tuple(
         f"{name}: {gpus[n]:g} of {counted(fleet.gpus[n], _kind(problem, n))}"
         f"<br>{cpu[n]:g} of {fleet.cpu[n]:g} cores, {quantity(memory[n], 'B')} of {quantity(fleet.memory[n], 'B')}"
