@@ -8,15 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
+from gangplan.instances.lazy import Later
 
-from ..run import Run
-
-
-def offer_draft(run: Run, prepared: object = None) -> None:
-    """Offer a plan from a few sums, see `gangplan.solvers.partition.draft`, which most solves do without."""
-    from .draft import draft
-
-    draft(run)
+offer_draft = Later(f"{__name__}.draft:draft")
+"""Offers a plan from a few sums, which most solves do without."""
 
 
 def groups_of(colocation: IntArray) -> IntArray:
