@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
 import numpy as np
 
 from .arrays import AMOUNT, NONE, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
 from .errors import InstanceError
+
+T = TypeVar("T")
 
 _MOST = 1e300
 """No sum of times or bytes may come near the end of floats."""
@@ -97,6 +101,14 @@ class OpGraph:
         return topological_order(self.n_ops, self.source, self.target, self.names)
 
 
+def grouped(pairs: Iterable[tuple[int, T]], count: int) -> list[list[T]]:
+    """Return what is paired with each number below `count`, in the order of the pairs."""
+    found: list[list[T]] = [[] for _ in range(count)]
+    for at, value in pairs:
+        found[at].append(value)
+    return found
+
+
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:
     """Return an order of n nodes in which every edge points forward, int32 (n,); ties by index.
 
@@ -106,9 +118,7 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
     if (source < target).all():
         return np.arange(n, dtype=np.int32)
     indegree = np.bincount(target, minlength=n).tolist()
-    successors: list[list[int]] = [[] for _ in range(n)]
-    for a, b in zip(source.tolist(), target.tolist(), strict=True):
-        successors[a].append(b)
+    successors = grouped(zip(source.tolist(), target.tolist(), strict=True), n)
     ready = [v for v in range(n) if not indegree[v]]
     heapify(ready)
     order: list[int] = []

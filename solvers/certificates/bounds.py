@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from gangplan.instances.arrays import row_sums
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
 from gangplan.instances.certificates.linear import Model
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
+from gangplan.instances.graph import grouped
 
 from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
@@ -93,9 +95,7 @@ def _path(problem: Any) -> Path:
 def longest(problem: Any, weight: Any) -> tuple[int, ...]:
     """Follow the path of the greatest total weight back from its end."""
     graph = problem.graph
-    before: list[list[int]] = [[] for _ in weight]
-    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        before[v].append(u)
+    before = grouped(zip(graph.target.tolist(), graph.source.tolist(), strict=True), len(weight))
     end, last = weight.copy(), [-1] * len(weight)
     for v in graph.topological_order().tolist():
         if before[v]:
@@ -110,13 +110,7 @@ def longest(problem: Any, weight: Any) -> tuple[int, ...]:
 def _under_way(problem: Any) -> UnderWay | None:
     """Price classes of ops by work and memory, where that refutes more than sharing all work does."""
     of = np.array(classes_of(problem).of)
-
-    def added(rows: Any) -> Any:
-        total = np.zeros((len(rows), int(of.max()) + 1))
-        np.add.at(total.T, of, rows.T)
-        return total
-
-    amounts = Amounts(problem, *(added(x) for x in (problem.seconds(), *problem.need())))
+    amounts = Amounts(problem, *(row_sums(of, x, of.max() + 1) for x in (problem.seconds(), *problem.need())))
     degree = problem.options().degree[:, None]
     least = float((amounts.seconds * degree).min(axis=0).sum()) / problem.cluster.n_devices
     found = refuted(amounts, least)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
+from gangplan.instances.graph import grouped
 from gangplan.instances.lazy import Later
 
 offer_draft = Later(f"{__name__}.draft:draft")
@@ -18,6 +20,12 @@ def groups_of(colocation: IntArray) -> IntArray:
     """Return a group for each op, int32 (n,): one for each class, one for each op without."""
     alone = colocation.max(initial=-1) + 1 + np.arange(len(colocation))
     return by_first(np.where(colocation < 0, alone, colocation))
+
+
+def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the predecessors and the successors of each of so many groups or items."""
+    edges = list(edges)
+    return grouped(((b, a) for a, b in edges), count), grouped(edges, count)
 
 
 def by_first(label: NDArray[np.integer[Any]]) -> IntArray:

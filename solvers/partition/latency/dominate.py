@@ -27,6 +27,8 @@ from math import fsum
 
 import numpy as np
 
+from gangplan.instances.graph import grouped
+
 from ...run import never, watched
 from .reduced import Reduced, merged
 
@@ -43,11 +45,8 @@ def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
 class _Pass:
     def __init__(self, r: Reduced, stopped: Callable[[], bool]) -> None:
         self.r, self.stopped = r, stopped
-        self.touching: list[list[tuple[frozenset[int], float]]] = [[] for _ in range(r.n_items)]
-        for a, consumers, cost in watched(r.nets, stopped):
-            pins = consumers | {a}
-            for v in pins:
-                self.touching[v].append((pins, cost))
+        nets = ((consumers | {a}, cost) for a, consumers, cost in watched(r.nets, stopped))
+        self.touching = grouped(((v, net) for net in nets for v in net[0]), r.n_items)
         self.calls = sorted({r.slots[s].kind for s in r.callers})
         self.hosts = sorted({slot.kind for slot in r.slots if slot.host})
         self.tight = any(r.memory.sum() > slot.capacity for slot in r.slots)

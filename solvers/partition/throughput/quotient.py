@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
-from gangplan.instances.graph import topological_order
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
+from gangplan.instances.graph import grouped, topological_order
 
 from ...run import never, watched
-from .. import by_first, groups_of
+from .. import both_ways, by_first, groups_of
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""
@@ -77,12 +77,7 @@ class Quotient:
     @cached_property
     def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """The predecessors and the successors of each group."""
-        before: list[list[int]] = [[] for _ in range(self.n_groups)]
-        after: list[list[int]] = [[] for _ in range(self.n_groups)]
-        for a, b in self.edges:
-            before[b].append(a)
-            after[a].append(b)
-        return before, after
+        return both_ways(self.edges, self.n_groups)
 
     def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
         """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
@@ -108,10 +103,11 @@ def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> 
     else:
         edges = tuple(watched(map(tuple, ends.tolist()), stopped))
     count = int(group.max()) + 1
-    time = np.stack([sums(group, row, count) for row in problem.time()])
     memory = sums(group, graph.memory, count)
     counts = np.minimum(problem.cluster.counts(), count).astype(np.int32)
-    return Quotient(problem, group, time, memory, _nets(problem, group, stopped), edges, counts)
+    return Quotient(
+        problem, group, row_sums(group, problem.time(), count), memory, _nets(problem, group, stopped), edges, counts
+    )
 
 
 def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.int64]:
@@ -124,12 +120,12 @@ def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.
 def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
     """Return `q` with group g of it now part of group `group[g]`, and the given order."""
     count = int(group.max()) + 1
-    time = np.zeros((len(q.time), count))
-    np.add.at(time.T, group, q.time.T)
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
     memory = sums(group, q.memory, count)
     counts = np.minimum(q.counts, count).astype(np.int32)
-    return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)), counts)
+    return Quotient(
+        q.problem, group[q.group_of], row_sums(group, q.time, count), memory, nets, tuple(sorted(edges)), counts
+    )
 
 
 def merge_nets(nets: Iterable[tuple[frozenset[int], float]]) -> tuple[tuple[frozenset[int], float], ...]:
@@ -186,9 +182,7 @@ def _transitive_reduction(
         # sets of ancestors would be too large; edges that say nothing new do no harm
         yield from watched(map(tuple, ends.tolist()), stopped)
         return
-    before: list[list[int]] = [[] for _ in range(count)]
-    for a, b in ends.tolist():
-        before[b].append(a)
+    before = grouped(ends[:, ::-1].tolist(), count)
     ancestors = [0] * count
     kept = []
     for b in watched(range(count), stopped):
