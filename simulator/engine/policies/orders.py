@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
 from gangplan.instances.workload import Workload
 
 from ...trace.simulate import ORDERS
@@ -28,8 +28,7 @@ class Fixed:
     steady = True
 
     def __init__(self, name: str = "fifo") -> None:
-        if name not in ORDERS:
-            raise InstanceError("name", f"{name!r} is not one of {', '.join(ORDERS)}")
+        require_choice(name, "name", ORDERS)
         self.name = name
         self._of: Workload | None = None
         self._keys: FloatArray = np.zeros(0)
