@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TypeVar
@@ -107,6 +107,27 @@ def grouped(pairs: Iterable[tuple[int, T]], count: int) -> list[list[T]]:
     for at, value in pairs:
         found[at].append(value)
     return found
+
+
+def heaviest_paths(
+    order: Iterable[int], before: Sequence[Sequence[int]], weight: Iterable[float]
+) -> tuple[list[float], list[int]]:
+    """Return the greatest weight of a path that ends in each node, and the node before it there, -1 for none."""
+    reach, last = list(weight), [-1] * len(before)
+    for v in order:
+        if before[v]:
+            last[v] = max(before[v], key=reach.__getitem__)
+            reach[v] += reach[last[v]]
+    return reach, last
+
+
+def heaviest_path(order: Iterable[int], before: Sequence[Sequence[int]], weight: Iterable[float]) -> tuple[int, ...]:
+    """Return the nodes of a path of the greatest weight, from its first on."""
+    reach, last = heaviest_paths(order, before, weight)
+    path = [max(range(len(reach)), key=reach.__getitem__)]
+    while last[path[-1]] >= 0:
+        path.append(last[path[-1]])
+    return tuple(reversed(path))
 
 
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:

@@ -16,7 +16,7 @@ from gangplan.instances.certificates.linear import Model
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
-from gangplan.instances.graph import grouped
+from gangplan.instances.graph import grouped, heaviest_path
 
 from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
@@ -93,18 +93,10 @@ def _path(problem: Any) -> Path:
 
 
 def longest(problem: Any, weight: Any) -> tuple[int, ...]:
-    """Follow the path of the greatest total weight back from its end."""
+    """Return the ops of a path of the greatest total weight."""
     graph = problem.graph
     before = grouped(zip(graph.target.tolist(), graph.source.tolist(), strict=True), len(weight))
-    end, last = weight.copy(), [-1] * len(weight)
-    for v in graph.topological_order().tolist():
-        if before[v]:
-            last[v] = max(before[v], key=lambda u: end[u])
-            end[v] += end[last[v]]
-    ops = [int(np.argmax(end))]
-    while last[ops[-1]] >= 0:
-        ops.append(last[ops[-1]])
-    return tuple(reversed(ops))
+    return heaviest_path(graph.topological_order().tolist(), before, weight.tolist())
 
 
 def _under_way(problem: Any) -> UnderWay | None:

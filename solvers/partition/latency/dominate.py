@@ -23,13 +23,13 @@ for or serves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import fsum
 
 import numpy as np
 
 from gangplan.instances.graph import grouped
 
 from ...run import never, watched
+from .. import saved
 from .reduced import Reduced, merged
 
 
@@ -73,9 +73,7 @@ class _Pass:
         r = self.r
         if not self.alone[u] or (self.tight and r.memory[u] > 0):
             return False
-        paid = [cost if q in pins else -cost for pins, cost in self.touching[u] if q not in pins or len(pins) == 2]
-        # rounded once: a rounding as large as an output's cost may be more than all that is done
-        gain = fsum(paid)
+        gain = saved(self.touching[u], q)
         for t in self.calls:
             if np.isfinite(self.time[t][q]) and self.time[t][u] > gain:
                 return False

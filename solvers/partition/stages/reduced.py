@@ -133,8 +133,4 @@ def _without_riders(units: Units) -> Quotient:
     for g in np.flatnonzero(free).tolist():
         if not after[g] and len(before[g]) == 1:
             into[g] = before[g][0]
-    if (into == np.arange(order.n_groups)).all():
-        return order
-    number: IntArray = np.unique(into, return_inverse=True)[1].astype(np.int32)
-    edges = {(int(number[a]), int(number[b])) for a, b in order.edges if number[a] != number[b]}
-    return merged(order, number, edges)
+    return order if (into == np.arange(order.n_groups)).all() else merged(order, into)

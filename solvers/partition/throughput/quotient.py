@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums,
 from gangplan.instances.graph import grouped, topological_order
 
 from ...run import never, watched
-from .. import both_ways, by_first, groups_of
+from .. import both_ways, by_first, components, groups_of
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""
@@ -117,9 +118,12 @@ def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.
     return np.stack(np.divmod(key[np.diff(key, prepend=-1) > 0], count), axis=1)
 
 
-def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
-    """Return `q` with group g of it now part of group `group[g]`, and the given order."""
+def merged(q: Quotient, into: NDArray[np.integer[Any]], *, ordered: bool = True) -> Quotient:
+    """Return `q` with group g of it now part of group `into[g]`; its order is left out unless `ordered`."""
+    group = np.unique(into, return_inverse=True)[1].astype(np.int32)
     count = int(group.max()) + 1
+    of = group.tolist()
+    edges = {(of[a], of[b]) for a, b in q.edges if of[a] != of[b]} if ordered else ()
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
     memory = sums(group, q.memory, count)
     counts = np.minimum(q.counts, count).astype(np.int32)
@@ -158,11 +162,7 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     try:
         order = _order(count, ends)
     except InstanceError:
-        from scipy.sparse import csr_array  # slow to import, rarely needed
-        from scipy.sparse.csgraph import connected_components
-
-        joined = csr_array((np.ones(len(ends)), ends.T), shape=(count, count))
-        component = connected_components(joined, connection="strong")[1]
+        component = components(*ends.T, count, "strong")
         renumbered = by_first(component)
         group, ends = renumbered[group], renumbered[ends].astype(np.int64)
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
