@@ -21,9 +21,13 @@ from gangplan.instances.graph import grouped, heaviest_path
 from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
 
+BELOW = Fraction(1, 2 * 10**6)
+"""How far thresholds of searches are below the plan, as a share of what is above zero: half of `OPTIMAL_GAP`."""
+LONGEST = 60.0
+"""Seconds that a search may take at most, and so whoever checks the certificate."""
 _FINE = 2**40
 """Weights are rounded to this part of the largest."""
-_BELOW = Fraction(1, 10**6)
+_UNDER = Fraction(1, 10**6)
 """How far a threshold is below what floats refute, as a share."""
 
 
@@ -112,4 +116,4 @@ def _under_way(problem: Any) -> UnderWay | None:
     if found.bound == inf:
         return UnderWay(Fraction(0), rounded(found.price), (Fraction(0),), samples)
     weights = np.unique(np.concatenate(found.weights))
-    return UnderWay(Fraction(found.bound) * (1 - _BELOW), rounded(found.price), rounded(weights), samples)
+    return UnderWay(Fraction(found.bound) * (1 - _UNDER), rounded(found.price), rounded(weights), samples)

@@ -162,7 +162,7 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     try:
         order = _order(count, ends)
     except InstanceError:
-        component = components(*ends.T, count, "strong")
+        component = components(ends[:, 0], ends[:, 1], count, "strong")
         renumbered = by_first(component)
         group, ends = renumbered[group], renumbered[ends].astype(np.int64)
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))

@@ -131,7 +131,8 @@ class Capacity:
     """
 
     def __init__(self, nodes: Nodes, kind: Kind) -> None:
-        self.nodes, self.kind, self.free, self.tree = nodes, kind, nodes.free[0], nodes.tree
+        self.nodes, self.kind, self.tree = nodes, kind, nodes.tree
+        self.free: Long = nodes.free[0]
         self._allowed = nodes.allowed(kind)
         self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
         self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]

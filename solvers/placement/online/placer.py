@@ -58,7 +58,8 @@ class Placer:
         self._fleet, self._policy = fleet, GANG_POLICIES[policy]
         self._nodes = Nodes(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
         self.vacant, self.whole = self._nodes.free, self._nodes.free.copy()
-        self.free, self.taken, self.guarded = self.vacant[0], self._nodes.taken, self._nodes.guarded
+        self.free: Long = self.vacant[0]
+        self.taken, self.guarded = self._nodes.taken, self._nodes.guarded
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
         self._down: dict[int, tuple[Long, list[int]]] = {}
         self._capacities: dict[Kind, tuple[Capacity, int]] = {}
