@@ -117,11 +117,6 @@ class Reduced:
         """The predecessors and the successors of each item."""
         return both_ways(self.edges, self.n_items)
 
-    @cached_property
-    def binds(self) -> bool:
-        """Whether some accelerator could be too small for everything at once."""
-        return any(self.memory.sum() > self.slots[s].capacity for s in self.callers)
-
     def plan(self, slot: Sequence[int] | IntArray) -> LatencyPlan:
         """Return the plan that puts each group in the given slot."""
         device = np.array([s.device for s in self.slots], dtype=np.int32)[np.asarray(slot, dtype=np.int64)]
