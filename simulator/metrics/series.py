@@ -57,10 +57,6 @@ class Steps:
         over = np.diff(self.integral(edges))
         return np.divide(over, long, out=np.zeros(len(long)), where=long > 0)
 
-    def mean(self, start: float, end: float) -> float:
-        """Return the mean from `start` to `end`; of no time, 0."""
-        return float(self.means(np.array([start, end]))[0])
-
 
 def means_of_groups(
     group: NDArray[Any], groups: int, amount: NDArray[Any], start: FloatArray, end: FloatArray, edges: FloatArray
