@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
@@ -38,11 +37,8 @@ def _prepare(run: Run) -> Reduced:
     return r
 
 
-def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    def suits(r: Reduced) -> bool:
-        return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots) <= literals
-
-    return suits
+def _literals(r: Reduced) -> int:
+    return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots)
 
 
 _start = without_plan(greedy)
@@ -53,7 +49,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
     ),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=lambda r: _literals(r) <= 60_000, library=CPSAT, start=_start),
     **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft)
