@@ -81,9 +81,8 @@ class Weighed(Scored):
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the measure."""
         found, free = self._measure(state, wanted, slots), state.free[slots]
-        return hundredths(found if self._most else 1 - found), free[:, 0] if self._emptiest else tightest(
-            free, wanted.share
-        )
+        level = free[:, 0] if self._emptiest else tightest(free, wanted.share)
+        return hundredths(found if self._most else 1 - found), level
 
 
 def left(state: Slots, wanted: Need, slots: Long) -> FloatArray:
