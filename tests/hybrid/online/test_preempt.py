@@ -246,6 +246,18 @@ def test_room_is_reclaimed_on_the_nodes_that_a_job_may_use() -> None:
     assert causes(s.decide(60.0)) == [("old", "y", "reclaim")]
 
 
+def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> None:
+    """Another of that queue takes room elsewhere: the one that is owed its share has it at once."""
+    s = Scheduler(Fleet.regular(1, 2, 4, labels={"x": [0]}), "heuristic", price=0.0, sharing={"queues": {"a": 0.5, "b": 0.5}})
+    s.submit(GangJob("a1", "any", (4,), requires=("x",)), 9000.0, now=0.0, queue="a")
+    enter(s, "b1", 4, 9000.0, 0.0, queue="b")
+    s.decide(60.0)
+    s.finish("b1", now=100.0)
+    enter(s, "a2", 4, 900.0, 100.0, queue="a")
+    s.submit(GangJob("b2", "any", (1,), requires=("x",)), 100.0, queue="b")
+    assert causes(s.decide(60.0)) == [("a1", "b2", "reclaim")]
+
+
 @pytest.mark.parametrize("terms", [{"queue": "b"}, {"queue": "a", "priority": 5}])
 def test_a_closed_node_is_no_room(terms: dict[str, object]) -> None:
     """A drained node has free GPUs that nobody may have: others stop all the same."""
