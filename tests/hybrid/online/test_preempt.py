@@ -258,6 +258,17 @@ def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> N
     assert causes(s.decide(60.0)) == [("a1", "b2", "reclaim")]
 
 
+def test_nobody_stops_for_a_gain_of_who_stopped_in_the_same_decision() -> None:
+    """A higher class takes the queue over its share, and the job that stops for it is shorter than one that runs on."""
+    shares, fleet = {"queues": {"a": 0.75}}, Fleet.regular(1, 2, 8, labels={"x": [0]})
+    s = Scheduler(fleet, "heuristic", order=0.0, price=1.0, sharing=shares)
+    s.submit(GangJob("short", "any", (6,)), 500.0, now=0.0, queue="a", priority=-1)
+    enter(s, "long", 6, 5000.0, 0.0, queue="a", priority=-1)
+    s.decide(60.0)
+    s.submit(GangJob("high", "any", (8,), requires=("x",)), 2000.0, now=100.0, queue="a")
+    assert causes(s.decide(60.0)) == [("short", "high", "priority")]
+
+
 @pytest.mark.parametrize("terms", [{"queue": "b"}, {"queue": "a", "priority": 5}])
 def test_a_closed_node_is_no_room(terms: dict[str, object]) -> None:
     """A drained node has free GPUs that nobody may have: others stop all the same."""
