@@ -184,8 +184,8 @@ def test_the_verifier_refuses_stops_that_rest_on_nothing() -> None:
 
 
 def scheduler_of(nodes: int, gpus: int, price: float = 10.0, **sharing: object) -> Scheduler:
-    """Return a scheduler that stops jobs for others only."""
-    fleet = Fleet.regular(racks=1, nodes=nodes, gpus=gpus)
+    """Return a scheduler that stops jobs for others only; one node has the label x."""
+    fleet = Fleet.regular(racks=1, nodes=nodes, gpus=gpus, labels={"x": [0]})
     return Scheduler(fleet, "heuristic", order=0.0, price=price, sharing=sharing)
 
 
@@ -248,7 +248,7 @@ def test_room_is_reclaimed_on_the_nodes_that_a_job_may_use() -> None:
 
 def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> None:
     """Another of that queue takes room elsewhere: the one that is owed its share has it at once."""
-    s = Scheduler(Fleet.regular(1, 2, 4, labels={"x": [0]}), "heuristic", price=0.0, sharing={"queues": {"a": 0.5, "b": 0.5}})
+    s = scheduler_of(2, 4, queues={"a": 0.5, "b": 0.5})
     s.submit(GangJob("a1", "any", (4,), requires=("x",)), 9000.0, now=0.0, queue="a")
     enter(s, "b1", 4, 9000.0, 0.0, queue="b")
     s.decide(60.0)
@@ -260,8 +260,7 @@ def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> N
 
 def test_nobody_stops_for_a_gain_of_who_stopped_in_the_same_decision() -> None:
     """A higher class takes the queue over its share, and the job that stops for it is shorter than one that runs on."""
-    shares, fleet = {"queues": {"a": 0.75}}, Fleet.regular(1, 2, 8, labels={"x": [0]})
-    s = Scheduler(fleet, "heuristic", order=0.0, price=1.0, sharing=shares)
+    s = scheduler_of(2, 8, queues={"a": 0.75})
     s.submit(GangJob("short", "any", (6,)), 500.0, now=0.0, queue="a", priority=-1)
     enter(s, "long", 6, 5000.0, 0.0, queue="a", priority=-1)
     s.decide(60.0)
