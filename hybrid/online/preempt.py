@@ -95,7 +95,7 @@ class Preemption:
 
     def lent(self) -> bool:
         """Return whether more queues give way, which hold more than their share, than when it was last asked."""
-        if self._starts.clear is None:
+        if self._starts.clear is None or not self._state.sharing.queues:
             return False
         before, self._over = self._over, self._lowest()[1][1]
         if more := not self._over <= before:
