@@ -91,7 +91,7 @@ class Training(Trainer[OfflineSettings]):
         return made
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
-        """Return what plans are above the best known: of scores, the best of many, as `solve` has it, the classic one."""
+        """Return what plans are above the best known: of scores, the best of many as in `solve`, the classic one."""
         weights, s, gaps = network.compiled(), self.settings, []
         for x in self.validation:
             choices = drawn(np.asarray(score(x.graph, weights), np.float64), s.noise, self.seed)
