@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.kinds import DOCUMENTS
 
@@ -14,7 +12,7 @@ from . import options
 from .output import Bar, emit, emit_either, facts, table
 
 
-def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(DOCUMENTS))]) -> None:
+def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     """Print the JSON Schema of one kind of document."""
     if kind not in DOCUMENTS:
         raise InstanceError("kind", unknown(kind, DOCUMENTS))
@@ -36,9 +34,7 @@ def versions(as_json: options.AsJson = False) -> None:
 
 
 def methods(
-    objective: Annotated[
-        str | None, typer.Argument(metavar="[OBJECTIVE]", help="throughput, step, ...  [default: all]")
-    ] = None,
+    objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
@@ -60,9 +56,7 @@ def methods(
 
 
 def warm_up(
-    objectives: Annotated[
-        list[str] | None, typer.Argument(metavar="[OBJECTIVE]...", help="as of `solve`  [default: all]")
-    ] = None,
+    objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compile what `solve` uses, so that no later process has to.

@@ -8,8 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.write import content_hash
 from gangplan.instances import InstanceError
@@ -18,18 +16,17 @@ from ..doors.clusters import has_begun, reopened
 from ..doors.core import Core, encoded, text_of
 from ..doors.lines import answer_lines
 from .output import closed
-from .shadow import _CLUSTER, fleet_of
+from .shadow import CLUSTER, fleet_of
 from .whatif import Set, with_settings
 
 LOG = "append each event and decision to this file, and go on with it if it is there"
-_SYNC = "have each line of the log on disk before it is answered"
 
 
 def decide(
-    cluster: Annotated[str | None, typer.Option(help=_CLUSTER, metavar="NxM|FILE")] = None,
+    cluster: Annotated[str | None, CLUSTER, "NxM|FILE"] = None,
     settings: Set = None,
-    log: Annotated[str | None, typer.Option(help=LOG, metavar="FILE")] = None,
-    sync: Annotated[bool, typer.Option("--sync", help=_SYNC)] = False,
+    log: Annotated[str | None, LOG, "FILE"] = None,
+    sync: Annotated[bool, "have each line of the log on disk before it is answered"] = False,
 ) -> int:
     """Answer events on stdin, a line of JSON each, by decisions on stdout, a line each.
 

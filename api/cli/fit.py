@@ -7,8 +7,6 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 
 
 def fit(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements, CSV")
-    ],
-    seed: Annotated[int, typer.Option(help="of what is held out", **options.N)] = 0,
-    models: Annotated[bool, typer.Option("--models", help="fit the learned models to published pairs, too")] = False,
+    files: Annotated[list[str], "Gavel throughputs, DeepShare ratios, Pollux placements, CSV", "FILE..."],
+    seed: Annotated[int, "of what is held out"] = 0,
+    models: Annotated[bool, "fit the learned models to published pairs, too"] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit the cost model of placements to measurements and show its errors on a fifth held out.

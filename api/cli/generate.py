@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
+from inspect import Parameter, cleandoc
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -46,19 +46,21 @@ def _command(kind: str) -> Callable[..., None]:
     if "seed" not in own:
         own["seed"] = 0
         explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
-    known = {"out": options.option(str, HELP["out"])}
-    known |= {n: options.option(float if x is None else type(x), explained.get(n, ""), x) for n, x in own.items()}
-    return options.signed(command, [x.replace(name=n) for n, x in known.items()], kind, _summary(kind))
+    given = {"out": None, **own}
+    kinds = {n: str | None if n == "out" else float | None if x is None else type(x) for n, x in given.items()}
+    asked = {n: Annotated[kinds[n], explained.get(n, "")] for n in given}
+    known = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=asked[n]) for n, x in given.items()]
+    return options.signed(command, known, kind, _summary(kind))
 
 
 def _like(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="any trace that `gangplan simulate` reads")],
-    jobs: Annotated[int, typer.Option(help="how many", **options.N)] = 1000,
-    load: Annotated[float, typer.Option(help="arrivals come so many times as fast", **options.X)] = 1.0,
-    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster")] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out")] = False,
-    seed: Annotated[int, typer.Option(help=HELP["seed"], **options.N)] = 0,
-    out: Annotated[str | None, typer.Option(help="write the jobs here")] = None,
+    trace: Annotated[str, "any trace that `gangplan simulate` reads", "TRACE"],
+    jobs: Annotated[int, "how many"] = 1000,
+    load: Annotated[float, "arrivals come so many times as fast"] = 1.0,
+    queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None,
+    skip_bad: Annotated[bool, "leave bad rows out"] = False,
+    seed: Annotated[int, HELP["seed"]] = 0,
+    out: Annotated[str | None, "write the jobs here"] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
     check_output(out)
@@ -107,8 +109,8 @@ GROUPS = {
 
 def _made(kind: str) -> Any:
     out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
-    example = f"gangplan generate {kind} {'jobs.csv ' if kind == 'like' else ''}--out {out}"
-    return made_of(kind, _like if kind == "like" else _command(kind), example)
+    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
+    return made_of(f"generate {kind}", _like if kind == "like" else _command(kind), example)
 
 
 class Kinds(Late):
@@ -121,8 +123,9 @@ generate = typer.Typer()
 
 
 @generate.callback(cls=Kinds, invoke_without_command=True, no_args_is_help=True)
+@options.declared
 def _list(
-    kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
+    kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.

@@ -8,8 +8,6 @@ import signal
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import extra
@@ -22,22 +20,21 @@ from ..doors.kubernetes.reconciler import Reconciler
 from .output import emit
 from .whatif import Set, with_settings
 
-_CONFIG = "of kubectl; by default KUBECONFIG, ~/.kube/config or, in a pod, its service account"
-_NAME = "schedulerName of the pods that are scheduled"
+_KUBECONFIG = "of kubectl; by default KUBECONFIG, ~/.kube/config or, in a pod, its service account"
 _RACK = "label of nodes that says their rack (repeatable); by default those of Kueue"
 _EXTENDER = "answer kube-scheduler here instead of binding pods; needs --name default-scheduler"
 _LOG = "append each event and decision to this file, and go on with it if it is there"
 
 
 def kubernetes(
-    kubeconfig: Annotated[str | None, typer.Option(help=_CONFIG, metavar="FILE")] = None,
-    context: Annotated[str | None, typer.Option(help="of that file", metavar="NAME")] = None,
-    name: Annotated[str, typer.Option(help=_NAME, metavar="NAME")] = USUAL.name,
-    gpu: Annotated[str, typer.Option(help="resource that counts as GPUs", metavar="NAME")] = USUAL.gpu,
-    rack: Annotated[list[str] | None, typer.Option(help=_RACK, metavar="LABEL")] = None,
+    kubeconfig: Annotated[str | None, _KUBECONFIG, "FILE"] = None,
+    context: Annotated[str | None, "of that file", "NAME"] = None,
+    name: Annotated[str, "schedulerName of the pods that are scheduled", "NAME"] = USUAL.name,
+    gpu: Annotated[str, "resource that counts as GPUs", "NAME"] = USUAL.gpu,
+    rack: Annotated[list[str] | None, _RACK, "LABEL"] = None,
     settings: Set = None,
-    extender: Annotated[str | None, typer.Option(help=_EXTENDER, metavar="HOST:PORT")] = None,
-    log: Annotated[str | None, typer.Option(help=_LOG, metavar="FILE")] = None,
+    extender: Annotated[str | None, _EXTENDER, "HOST:PORT"] = None,
+    log: Annotated[str | None, _LOG, "FILE"] = None,
 ) -> int:
     """Schedule the pods that name gangplan as their scheduler, gang by gang, until SIGTERM.
 

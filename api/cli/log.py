@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.effects import CALM
@@ -28,13 +27,12 @@ _COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "
 """Figures of the tables."""
 LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of your own"
 """Which decisions another computer might make otherwise."""
-_CHECK = "also make each decision once more that no clock can have cut, and compare"
 
 
 def log(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="what Scheduler(log=...) wrote")],
-    job: Annotated[str | None, typer.Option(help="only the lines about this job")] = None,
-    check: Annotated[bool, typer.Option("--check", help=_CHECK)] = False,
+    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
+    job: Annotated[str | None, "only the lines about this job"] = None,
+    check: Annotated[bool, "also make each decision once more that no clock can have cut, and compare"] = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Tell what LOG says: who got what, which rule decided, and how long decisions took."""

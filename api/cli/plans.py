@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,16 +27,12 @@ LISTS = ("load", "transfer", "memory", "finish", "gpus")
 """What verdicts have for each device, job or node."""
 
 
-@options.with_problem
 def verify_plan(
     instance: options.Problem,
     plan: options.Plan,
-    given: dict[str, Any],
+    given: options.Given,
     as_json: options.AsJson = False,
-    bound: Annotated[
-        str | None,
-        typer.Option(help="check this certificate of a bound too, see `solve --certificate`", metavar="FILE"),
-    ] = None,
+    bound: Annotated[str | None, "check this certificate of a bound too, see `solve --certificate`", "FILE"] = None,
 ) -> int:
     """Check PLAN against every constraint of PROBLEM and recompute its objective.
 
@@ -112,11 +109,10 @@ OWN = {
 """Options that only problems of an objective have."""
 
 
-@options.with_problem
 def compare(
-    plans: options.Plans,
-    instance: Annotated[str, typer.Option("--problem", metavar="FILE", help="the problem, in any known format")],
-    given: dict[str, Any],
+    plans: Annotated[list[str], "plans, or what `gangplan solve --json` printed", "PLAN..."],
+    instance: Annotated[str, "the problem, in any known format", "--problem", "FILE"],
+    given: options.Given,
     as_json: options.AsJson = False,
     plot: options.Picture = None,
     panel: options.Panel = None,
@@ -135,14 +131,14 @@ def compare(
     return 0 if all(row["feasible"] for row in rows) else 1
 
 
-def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Iterator[Candidate]:
+def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterator[Candidate]:
     """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
     read = [read_result(path, Plan | SchedulePlan) for path in paths]
-    objectives = [str(given["objective"] or objective_of(plan)) for plan, _ in read]
+    objectives = [str(given.objective or objective_of(plan)) for plan, _ in read]
     for objective, names in OWN.items():
         for name in sorted(names):
-            if given[name] is not None and objective not in objectives:
-                raise InstanceError(name, f"{given[name]!r} applies to no plan: none is for {objective}")
+            if (value := getattr(given, name)) is not None and objective not in objectives:
+                raise InstanceError(name, f"{value!r} applies to no plan: none is for {objective}")
     choices = {x: _choices(instance, x, given) for x in dict.fromkeys(objectives)}
     stems = [Path(path).stem for path in paths]
     for path, stem, objective, (plan, claims) in zip(paths, stems, objectives, read, strict=True):
@@ -159,15 +155,15 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
         yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
 
 
-def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, Any]:
+def _choices(instance: str, objective: str, given: options.Given) -> dict[str, Any]:
     """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
     foreign = {name for other, names in OWN.items() if other != objective for name in names}
-    own = {name: None if name in foreign else value for name, value in given.items()}
-    problem = options.problem(instance, {**own, "objective": objective if objective in GRAPHS else given["objective"]})
+    own = replace(given, objective=objective if objective in GRAPHS else given.objective, **dict.fromkeys(foreign))
+    problem = options.problem(instance, own)
     found = [problem]
-    if objective == "step" and given["contention"] is None:
+    if objective == "step" and given.contention is None:
         found += [with_objective(problem, objective, contention=x) for x in (False, True)]
-    if objective == "throughput" and given["variant"] is None:
+    if objective == "throughput" and given.variant is None:
         found += [with_objective(problem, objective, variant=x) for x in VARIANTS]
     return {content_hash(x): x for x in found}
 
@@ -189,12 +185,11 @@ def _draw(
         typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
 
 
-@options.with_problem
 def plot_plan(
     instance: options.Problem,
     plan: options.Plan,
-    out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
-    given: dict[str, Any],
+    out: Annotated[str, "a .png, .svg or .html file", "PICTURE"],
+    given: options.Given,
     panel: options.Panel = None,
 ) -> None:
     """Draw PLAN, which answers PROBLEM, into PICTURE.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import Replay, ceilings, misfits
@@ -16,23 +14,20 @@ from ..units import plus_minus
 from . import options
 from .output import Bar, emit_blocks, emit_json, table
 
-_LOAD = "what arrives, as a share of the cluster's GPUs"
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
+_POLICY = f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"
 
 
 def replay(
-    nodes: Annotated[str, typer.Argument(metavar="NODES", help="node list of Alibaba's OpenB, .csv")],
-    pods: Annotated[str, typer.Argument(metavar="PODS", help="pod list of Alibaba's OpenB, .csv")],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(help=f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="samples of the pods", **options.whole_from(1, 10_000))] = 10,
+    nodes: Annotated[str, "node list of Alibaba's OpenB, .csv", "NODES"],
+    pods: Annotated[str, "pod list of Alibaba's OpenB, .csv", "PODS"],
+    policy: Annotated[list[str] | None, _POLICY] = None,
+    seeds: Annotated[int, "samples of the pods", (1, 10_000)] = 10,
     first_seed: options.FirstSeed = 0,
-    load: Annotated[float, typer.Option(help=_LOAD, metavar="RATIO", parser=options.number)] = 1.3,
-    workers: Annotated[int, typer.Option(help="processes", **options.N)] = 1,
-    ceiling: Annotated[bool, typer.Option("--ceiling", help="also bound what any policy could get allocated")] = False,
-    skip_bad: options.SkipBad = False,
+    load: Annotated[float, "what arrives, as a share of the cluster's GPUs", "RATIO"] = 1.3,
+    workers: Annotated[int, "processes"] = 1,
+    ceiling: Annotated[bool, "also bound what any policy could get allocated"] = False,
+    skip_bad: Annotated[bool, "leave out rows that are wrong, and count them"] = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Let PODS arrive one by one on NODES and stay, then samples of them, and report the GPUs allocated.

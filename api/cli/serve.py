@@ -10,40 +10,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import extra
 from gangplan.instances.intake import io_error, read_text
 
 from ..doors.limits import Limits
 from ..doors.store import Store
-from . import options
 from .output import emit
 
 TOKEN, READ_TOKEN = "GANGPLAN_TOKEN", "GANGPLAN_READ_TOKEN"
-_TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
-_READ_TOKEN_FILE = f"the same for who may only read (or {READ_TOKEN})"
-_STATE = "what is kept; a database by postgresql://..."
 _FOLDER = "gangplan-state"
-_GRACE = "after SIGTERM, for what has begun"
+_TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="address to listen at", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 for any that is free", **options.whole_from(0, 65535))] = 8750,
-    state: Annotated[str, typer.Option(help=_STATE, metavar="FOLDER|URL")] = _FOLDER,
-    logs: Annotated[str, typer.Option(help="of sessions, beside a database", metavar="FOLDER")] = _FOLDER,
-    token_file: Annotated[str | None, typer.Option(help=_TOKEN_FILE, metavar="FILE")] = None,
-    read_token_file: Annotated[str | None, typer.Option(help=_READ_TOKEN_FILE, metavar="FILE")] = None,
-    solves: Annotated[int, typer.Option(help="at a time", **options.whole_from(1, 1000))] = 1,
-    queue: Annotated[int, typer.Option(help="solves that wait; more are refused", **options.whole_from(0, 10**6))] = 16,
-    solve_seconds: Annotated[
-        float, typer.Option(help="maximum time limit of a solve", metavar="SECONDS", parser=options.number)
-    ] = 600.0,
-    max_bytes: Annotated[int, typer.Option(help="of a request", **options.whole_from(1024, 2**31))] = 2**25,
-    grace: Annotated[float, typer.Option(help=_GRACE, metavar="SECONDS", parser=options.number)] = 20.0,
-    sync: Annotated[bool, typer.Option("--sync", help="have each line of a log on disk before it is answered")] = False,
+    host: Annotated[str, "address to listen at", "ADDRESS"] = "127.0.0.1",
+    port: Annotated[int, "0 for any that is free", (0, 65535)] = 8750,
+    state: Annotated[str, "what is kept; a database by postgresql://...", "FOLDER|URL"] = _FOLDER,
+    logs: Annotated[str, "of sessions, beside a database", "FOLDER"] = _FOLDER,
+    token_file: Annotated[str | None, _TOKEN_FILE, "FILE"] = None,
+    read_token_file: Annotated[str | None, f"the same for who may only read (or {READ_TOKEN})", "FILE"] = None,
+    solves: Annotated[int, "at a time", (1, 1000)] = 1,
+    queue: Annotated[int, "solves that wait; more are refused", (0, 10**6)] = 16,
+    solve_seconds: Annotated[float, "maximum time limit of a solve", "SECONDS"] = 600.0,
+    max_bytes: Annotated[int, "of a request", (1024, 2**31)] = 2**25,
+    grace: Annotated[float, "after SIGTERM, for what has begun", "SECONDS"] = 20.0,
+    sync: Annotated[bool, "have each line of a log on disk before it is answered"] = False,
 ) -> int:
     """Answer HTTP: solve and verify, and schedulers with their logs. `GET /v1/openapi.json` describes it.
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
 from gangplan.hybrid.online.journal.read import BEGIN
@@ -31,19 +29,17 @@ CAVEAT = (
     "counterfactual: jobs take as long as they did wherever they are and whenever they start, and come when they came"
 )
 """What a shadow cannot know."""
-_CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
-_FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
+CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
 _KNOWN = "tell gangplan how long jobs take, which nobody knew; without, it learns from those that ended"
+_FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
 
 
 def shadow(
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="sacct --parsable2 with Start, another trace with starts, or events")
-    ],
-    cluster: Annotated[str, typer.Option(help=_CLUSTER, metavar="NxM|FILE")],
+    trace: Annotated[str, "sacct --parsable2 with Start, another trace with starts, or events", "TRACE"],
+    cluster: Annotated[str, CLUSTER, "NxM|FILE", "--cluster"],
     settings: Set = None,
-    known: Annotated[bool, typer.Option("--known", help=_KNOWN)] = False,
-    follow: Annotated[float | None, typer.Option(help=_FOLLOW, metavar="SECONDS", parser=options.number)] = None,
+    known: Annotated[bool, _KNOWN] = False,
+    follow: Annotated[float | None, _FOLLOW, "SECONDS"] = None,
     html: Page = None,
     as_json: options.AsJson = False,
 ) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import prod
 from typing import Any
 
@@ -25,7 +25,8 @@ from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
-from .simulation_cases import VARIES, Case, Maker
+from .simulation_cases import VARIES, Case, Maker, check_effects
+from .simulation_study import Engine, Leases, Reading
 
 Step = Callable[[float], None]
 
@@ -52,13 +53,11 @@ class Setting:
 
 def on_trace(
     trace: str,
-    clusters: Mapping[str, Sequence[int]],
-    engine: dict[str, Any],
-    failures: tuple[float, float] | None,
-    disciplines: Sequence[str],
-    *,
-    like: bool,
-    **reading: Any,
+    clusters: Sequence[str],
+    leases: Leases,
+    reading: Reading,
+    engine: Engine,
+    policies: Mapping[str, Maker],
 ) -> Setting:
     """Read a trace for clusters of equal nodes: so many of so many GPUs, or so many racks of these.
 
@@ -67,48 +66,53 @@ def on_trace(
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
-    read = _read(trace, engine, reading, like)
-    limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
+    for name in ("speeds", "throughputs"):
+        if getattr(leases, name) is not None:
+            raise InstanceError(name, "mean something in --rounds only")
+    check_effects(engine, policies)
+    forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
+    sizes = {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in clusters}
+    read = _read(trace, engine, reading)
+    limits: dict[str, Any] = {name: getattr(engine, name) for name in ("degrees", "cpu", "memory", "consolidate")}
     fits = np.ones(read.workload.n_jobs, dtype=bool)
-    for *racks, nodes, gpus in clusters.values():
-        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, consolidate=engine["consolidate"], **limits)
+    for *racks, nodes, gpus in sizes.values():
+        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, **limits)
     left_out = _leave_out(read, fits, "the cluster is" if len(clusters) == 1 else "one of the clusters is")
     workload = read.workload
-    model = fit_workload(workload) if like else None
-    each = " for each queue" if engine["per_queue"] else ""
+    model = fit_workload(workload) if reading.like else None
+    each = " for each queue" if engine.per_queue else ""
     facts = []
-    for *racks, nodes, gpus in clusters.values():
-        how = "consolidated" if engine["consolidate"] else "counted only"
+    for *racks, nodes, gpus in sizes.values():
+        how = "consolidated" if engine.consolidate else "counted only"
         how = f"{counted(racks[0], 'rack')}, close GPUs are faster" if racks else how
         facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
-    facts.append(("discipline", ", ".join(disciplines)))
-    facts += [("estimates", _ESTIMATES[engine["estimates"]])] if engine["estimates"] in _ESTIMATES else []
-    facts += [("priorities", "jobs of a higher priority first")] if engine["priorities"] else []
+    facts.append(("discipline", ", ".join(engine.disciplines)))
+    facts += [("estimates", _ESTIMATES[engine.estimates])] if engine.estimates in _ESTIMATES else []
+    facts += [("priorities", "jobs of a higher priority first")] if engine.priorities else []
 
     def run(policy: Maker, seed: int, progress: Step, cluster: str, discipline: str) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
-        outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
-        *racks, nodes, gpus = clusters[cluster]
-        how: dict[str, Any] = engine | {"discipline": discipline, "racks": racks[0] if racks else None}
+        outages = None if engine.mtbf is None else Outages(mtbf=engine.mtbf, mttr=engine.mttr or 0.0, seed=seed)
+        *racks, nodes, gpus = sizes[cluster]
+        how: dict[str, Any] = engine.rules | {"discipline": discipline, "racks": racks[0] if racks else None}
         return simulate_named(jobs, nodes, gpus, policy, **how, outages=outages, progress=progress)
 
-    about, random = {"left_out": read.left_out}, like or bool(failures)
+    about, random = {"left_out": read.left_out}, reading.like or engine.mtbf is not None
     setting = _setting(run, trace, workload, [*facts, *left_out], read.skipped, about, random)
-    return replace(setting, epoch=read.epoch, jobs=None if like else workload)
+    return replace(setting, epoch=read.epoch, jobs=None if reading.like else workload)
 
 
 _ESTIMATES = {"limits": "policies are told limits", "none": "policies are told no durations"}
 
 
-def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any], like: bool = False) -> Trace:
-    """Read a trace as the options of `TRACE` say; an option of the engine about what it has not is refused."""
-    seconds = by_name(reading["lasts"] or "", "lasts")
-    columns = by_name(reading["columns"] or "", "columns", str)
-    read = read_trace(trace, skip_bad=reading["skip_bad"], seconds=seconds, columns=columns)
-    if reading["queue"] is not None:
-        read.workload = read.workload.only(reading["queue"])
-    check_wanted(read.workload, engine, seconds, like)
-    if not engine.get("priorities"):
+def _read(trace: str, engine: Engine, reading: Reading) -> Trace:
+    """Read a trace; an option of the engine about what it has not is refused."""
+    seconds, columns = by_name(reading.lasts, "lasts"), by_name(reading.columns, "columns", str)
+    read = read_trace(trace, skip_bad=reading.skip_bad, seconds=seconds, columns=columns)
+    if reading.queue is not None:
+        read.workload = read.workload.only(reading.queue)
+    check_wanted(read.workload, engine, seconds, reading.like)
+    if not engine.priorities:
         read.workload = replace(read.workload, priority=None)  # no policy of the table knows more than others
     return read
 
@@ -125,26 +129,31 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
     return told
 
 
-def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[str, Any]) -> Setting:
+def in_rounds(trace: str, clusters: Sequence[str], leases: Leases, reading: Reading, engine: Engine) -> Setting:
     """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 
-    shape, length = parse_cluster(cluster), leases["rounds"]
-    throughputs, speeds = leases["throughputs"], leases["speeds"]
+    alien = [x.name for x in fields(Engine) if getattr(engine, x.name) != x.default] + ["like"] * reading.like
+    if alien:
+        raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
+    if len(clusters) > 1:
+        raise InstanceError("cluster", "is one in rounds")
+    shape, length = parse_cluster(clusters[0]), leases.rounds or 0.0
+    throughputs, speeds = leases.throughputs, leases.speeds
     skipped: Sequence[str]
     left_out: list[tuple[str, str]] = []
     about = {}
     if throughputs is not None:
-        if speeds is not None or any(x for name, x in reading.items() if name != "skip_bad"):
+        if speeds is not None or replace(reading, skip_bad=False) != Reading():
             raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
-        found = read_gavel_trace(trace, skip_bad=reading["skip_bad"])
+        found = read_gavel_trace(trace, skip_bad=reading.skip_bad)
         jobs, skipped = from_gavel(found, read_throughputs(throughputs), shape), found.skipped
     elif is_gavel_trace(trace):
         raise InstanceError("throughputs", f"{trace} is Gavel's, it needs a table of them")
     elif speeds is None:
         raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     else:
-        read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
+        read, known = _read(trace, engine, reading), by_name(speeds.lower(), "speeds")
         for kind in known:
             require_choice(kind, "speeds", shape.types)
         most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
@@ -253,12 +262,6 @@ def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
     return known | {"regret": regret(outcome)}
 
 
-def sizes_of(clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the sizes of each cluster by its name, which is what was typed."""
-    forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
-    return {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in clusters}
-
-
 def check_groups(by: Sequence[str], setting: Setting, many: bool) -> None:
     """Refuse a table of groups that the jobs do not have, or that is of several seeds."""
     if by and many:
@@ -268,17 +271,17 @@ def check_groups(by: Sequence[str], setting: Setting, many: bool) -> None:
             raise InstanceError("by", f"{name!r}: the trace says of no job what {name} it is of")
 
 
-def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float], like: bool) -> None:
+def check_wanted(workload: Workload, engine: Engine, lasts: Mapping[str, float], like: bool) -> None:
     """Refuse an option about something that the trace, or one drawn like it, does not have."""
     for name in lasts:
         if name not in workload.model:
             raise InstanceError("lasts", f"{name!r} is no application of the trace")
     for name, words in (("cpu", "cores"), ("memory", "memory")):
-        if engine.get(name) is not None and not np.any(getattr(workload, name)):
+        if getattr(engine, name) is not None and not np.any(getattr(workload, name)):
             raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
-    if engine.get("per_queue") and len(set(workload.queue)) == 1:
+    if engine.per_queue and len(set(workload.queue)) == 1:
         raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")
-    if engine.get("priorities") and len(set(np.asarray(workload.priority).tolist())) == 1:
+    if engine.priorities and len(set(np.asarray(workload.priority).tolist())) == 1:
         raise InstanceError("priorities", "change nothing: the trace gives all jobs the same one, or none")
-    if like and (engine.get("estimates") == "limits" or engine.get("priorities")):
+    if like and (engine.estimates == "limits" or engine.priorities):
         raise InstanceError("like", "draws jobs that have neither priorities nor limits")

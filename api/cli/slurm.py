@@ -9,8 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
@@ -20,23 +18,20 @@ from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.reasons import reasons
 from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
-from . import options
 from .decide import LOG, end
 from .output import emit
 from .whatif import Set, with_settings
 
-_MARK = "place jobs with this word in their comment, and no others"
-_SPREAD = "let jobs that a rack could hold have nodes of several, rather than wait for one"
-_DRY = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
+_DRY_RUN = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
 
 
 def slurm(
-    log: Annotated[str, typer.Option(help=LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
-    interval: Annotated[float, typer.Option(help="between rounds", metavar="SECONDS", parser=options.number)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="do one round and end")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY)] = False,
-    spread: Annotated[bool, typer.Option("--spread", help=_SPREAD)] = False,
-    mark: Annotated[str, typer.Option(help=_MARK, metavar="WORD")] = "gangplan",
+    log: Annotated[str, LOG, "FILE"] = "gangplan-slurm.jsonl",
+    interval: Annotated[float, "between rounds", "SECONDS"] = 2.0,
+    once: Annotated[bool, "do one round and end"] = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+    spread: Annotated[bool, "let jobs that a rack could hold have nodes of several, rather than wait for one"] = False,
+    mark: Annotated[str, "place jobs with this word in their comment, and no others", "WORD"] = "gangplan",
     settings: Set = None,
 ) -> int:
     """Place the jobs of Slurm that are submitted by sbatch --hold --comment=gangplan, and release them there.

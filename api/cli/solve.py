@@ -22,33 +22,23 @@ LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
 _MUCH = 0.5
 """Of the limit: where reading takes more, the result says so."""
+_CERTIFICATE = "look for a certificate of the bound, for as long again, and write it"
 
 
-@options.with_problem
 def solve(
     context: typer.Context,
     file: options.File,
-    given: dict[str, Any],
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            help="for everything from start to answer; pictures come on top", metavar="SECONDS", parser=options.number
-        ),
-    ] = 30.0,
-    method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`")] = "auto",
-    seed: Annotated[int, typer.Option(help="of every random choice", **options.N)] = 0,
-    workers: Annotated[int | None, typer.Option(help="threads  [default: a thread a core]", **options.N)] = None,
-    gap: Annotated[
-        float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=options.number)
-    ] = 0.0,
-    initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
+    given: options.Given,
+    time_limit: Annotated[float, "for everything from start to answer; pictures come on top", "SECONDS"] = 30.0,
+    method: Annotated[str, "auto or one of `gangplan methods`"] = "auto",
+    seed: Annotated[int, "of every random choice"] = 0,
+    workers: Annotated[int | None, "threads  [default: a thread a core]"] = None,
+    gap: Annotated[float, "good enough: (objective - bound) / objective", "RATIO"] = 0.0,
+    initial: Annotated[str | None, "a plan to start from", "PLAN"] = None,
+    verbose: Annotated[bool, "say what each method did, and where time went"] = False,
     as_json: options.AsJson = False,
-    out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(help="look for a certificate of the bound, for as long again, and write it", metavar="FILE"),
-    ] = None,
+    out: Annotated[str | None, "write the plan here", "PLAN"] = None,
+    certificate: Annotated[str | None, _CERTIFICATE, "FILE"] = None,
     plot: options.Picture = None,
     panel: options.Panel = None,
 ) -> int:

@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
@@ -29,20 +27,15 @@ ROWS = 64
 """Modules shown."""
 
 
-@options.with_problem
 def split(
     model: options.Model,
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="what `gangplan profile` wrote of it")],
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="a plan for GRAPH")],
-    given: dict[str, Any],
-    spread: Annotated[
-        bool, typer.Option("--spread", help="first cut stages for idle devices, where that costs nothing")
-    ] = False,
-    run: Annotated[
-        bool, typer.Option("--run", help="run the stages as processes here and compare with the whole model")
-    ] = False,
+    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH"],
+    plan: Annotated[str, "a plan for GRAPH", "PLAN"],
+    given: options.Given,
+    spread: Annotated[bool, "first cut stages for idle devices, where that costs nothing"] = False,
+    run: Annotated[bool, "run the stages as processes here and compare with the whole model"] = False,
     as_json: options.AsJson = False,
-    out: Annotated[str | None, typer.Option(help="write the mapping here, as JSON", metavar="FILE")] = None,
+    out: Annotated[str | None, "write the mapping here, as JSON", "FILE"] = None,
 ) -> int:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 

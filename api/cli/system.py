@@ -23,7 +23,7 @@ from .options import check_picture
 from .output import Bar, emit_blocks, emit_json, table
 
 _COMMON: dict[str, tuple[Any, Any]] = {
-    "seeds": (Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))], 5),
+    "seeds": (Annotated[int, "how many draws", (1, 10_000)], 5),
     "first_seed": (options.FirstSeed, 0),
     "plot": (options.Picture, None),
     "panel": (options.Panel, None),
@@ -36,11 +36,13 @@ def _setting(field: Any) -> Parameter:
     """Return the option of a setting; one of which there may be several takes them joined by commas."""
     words = f"{field.type}".split(" | ")
     kind = next(x for x in (bool, int, float, str) if x.__name__ in words)
-    about, more = field.metadata["about"], {k: v for k, v in field.metadata.items() if k == "metavar"}
+    told = [field.metadata["about"], *(x for k, x in field.metadata.items() if k == "metavar")]
+    told += [f"--{field.name}/--no-{field.name}"] * (kind is bool)
     if field.metadata["many"]:
-        about, more = f"{about}; several joined by commas", {"metavar": "NAME,..."}
+        told = [f"{told[0]}; several joined by commas", "NAME,..."]
     default = field.default if field.metadata["shown"] is None else field.metadata["shown"]
-    return options.option(kind, about, default, **more).replace(name=field.name)
+    hint: Any = kind if default is not None else kind | None
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, *told])
 
 
 def _command(name: str) -> Any:
@@ -51,7 +53,7 @@ def _command(name: str) -> Any:
     parameters = [_setting(x) for x in settings]
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    shared = {"policy": (Annotated[list[str] | None, typer.Option(help=words)], None), **_COMMON}
+    shared = {"policy": (Annotated[list[str] | None, words], None), **_COMMON}
     parameters += [
         Parameter(x, Parameter.KEYWORD_ONLY, default=default, annotation=of)
         for x, (of, default) in shared.items()
@@ -76,7 +78,7 @@ class Systems(Late):
 
     groups, of = {"Commands": SYSTEMS}, "system"
     about = staticmethod(lambda name: SYSTEMS[name].about)
-    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {SYSTEMS[name].example}"))
+    make = staticmethod(lambda name: made_of(f"system {name}", _command(name), SYSTEMS[name].example))
 
 
 system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)

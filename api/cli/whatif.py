@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.history import history_of
@@ -27,13 +25,17 @@ from .log import LONG
 from .options import check_page
 from .output import Bar
 
-_SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
-Set = Annotated[list[str] | None, typer.Option("--set", help=_SET, metavar="NAME=VALUE")]
-Page = Annotated[str | None, typer.Option(help="write one page with tables and pictures", metavar="FILE.html")]
+Set = Annotated[
+    list[str] | None,
+    "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated",
+    "--set",
+    "NAME=VALUE",
+]
+Page = Annotated[str | None, "write one page with tables and pictures", "FILE.html"]
 
 
 def whatif(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="what Scheduler(log=...) wrote")],
+    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
     settings: Set = None,
     html: Page = None,
     as_json: options.AsJson = False,
