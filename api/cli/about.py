@@ -9,7 +9,7 @@ from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
-from .output import Bar, emit, emit_either, facts, table
+from .output import emit, emit_either, facts, progress, table
 
 
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
@@ -70,16 +70,13 @@ def warm_up(
     from gangplan.solvers.method import OBJECTIVES
 
     chosen = objectives or list(OBJECTIVES)
-    spent = {}
-    with Bar("compiling", hidden=as_json) as bar:
+    found = {}
+    with progress("compiling", hidden=as_json) as bar:
         for i, objective in enumerate(chosen):
             started = time.process_time()
             warm(objective, tell=lambda _, done, count, at=i: bar((at + done / count) / len(chosen)))  # type: ignore[misc]
-            spent[objective] = time.process_time() - started
-    found = {
-        objective: {"kernels": len(kernels(objective)), "processor_seconds": seconds}
-        for objective, seconds in spent.items()
-    }
+            seconds = time.process_time() - started
+            found[objective] = {"kernels": len(kernels(objective)), "processor_seconds": seconds}
     rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
     words = table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}"
     emit_either(as_json, {"folder": str(folder()), "objectives": found}, *words)

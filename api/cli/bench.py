@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +18,8 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import Commands
-from .options import read_answer, read_certificate
-from .output import Bar, emit_blocks, emit_either, table
+from .options import read_answer, read_certificate, require_positive
+from .output import emit_blocks, emit_either, progress, table
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ Threads = Annotated[int, "threads of a solve", (1, 1024)]
 Memory = Annotated[float | None, "that a solve may have", "GIB"]
 
 
-def check_positive(**numbers: Any) -> None:
-    """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
-    for field, values in numbers.items():
-        for x in values if isinstance(values, tuple) else (values,):
-            if x is not None and not (isfinite(x) and x > 0):
-                raise InstanceError(field, f"{x!r} is not a positive number")
+def _settings(place: Place, deadlines: tuple[float, ...], seeds: int, memory: float | None, **more: Any) -> Any:
+    """Return how instances are run: so many seeds, `memory` in GiB."""
+    from gangplan.hybrid.bench.task import BenchSettings
+
+    limits: dict[str, Any] = {"deadlines": deadlines, "memory": None if memory is None else memory * 2**30}
+    return BenchSettings(Path(place.folder), seeds=tuple(range(seeds)), ledger=place.best, **limits, **more)
 
 
 def list_(
@@ -122,7 +122,7 @@ def generate(
         chosen = [x for x in chosen if x.objective != ONLINE]
     place = Path(folder) / "instances"
     place.mkdir(parents=True, exist_ok=True)
-    with Bar("generating", hidden=False) as bar:
+    with progress("generating", hidden=False) as bar:
         for i, x in enumerate(chosen):
             write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
             bar((i + 1) / len(chosen))
@@ -156,26 +156,15 @@ def run(
     FOLDER/plans, their verified values in the ledger.
     """
     from gangplan.hybrid.bench.run import run as run_all
-    from gangplan.hybrid.bench.task import BenchSettings
 
     deadlines = time_limit if isinstance(time_limit, tuple) else (time_limit,)
-    check_positive(time_limit=deadlines, memory=memory, cpu=cpu)
-    settings = BenchSettings(
-        Path(place.folder),
-        tuple(filter(None, methods.split(","))),
-        tuple(plugin or ()),
-        deadlines,
-        tuple(range(seeds)),
-        jobs,
-        workers,
-        engine,
-        memory and memory * 2**30,
-        cpu,
-        place.best,
-    )
+    require_positive(time_limit=deadlines, memory=memory, cpu=cpu)
+    chosen_methods = tuple(filter(None, methods.split(",")))
+    how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
+    settings = _settings(place, deadlines, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
-    with Bar(f"{len(found)} instances", hidden=False) as bar:
+    with progress(f"{len(found)} instances", hidden=False) as bar:
         rows = run_all(found, settings, bar)
     emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances")
     if report:
@@ -215,22 +204,12 @@ def pass_(
     take what is better.
     """
     from gangplan.hybrid.bench.passes import FELL, run_pass
-    from gangplan.hybrid.bench.task import BenchSettings
 
     certify = time_limit if certify is None else certify
-    check_positive(time_limit=time_limit, certify=certify, memory=memory)
-    settings = BenchSettings(
-        Path(place.folder),
-        ("auto",),
-        deadlines=(time_limit,),
-        seeds=tuple(range(seeds)),
-        jobs=jobs,
-        workers=workers,
-        memory=memory and memory * 2**30,
-        ledger=place.best,
-    )
+    require_positive(time_limit=time_limit, certify=certify, memory=memory)
+    settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
     found = _with_problems(chosen.of(name, place.best, sample))
-    with Bar(f"{len(found)} instances", hidden=False) as bar:
+    with progress(f"{len(found)} instances", hidden=False) as bar:
         done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
     words = f"{done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}"
     emit_blocks(
@@ -254,7 +233,7 @@ def verify(
     """
     found = _with_problems(chosen.of(name, None if ledger is None else Path(ledger)))
     records = read_library(LIBRARY if library is None else Path(library))
-    with Bar(f"checking {len(found)} instances", hidden=as_json) as bar:
+    with progress(f"checking {len(found)} instances", hidden=as_json) as bar:
         checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
     failed = [x for x in checks if x.failed]
     lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, cleandoc
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -17,38 +17,26 @@ from .app import Late, made_of
 from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
-HELP = {
-    "training": "add the backward pass",
-    "efficiency": "share of the peak FLOP/s that is reached",
-    "devices": "GPUs",
-    "device_type": "P100, V100, A100, H100, H200 or B200",
-    "memory": "bytes of a GPU, instead of the data sheet's",
-    "bandwidth": "bytes/s of a GPU's link, instead of the data sheet's",
-    "variant": "contiguous, convex or free",
-    "objective": "throughput, latency, step or stages",
-    "seed": "of the random choices",
-    "out": "write the problem here instead of printing it",
-}
+_OUT = Annotated[str | None, "write the problem here instead of printing it"]
+_NO_SEED = Annotated[int, "changes nothing: the architecture leaves nothing to chance"]
+
+
+def _function(kind: str) -> Callable[..., Any]:
+    made: Callable[..., Any] = _like if kind == "like" else JOBS[kind] if kind in JOBS else GENERATORS[kind]
+    return made
 
 
 def _command(kind: str) -> Callable[..., None]:
+    own = defaults(kind)
+
     def command(out: str | None, **given: Any) -> None:
         check_output(out)
-        if "seed" not in defaults(kind):
-            given.pop("seed")
-        _write(make(kind, **given), out)
+        _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
 
-    hints = get_type_hints(JOBS[kind] if kind in JOBS else GENERATORS[kind], include_extras=True)
-    explained = {**HELP, **{name: hint.__metadata__[0] for name, hint in hints.items() if name != "return"}}
-    own = defaults(kind)
-    if kind in GENERATORS:
-        own |= COMMON
-    if "seed" not in own:
-        own["seed"] = 0
-        explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
-    given = {"out": None, **own}
-    kinds = {n: str | None if n == "out" else float | None if x is None else type(x) for n, x in given.items()}
-    asked = {n: Annotated[kinds[n], explained.get(n, "")] for n in given}
+    given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
+    hints = {"out": _OUT, "seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
+    hints |= get_type_hints(_function(kind), include_extras=True)
+    asked = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
     known = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=asked[n]) for n, x in given.items()]
     return options.signed(command, known, kind, _summary(kind))
 
@@ -59,7 +47,7 @@ def _like(
     load: Annotated[float, "arrivals come so many times as fast"] = 1.0,
     queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None,
     skip_bad: Annotated[bool, "leave bad rows out"] = False,
-    seed: Annotated[int, HELP["seed"]] = 0,
+    seed: Annotated[int, "of the random choices"] = 0,
     out: Annotated[str | None, "write the jobs here"] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
@@ -90,13 +78,7 @@ def _write(made: Any, out: str | None) -> None:
 
 
 def _summary(kind: str) -> str:
-    if kind == "like":
-        return cleandoc(_like.__doc__ or "")
-    return cleandoc(_docstring(kind)).splitlines()[0]
-
-
-def _docstring(kind: str) -> str:
-    return (JOBS[kind] if kind in JOBS else GENERATORS[kind]).__doc__ or ""
+    return cleandoc(_function(kind).__doc__ or "").splitlines()[0]
 
 
 GROUPS = {

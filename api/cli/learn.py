@@ -19,7 +19,7 @@ from gangplan.instances.intake import parse_json
 from ..early import INTERRUPTED
 from . import options
 from .app import Commands
-from .output import Bar, emit_either, facts, table
+from .output import emit_either, facts, progress, table
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
@@ -56,7 +56,7 @@ def train(
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     _check_needs()
-    with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
+    with progress("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
@@ -90,7 +90,7 @@ def evaluate(
     made = recipe(read_card(path).policy)
     asked = _options(made.judge, option or [])
     _check_needs()
-    with Bar("judging", hidden=as_json):
+    with progress("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
     emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 

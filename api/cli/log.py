@@ -20,9 +20,18 @@ from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
 
 from . import options
-from .comparison import WORDS
-from .output import Bar, emit_either, facts, table
+from .output import emit_either, facts, progress, table
 
+WORDS = {
+    "mean_wait": "mean wait",
+    "p95_wait": "p95 wait",
+    "mean_jct": "mean JCT",
+    "p95_jct": "p95 JCT",
+    "gpu_hours": "GPU-hours",
+    "stops": "stops a job",
+    "utilisation": "GPUs held",
+}
+"""Figures in words."""
 _COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "stops")
 """Figures of the tables."""
 LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of your own"
@@ -44,7 +53,7 @@ def log(
         data = {"log": log, "job": job, "lines": [{"now": now, "words": words} for now, words in lines]}
         emit_either(as_json, data, "\n".join(words for _, words in lines))
         return 0
-    with Bar("reading", hidden=as_json) as bar:
+    with progress("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
     if check:
         replay(read, check=True)

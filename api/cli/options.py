@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
@@ -28,23 +28,26 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
     An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
     capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
     `Section`. It is an argument if it has no ``--names``, and no default or the name of its value is in brackets. A
-    parameter that is a dataclass stands for its fields, whose `Section` is the attribute ``section`` of the class.
+    parameter that is a dataclass stands for its fields of that form, below the attribute ``section`` of the class.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[Parameter] = []
-    tables: dict[str, Any] = {}
+    tables: dict[str, tuple[Any, list[str]]] = {}
     for x in signature(command).parameters.values():
         kind: Any = hints[x.name]
-        if is_dataclass(kind):
-            table = tables[x.name] = kind
-            own, section = get_type_hints(table, include_extras=True), Section(getattr(table, "section", ""))
-            parameters += [_asked(y, own[n], section) for n, y in signature(tables[x.name]).parameters.items()]
-        else:
+        if not is_dataclass(kind):
             parameters.append(_asked(x, kind))
+            continue
+        table: Any = kind
+        own, section = get_type_hints(table, include_extras=True), Section(getattr(table, "section", ""))
+        asked = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
+        parameters += [_asked(y, own[y.name], section) for y in asked]
+        tables[x.name] = table, [y.name for y in asked]
 
     def read(**arguments: Any) -> Any:
-        given = {name: kind(**{x.name: arguments.pop(x.name) for x in fields(kind)}) for name, kind in tables.items()}
-        return command(**given, **arguments)
+        for name, (table, fields) in tables.items():
+            arguments[name] = table(**{field: arguments.pop(field) for field in fields})
+        return command(**arguments)
 
     return signed(read, parameters, command.__name__, command.__doc__ or "")
 
@@ -61,7 +64,7 @@ def _asked(x: Parameter, hint: Any, *usual: Section) -> Parameter:
     if bare in (int, float):
         how["metavar"] = how["metavar"] or ("N" if bare is int else "X")
         how["parser"] = _parser(bare, *(y for y in more if isinstance(y, tuple)))
-    elif parser := next(filter(callable, more), None):
+    elif parser := READS.get(bare) or next(filter(callable, more), None):
         how["parser"], kind = _parser(parser), Any
     required = x.default is Parameter.empty or (values and values[0].startswith("["))
     if required and not names:
@@ -106,6 +109,13 @@ def numbers(text: Any) -> Any:
 def wholes(text: Any) -> tuple[int, ...]:
     """Return the whole numbers that `text` says, joined by commas."""
     return tuple(map(whole, str(text).split(",")))
+
+
+READS: dict[Any, Callable[[Any], Any]] = {
+    Sequence[int]: wholes,
+    Sequence[float]: lambda x: tuple(map(number, x.split(","))),
+}
+"""What reads several values joined by commas."""
 
 
 def by_dimension(text: Any) -> dict[str, int]:
@@ -168,7 +178,7 @@ class Given:
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None
     stashing: Annotated[bool | None, "a version of the weights a pass under way", _STAGES] = None
     memory_model: Annotated[str | None, "1f1b, pipedream or none", _STAGES] = None
-    degrees: Annotated[Any, "how many devices may share ops, e.g. 1,2,4", "N,N", wholes, _STAGES] = None
+    degrees: Annotated[Sequence[int] | None, "how many devices may share ops, e.g. 1,2,4", "N,N", _STAGES] = None
 
 
 def problem(file: str, given: Given) -> Any:
@@ -226,6 +236,14 @@ def foreign(plan: Any, own: str) -> list[str]:
     """Return a note if `plan` names another problem than the one whose content hash is `own`."""
     other = plan.instance is not None and plan.instance != own
     return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
+
+
+def require_positive(**numbers: Any) -> None:
+    """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
+    for field, values in numbers.items():
+        for x in values if isinstance(values, tuple) else (values,):
+            if x is not None and not 0 < x < inf:
+                raise InstanceError(field, f"{x!r} is not a positive number")
 
 
 def check_output(path: str | None, *inputs: str) -> None:

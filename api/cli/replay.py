@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import Replay, ceilings, misfits
 from gangplan.simulator.replay import replay as run_replay
@@ -12,7 +11,7 @@ from gangplan.solvers.placement.online import TASK_POLICIES
 
 from ..units import plus_minus
 from . import options
-from .output import Bar, emit_blocks, emit_json, table
+from .output import emit_either, progress, table
 
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
 _POLICY = f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"
@@ -34,23 +33,18 @@ def replay(
 
     The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
     """
-    if not load > 0:
-        raise InstanceError("load", f"{load!r} is not a positive number")
+    options.require_positive(load=load)
     drawn = range(first_seed, first_seed + seeds)
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
-    with Bar("replaying", hidden=as_json) as bar:
+    with progress("replaying", hidden=as_json) as bar:
         how: dict[str, Any] = {"seeds": drawn, "marks": marks, "workers": workers}
         found = run_replay(fleet, listed.tasks, policy or DEFAULT, **how, progress=bar)
     most = ceilings(fleet, listed.tasks, seeds=drawn, load=load) if ceiling else None
-    if as_json:
-        about: dict[str, Any] = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks)}
-        about |= {"skipped": listed.skipped, "misfits": {listed.names[i]: why for i, why in lost.items()}}
-        if most is not None:
-            about["ceiling"] = most.tolist()
-        emit_json({**about, "policies": [_data(x) for x in found]})
-        return 0
+    about: dict[str, Any] = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks)}
+    about |= {"skipped": listed.skipped, "misfits": {listed.names[i]: why for i, why in lost.items()}}
+    about |= ({} if most is None else {"ceiling": most.tolist()}) | {"policies": [_data(x) for x in found]}
     head = f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, {len(listed.tasks)} pods listed, {seeds} seeds"
     remarks = [f"{listed.skipped} rows of the pods are wrong and left out"] if listed.skipped else []
     if lost:
@@ -63,7 +57,7 @@ def replay(
         share = f"{most.mean():.2%} allocated at {load:.0%}"
         remarks.append(f"no policy gets more than {share}, on average of these samples")
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
-    emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))
+    emit_either(as_json, about, "\n".join([head, *remarks]), table(columns, map(_row, found)))
     return 0
 
 

@@ -24,17 +24,14 @@ _TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
 
 
 def serve(
+    *,
     host: Annotated[str, "address to listen at", "ADDRESS"] = "127.0.0.1",
     port: Annotated[int, "0 for any that is free", (0, 65535)] = 8750,
     state: Annotated[str, "what is kept; a database by postgresql://...", "FOLDER|URL"] = _FOLDER,
     logs: Annotated[str, "of sessions, beside a database", "FOLDER"] = _FOLDER,
     token_file: Annotated[str | None, _TOKEN_FILE, "FILE"] = None,
     read_token_file: Annotated[str | None, f"the same for who may only read (or {READ_TOKEN})", "FILE"] = None,
-    solves: Annotated[int, "at a time", (1, 1000)] = 1,
-    queue: Annotated[int, "solves that wait; more are refused", (0, 10**6)] = 16,
-    solve_seconds: Annotated[float, "maximum time limit of a solve", "SECONDS"] = 600.0,
-    max_bytes: Annotated[int, "of a request", (1024, 2**31)] = 2**25,
-    grace: Annotated[float, "after SIGTERM, for what has begun", "SECONDS"] = 20.0,
+    limits: Limits,
     sync: Annotated[bool, "have each line of a log on disk before it is answered"] = False,
 ) -> int:
     """Answer HTTP: solve and verify, and schedulers with their logs. `GET /v1/openapi.json` describes it.
@@ -50,8 +47,10 @@ def serve(
             raise InstanceError(name, "has fewer than 16 characters")
     if reader and token in (reader, ""):
         raise InstanceError("read_token", "is the token itself" if token else f"needs a token beside it, {TOKEN}")
-    if not (grace >= 0 and solve_seconds > 0 and max(grace, solve_seconds) < float("inf")):
-        raise InstanceError("grace" if not grace >= 0 else "solve_seconds", "is not a positive number of seconds")
+    if not (limits.grace >= 0 and limits.seconds > 0 and max(limits.grace, limits.seconds) < float("inf")):
+        raise InstanceError(
+            "grace" if not limits.grace >= 0 else "solve_seconds", "is not a positive number of seconds"
+        )
     try:
         from ..doors.serving import run
     except ModuleNotFoundError as error:
@@ -62,8 +61,7 @@ def serve(
     for name, value in (("state", "" if url else state), ("logs", logs)):
         if re.match(r"[^/]+://", value):
             raise InstanceError(name, f"{value!r} is not a folder{' or postgresql://...' * (name == 'state')}")
-    limits = replace(Limits(), bytes=max_bytes, solves=solves, queue=queue, seconds=solve_seconds, grace=grace)
-    limits = replace(limits, workers=max(1, limits.workers // solves))
+    limits = replace(limits, workers=max(1, limits.workers // limits.solves))
     with _listening(host, port) as listens:
         number = listens.getsockname()[1]
         where = f"http://{f'[{host}]' if ':' in host else host}:{number}"

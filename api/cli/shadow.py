@@ -21,9 +21,8 @@ from gangplan.instances.readers.traces import read_trace
 
 from ..doors.clusters import cluster_of
 from . import options
-from .comparison import compare
 from .options import check_page
-from .whatif import Page, Set, with_settings
+from .whatif import Page, Set, compare, with_settings
 
 CAVEAT = (
     "counterfactual: jobs take as long as they did wherever they are and whenever they start, and come when they came"
@@ -49,8 +48,7 @@ def shadow(
     or withdraw of the job, fail_node and repair_node of a node; - reads them from stdin.
     """
     check_page(html, trace)
-    if follow is not None and not follow > 0:
-        raise InstanceError("follow", f"{follow!r} is not a positive number")
+    options.require_positive(follow=follow)
     fleet, changed = fleet_of(cluster), with_settings({}, settings or [])
     Scheduler(fleet, **changed)
     label = ", ".join(["gangplan", *(settings or [])])

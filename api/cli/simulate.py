@@ -16,10 +16,10 @@ from gangplan.simulator.trace import Outcome
 from ..early import INTERRUPTED
 from . import options
 from .options import check_output, check_page, check_picture
-from .output import Bar, emit_either
-from .simulation_cases import ONLINE, Case, cases_of, policies_of
-from .simulation_runs import Setting, check_groups, in_rounds, on_trace, play
-from .simulation_study import Engine, Leases, Reading, Shown, several
+from .output import emit_either, progress
+from .simulation_cases import ONLINE, cases_of, policies_of
+from .simulation_runs import Setting, check_groups, play, setting_of
+from .simulation_study import Engine, Leases, Reading, Shown, Study, several
 from .simulation_tables import as_blocks, as_data
 
 _CLUSTER = (
@@ -51,19 +51,14 @@ def simulate(
     check_files(trace, out, plot, panel, shown.html)
     if shown.epoch is not None and plot is None and shown.html is None:
         raise InstanceError("epoch", "is of pictures: give --plot or --html")
-    epoch = shown.zero
+    epoch, by, many = shown.zero, shown.groupings, seeds is not None
     policies = policies_of(several(policy, "policy") or ["fifo"], leases.rounds is not None)
-    clusters, by, many = several(cluster, "cluster"), shown.groupings, seeds is not None
-    if leases.rounds is not None:
-        setting = in_rounds(trace, clusters, leases, reading, engine)
-        cases = {label: Case(maker, {"policy": label, "round": leases.rounds}, {}) for label, maker in policies.items()}
-    else:
-        setting = on_trace(trace, clusters, leases, reading, engine, policies)
-        cases = cases_of(policies, engine, clusters)
+    study = Study(trace, several(cluster, "cluster"), policies, reading, engine, leases)
+    setting = setting_of(study)
     chosen = _seeds(seeds, seed, setting)
     check_groups(by, setting, many)
-    with Bar("simulating", hidden=as_json) as bar:
-        found = play(setting, cases, chosen, bar, shown.gpu_hour_price)
+    with progress("simulating", hidden=as_json) as bar:
+        found = play(setting, cases_of(study), chosen, bar, shown.gpu_hour_price)
     for label, outcome in found.outcomes.items():
         found.about[label] |= setting.about
         found.groups[label] = {name: groups(outcome, name, shown.gpu_hour_price) for name in by}

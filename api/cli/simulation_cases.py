@@ -13,10 +13,8 @@ from gangplan.instances.torch_model.load import find_object
 from gangplan.simulator.engine import POLICIES
 from gangplan.simulator.engine.told import RESERVES
 
-from .simulation_study import Engine
+from .simulation_study import Engine, Maker, Study
 
-Maker = str | Callable[..., Any]
-"""The name of a policy, or what makes one."""
 ONLINE: dict[str, dict[str, Any]] = {
     "online": {},
     **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "gnn")},
@@ -35,14 +33,17 @@ class Case:
     how: dict[str, Any]
 
 
-def cases_of(policies: Mapping[str, Maker], engine: Engine, clusters: Sequence[str]) -> dict[str, Case]:
+def cases_of(study: Study) -> dict[str, Case]:
     """Return the rows of the table by their labels: every policy on every cluster in every discipline.
 
     A policy that holds no reservations leaves out the disciplines that do, if it has another; `gangplan.Scheduler` has
     a row for each price of a stop, and is its own discipline.
     """
+    policies, engine = study.policies, study.engine
+    if (length := study.leases.rounds) is not None:
+        return {label: Case(maker, {"policy": label, "round": length}, {}) for label, maker in policies.items()}
     rows, disciplines = list[Case](), engine.disciplines
-    for cluster in clusters:
+    for cluster in study.clusters:
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
             own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
@@ -94,8 +95,6 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
     """Return policies by their labels, in order: of files what makes them."""
     found: dict[str, Maker] = {}
     for name in names:
-        if names.count(name) > 1:
-            raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
         if ":" in name:
             found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
         elif rounds or name in POLICIES or name in ONLINE:
@@ -142,25 +141,25 @@ def _check_methods(part: Any, name: str) -> None:
 
 def check_effects(engine: Engine, policies: Mapping[str, Any]) -> None:
     """Refuse an option of the engine that changes nothing for any of the policies."""
-    failures = engine.mtbf is not None
-    if engine.price and not any(maker in ONLINE for maker in policies.values() if isinstance(maker, str)):
-        raise InstanceError("price", f"changes nothing without a policy of {', '.join(ONLINE)}")
     parts = [made(maker)() for maker in policies.values()]
-    stops = [bool(getattr(part, "preemptive", False) or engine.preemptive) for part in parts]
-    own = "is decided by the policy itself"
-    if engine.preemptive and all(hasattr(part, "preempt") for part in parts):
-        raise InstanceError("preempt", own)
-    if set(policies) <= {"online", "hybrid", "heuristic"}:
-        for name, value in (("discipline", "overtake" in engine.disciplines), ("consolidate", engine.consolidate)):
-            if value:
-                raise InstanceError(name, own)
-    degrees = engine.degrees
+    fails, stops = engine.mtbf is not None, any(getattr(x, "preemptive", False) or engine.preemptive for x in parts)
+    alone, degrees = set(policies) <= {"online", "hybrid", "heuristic"}, engine.degrees
+    deciding = engine.preemptive and all(hasattr(part, "preempt") for part in parts)
+    for name, given in (
+        ("preempt", deciding),
+        ("discipline", alone and "overtake" in engine.disciplines),
+        ("consolidate", alone and engine.consolidate),
+    ):
+        if given:
+            raise InstanceError(name, "is decided by the policy itself")
     if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
         raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
+    online = any(maker in ONLINE for maker in policies.values() if isinstance(maker, str))
     for name, given, needs, wanted in (
+        ("price", engine.price, online, f"a policy of {', '.join(ONLINE)}"),
         ("overhead", engine.overhead != 0.1, degrees, "--degrees"),
-        ("checkpoint_interval", engine.checkpoint_interval is not None, failures, "--mtbf and --mttr"),
-        ("preempt_cost", engine.preempt_cost > 0, failures or any(stops), "a policy that stops jobs, or --mtbf"),
+        ("checkpoint_interval", engine.checkpoint_interval is not None, fails, "--mtbf and --mttr"),
+        ("preempt_cost", engine.preempt_cost > 0, fails or stops, "a policy that stops jobs, or --mtbf"),
     ):
         if given and not needs:
             raise InstanceError(name, f"changes nothing without {wanted}")

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_number
+from gangplan.simulator.engine.simulate import DISCIPLINE, Rules
 from gangplan.simulator.metrics.groups import GROUPINGS
 
-from .options import number, wholes
-
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
-_DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill); several: head,easy"
 _PRICE = "of a stop, as gangplan.Scheduler expects it; several: 600,1800  [default: it stops no job]"
-_CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
-_PREEMPT = "running jobs may be stopped  [default: as the policy would]"
-_CHECKPOINT = "after a failure jobs resume from the last checkpoint  [default: from their last start]"
 _BY = "also a table of what each user, queue or size class got; several: user,size"
 _EPOCH = "when the clock of the trace is 0, like 2026-01-05T00:00  [default: the trace's own dates]"
-
-
-def _prices(text: str) -> tuple[float, ...]:
-    return tuple(map(number, text.split(",")))
 
 
 @dataclass(frozen=True)
@@ -40,23 +31,12 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Engine:
-    """Arguments of `simulate_named`, of several simulations where they are joined by commas, and how nodes fail."""
+class Engine(Rules):
+    """The rules, of which there may be several disciplines; prices of stops; how nodes fail."""
 
     section = "The cluster and its rules"
-    discipline: Annotated[list[str] | None, f"{_DISCIPLINE}  [default: head]"] = None
-    price: Annotated[Any, _PRICE, "SECONDS", _prices] = None
-    estimates: Annotated[str, "of durations, told to policies: known, limits (what users asked for) or none"] = "known"
-    priorities: Annotated[bool, "jobs of a higher priority first, then the order of the policy"] = False
-    consolidate: Annotated[bool, _CONSOLIDATE, "--consolidate/--counted"] = False
-    per_queue: Annotated[bool, "a cluster of that shape for each virtual cluster of the trace"] = False
-    preemptive: Annotated[bool | None, _PREEMPT, "--preempt/--no-preempt"] = None
-    preempt_cost: Annotated[float, "lost whenever a stopped job runs again", "SECONDS"] = 0.0
-    checkpoint_interval: Annotated[float | None, _CHECKPOINT, "SECONDS"] = None
-    degrees: Annotated[Any, "numbers of GPUs on offer to every job, for optimus: 1,2,4,8", "N,N", wholes] = None
-    overhead: Annotated[float, "c, if d GPUs take (1 + c (d - 1)) / d times as long as one", "RATIO"] = 0.1
-    cpu: Annotated[float | None, "cores of a node  [default: not counted]", "--node-cpu", "CORES"] = None
-    memory: Annotated[float | None, "of a node  [default: not counted]", "--node-memory", "BYTES"] = None
+    discipline: Annotated[list[str] | None, f"{DISCIPLINE}; several: head,easy  [default: head]"] = None
+    price: Annotated[Sequence[float] | None, _PRICE, "SECONDS"] = None
     mtbf: Annotated[float | None, "mean time between failures of a node", "SECONDS"] = None
     mttr: Annotated[float | None, "mean time to repair it", "SECONDS"] = None
 
@@ -72,12 +52,6 @@ class Engine:
     def disciplines(self) -> list[str]:
         """Return the disciplines, each of which is simulated."""
         return several(self.discipline, "discipline") or ["head"]
-
-    @property
-    def rules(self) -> dict[str, Any]:
-        """Return the keyword arguments of `simulate_named` that all simulations have."""
-        own = ("discipline", "price", "mtbf", "mttr")
-        return {name: x for name, x in vars(self).items() if x is not None and name not in own}
 
 
 @dataclass(frozen=True)
@@ -126,3 +100,19 @@ def several(given: Sequence[str] | None, field: str) -> list[str]:
         if words.count(word) > 1:
             raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
     return words
+
+
+Maker = str | Callable[..., Any]
+"""The name of a policy, or what makes one."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A trace, and by what and on what it is simulated; policies by their labels."""
+
+    trace: str
+    clusters: Sequence[str]
+    policies: Mapping[str, Maker]
+    reading: Reading = Reading()
+    engine: Engine = Engine()
+    leases: Leases = Leases()

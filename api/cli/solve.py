@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from dataclasses import replace
@@ -10,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import verify
+from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
@@ -72,9 +74,8 @@ def solve(
     if before > _MUCH * time_limit:
         note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
-    _write(file, problem, result, out, plot, panel)
-    if certificate is not None:
-        _write_certificate(result, certificate)
+    files = {"out": out, "plot": plot, "certificate": certificate}
+    _write(problem, result, Path(file).stem, files, panel)
     if as_json:  # a plan's table takes a verification
         emit_json(as_data(result))
     else:
@@ -93,30 +94,20 @@ def _start(problem: Any, path: str) -> Any:
     return plan
 
 
-def _write_certificate(result: Any, path: str) -> None:
-    import json
+def _write(problem: Any, result: Any, name: str, files: dict[str, str | None], panel: str | None) -> None:
+    """Write the plan, the picture of it and the certificate, each to its file, and say which there is not."""
+    plan = None if result.plan is None else dump(result.plan)
+    certificate = None if result.certificate is None else json.dumps(result.certificate)
+    found: dict[str, bytes] = {}
+    for what, text in (("out", plan), ("plot", plan), ("certificate", certificate)):
+        path = files[what]
+        if path is not None and text is None:
+            kind = "certificate" if what == "certificate" else "plan"
+            typer.echo(f"note: there is no {kind}, {path} is not written", err=True)
+        elif path is not None and what == "plot":
+            from ..plot import render
 
-    from gangplan.instances.outlet import write_whole
-
-    if result.certificate is None:
-        typer.echo(f"note: there is no certificate, {path} is not written", err=True)
-    else:
-        write_whole({path: f"{json.dumps(result.certificate)}\n".encode()})
-
-
-def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None, panel: str | None) -> None:
-    from gangplan.instances import dump
-    from gangplan.instances.outlet import write_whole
-
-    files: dict[str, bytes] = {}
-    if result.plan is None:
-        for path in filter(None, (out, plot)):
-            typer.echo(f"note: there is no plan, {path} is not written", err=True)
-        return
-    if out is not None:
-        files[out] = f"{dump(result.plan)}\n".encode()
-    if plot is not None:
-        from ..plot import render
-
-        files[plot] = render(plot, problem, result, name=Path(file).stem, panel=panel)
-    write_whole(files)
+            found[path] = render(path, problem, result, name=name, panel=panel)
+        elif path is not None:
+            found[path] = f"{text}\n".encode()
+    write_whole(found)

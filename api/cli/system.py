@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import Parameter, getdoc
+from inspect import Parameter, getdoc, signature
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -20,16 +20,7 @@ from ..units import plus_minus
 from . import options
 from .app import Late, made_of
 from .options import check_picture
-from .output import Bar, emit_blocks, emit_json, table
-
-_COMMON: dict[str, tuple[Any, Any]] = {
-    "seeds": (Annotated[int, "how many draws", (1, 10_000)], 5),
-    "first_seed": (options.FirstSeed, 0),
-    "plot": (options.Picture, None),
-    "panel": (options.Panel, None),
-    "as_json": (options.AsJson, False),
-}
-"""What all have besides policies: types and defaults."""
+from .output import emit_blocks, emit_json, progress, table
 
 
 def _setting(field: Any) -> Parameter:
@@ -46,22 +37,20 @@ def _setting(field: Any) -> Parameter:
 
 
 def _command(name: str) -> Any:
-    """Return the command of a system: the settings of its ground, then what all have."""
+    """Return the command of a system: the settings of its ground, then what `_compare` asks for."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
     several = next((x.name for x in settings if x.metadata["many"]), None)
-    parameters = [_setting(x) for x in settings]
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    shared = {"policy": (Annotated[list[str] | None, words], None), **_COMMON}
-    parameters += [
-        Parameter(x, Parameter.KEYWORD_ONLY, default=default, annotation=of)
-        for x, (of, default) in shared.items()
-        if x not in ("plot", "panel") or kind.run is not Ground.run
-    ]
+    hints = get_type_hints(_compare, include_extras=True) | {"policy": Annotated[list[str] | None, words]}
+    parameters = [_setting(x) for x in settings]
+    for x in [*signature(_compare).parameters.values()][2:]:
+        if x.name not in ("plot", "panel") or kind.run is not Ground.run:
+            parameters.append(x.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[x.name]))
 
     def command(**given: Any) -> int:
-        common = {x: given.pop(x, default) for x, (_, default) in shared.items()}
+        common = {x: given.pop(x) for x in hints if x in given}
         if several is None:
             return _compare(name, [kind(**given)], **common)
         listed = given.pop(several)
@@ -92,12 +81,12 @@ def _group() -> None:
 def _compare(
     name: str,
     grounds: list[Any],
-    policy: list[str] | None,
-    seeds: int,
-    first_seed: int,
-    plot: str | None,
-    panel: str | None,
-    as_json: bool,
+    policy: list[str] | None = None,
+    seeds: Annotated[int, "how many draws", (1, 10_000)] = 5,
+    first_seed: options.FirstSeed = 0,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
+    as_json: options.AsJson = False,
 ) -> int:
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
@@ -108,7 +97,7 @@ def _compare(
         check_picture(plot, panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
-    with Bar("simulating", hidden=as_json) as bar:
+    with progress("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
             def tell(share: float, done: int = len(cases)) -> None:

@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 
 from . import options
 from .app import Commands
-from .output import Bar, emit_blocks, emit_either, table
+from .output import emit_blocks, emit_either, progress, table
 
 SuiteName = Annotated[str, "homework, or a file .toml or .json of your own", "--suite", "SUITE"]
 
@@ -33,7 +33,7 @@ def grade(
         raise InstanceError("--out", "lies among the submissions", out)
     feedback.make_folder(out)  # before any work
     grades = []
-    with Bar("grading", hidden=as_json) as bar:
+    with progress("grading", hidden=as_json) as bar:
         for each in grading.grades(found, asked):
             grades.append(each)
             bar(len(grades) / len(found))

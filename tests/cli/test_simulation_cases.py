@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gangplan.cli.simulation_cases import cases_of, policies_of
-from gangplan.cli.simulation_study import Engine
+from gangplan.cli.simulation_study import Engine, Study
 from gangplan.instances import InstanceError
 
 
 def rows(policies: list[str], **engine: Any) -> list[str]:
     """Return the labels of rows on two clusters."""
-    return [*cases_of(policies_of(policies, False), Engine(**engine), ["2x8", "3x8"])]
+    return [*cases_of(Study("", ["2x8", "3x8"], policies_of(policies, False), engine=Engine(**engine)))]
 
 
 def test_labels() -> None:
@@ -38,7 +38,9 @@ def test_labels() -> None:
 @pytest.mark.parametrize("estimates", ["known", "limits", "none"])
 def test_what_the_scheduler_is_told(estimates: str) -> None:
     """`gangplan.Scheduler` is told durations only where they are known; limits it has as such."""
-    made = cases_of(policies_of(["patient"], False), Engine(estimates=estimates, price=(60.0,)), ["2x8"])
+    made = cases_of(
+        Study("", ["2x8"], policies_of(["patient"], False), engine=Engine(estimates=estimates, price=(60.0,)))
+    )
     (row,) = made.values()
     assert isinstance(row.policy, partial)
     told = {} if estimates == "known" else {"told": False}
