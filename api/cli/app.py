@@ -59,16 +59,6 @@ class Help(TyperCommand):
                 formatter.write(f"  $ {self.epilog}\n")
 
 
-class Group(TyperGroup):
-    """Commands of which an unknown one is answered with those there are."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command."""
-        if cmd_name not in self.commands:
-            raise InstanceError("command", unknown(cmd_name, self.commands))
-        return self.commands[cmd_name]
-
-
 class Late(TyperGroup):
     """Commands by title, each of which is made when it is asked for: what it imports may take long.
 
@@ -115,20 +105,21 @@ def made_of(name: str, made: Any, example: str = "") -> Any:
     """Return a function, `Commands` or a `typer.Typer` as a command of `name`; `example` is what follows the name."""
     from .options import declared
 
-    commands = made.of if isinstance(made, Commands) else {"": (made, example)}
     app = made if isinstance(made, typer.Typer) else typer.Typer()
     if isinstance(made, Commands):
-        app = typer.Typer(cls=Group, help=made.about, no_args_is_help=True)
-    for each, (function, words) in commands.items() if app is not made else ():
-        call = " ".join(filter(None, ("gangplan", name, each, words)))
-        app.command(each or name.rsplit(maxsplit=1)[-1], cls=Help, epilog=call)(declared(function))
+
+        def make(each: str) -> Any:
+            return made_of(f"{name} {each}", *made.of[each])
+
+        names: dict[str, Any] = {"groups": {"Commands": made.of}, "make": staticmethod(make)}
+        names["about"] = staticmethod(lambda each: make(each).get_short_help_str(200))
+        app.callback(cls=type("Group", (Late,), names), help=made.about, no_args_is_help=True)(lambda: None)
+    elif app is not made:
+        call = f"gangplan {name} {example}".rstrip()
+        app.command(name.rpartition(" ")[2], cls=Help, epilog=call)(declared(made))
     app._add_completion, app.rich_markup_mode = False, None
     found = typer.main.get_command(app)
-    found.name = name.rsplit(maxsplit=1)[-1]
-    for command in getattr(found, "commands", {"": found}).values():
-        for x in command.params:
-            if not (x.metavar or getattr(x, "is_flag", False)):
-                x.metavar = "NAME"
+    found.name = name.rpartition(" ")[2]
     return found
 
 

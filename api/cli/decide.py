@@ -6,12 +6,11 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from gangplan.hybrid.online.journal.write import content_hash
 from gangplan.instances import InstanceError
 
-from ..doors.core import Core, encoded, text_of
+from ..doors.core import Core, encoded
 from ..doors.lines import answer_lines
 from .output import closed
 from .shadow import CLUSTER, fleet_of
@@ -31,7 +30,7 @@ def decide(
     """
     fleet = None if cluster is None else fleet_of(cluster)
     scheduler = scheduler_with(settings or [], fleet, log, sync=sync)
-    if fleet is not None and _hash(fleet) != _hash(scheduler._state.fleet):
+    if fleet is not None and encoded(fleet) != encoded(scheduler._state.fleet):
         raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
     core = Core(scheduler, None if log is None else Path(log))
     if closed():
@@ -40,10 +39,6 @@ def decide(
     signal.signal(signal.SIGTERM, end)
     answer_lines(core, sys.stdin.buffer, _write)
     return 0
-
-
-def _hash(fleet: Any) -> str:
-    return content_hash(text_of(encoded(fleet)))
 
 
 def _write(line: bytes) -> None:

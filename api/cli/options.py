@@ -39,7 +39,7 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters.append(_asked(x, kind))
             continue
         table: Any = kind
-        own, section = get_type_hints(table, include_extras=True), Section(getattr(table, "section", ""))
+        own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
         asked = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
         parameters += [_asked(y, own[y.name], section) for y in asked]
         tables[x.name] = table, [y.name for y in asked]
@@ -52,22 +52,22 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
     return signed(read, parameters, command.__name__, command.__doc__ or "")
 
 
-def _asked(x: Parameter, hint: Any, *usual: Section) -> Parameter:
+def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
     """Return a parameter of a command in the words of typer."""
     if get_origin(hint) is not Annotated:
         return x.replace(annotation=hint)
     kind, text, *more = get_args(hint)
-    names, values = ([y for y in more if type(y) is str and (y[:2] == "--") is named] for named in (True, False))
-    (section, *_) = (*(y for y in more if isinstance(y, Section)), *usual, "")
-    how: dict[str, Any] = {"help": text, "metavar": values[0] if values else None, "rich_help_panel": section or None}
     bare: Any = next(iter(get_args(kind)), kind) if isinstance(kind, UnionType) else kind
+    names = [y for y in more if type(y) is str and y.startswith("--")]
+    value = next((y for y in more if type(y) is str and y not in names), None)
+    section = next((y for y in more if isinstance(y, Section)), section)
+    metavar = value or {bool: None, int: "N", float: "X"}.get(bare, "NAME")
+    how: dict[str, Any] = {"help": text, "metavar": metavar, "rich_help_panel": section or None}
     if bare in (int, float):
-        how["metavar"] = how["metavar"] or ("N" if bare is int else "X")
         how["parser"] = _parser(bare, *(y for y in more if isinstance(y, tuple)))
     elif parser := READS.get(bare) or next(filter(callable, more), None):
         how["parser"], kind = _parser(parser), Any
-    required = x.default is Parameter.empty or (values and values[0].startswith("["))
-    if required and not names:
+    if not names and (x.default is Parameter.empty or (value or "").startswith("[")):
         asked = typer.Argument(**how)
     else:
         asked = typer.Option(*(names or [f"--{x.name.replace('_', '-')}"] * (x.default is False)), **how)
@@ -134,7 +134,7 @@ Seed = Annotated[int, "of every random choice"]
 FirstSeed = Annotated[int, "of the first sample", (0, 2**31)]
 
 
-def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
+def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
     for part in text.split(",") if text else []:

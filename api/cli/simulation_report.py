@@ -49,14 +49,14 @@ def page(
 
 def html_table(head: Sequence[str], rows: Cells, words: int = 1) -> str:
     """Return a table whose first columns are words; the best of a column, which has a star, is bold."""
-    kinds = [' class="word"' if i < words else "" for i in range(len(head))]
-    lines = ["".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))]
-    for row in rows:
-        cells = []
-        for place, word in zip(kinds, row, strict=True):
-            best = not place and word.startswith("*")
-            kind, cell = (' class="best"', word[1:]) if best else (place, word)
-            cells.append(f"<td{kind}>{escape(cell)}</td>")
-        lines.append("".join(cells))
-    top, *below = (f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table><thead>{top}</thead><tbody>{"".join(below)}</tbody></table></div>'
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        made = []
+        for i, cell in enumerate(cells):
+            best = i >= words and tag == "td" and cell.startswith("*")
+            kind = ' class="word"' if i < words else ' class="best"' if best else ""
+            made.append(f"<{tag}{kind}>{escape(cell[best:])}</{tag}>")
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f'<div class="wide"><table><thead>{line("th", head)}</thead><tbody>{body}</tbody></table></div>'

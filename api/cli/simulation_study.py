@@ -25,8 +25,10 @@ class Reading:
     section = "The trace"
     queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None
     like: Annotated[bool, "draw a trace like TRACE for each seed"] = False
-    lasts: Annotated[str, "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600", "APP=X,..."] = ""
-    columns: Annotated[str, _COLUMNS, "OURS=NAME,..."] = ""
+    lasts: Annotated[str | None, "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600", "APP=X,..."] = (
+        None
+    )
+    columns: Annotated[str | None, _COLUMNS, "OURS=NAME,..."] = None
     skip_bad: Annotated[bool, "leave bad rows out and count them"] = False
 
 
