@@ -188,16 +188,17 @@ def problem(file: str, given: Given) -> Any:
     return read(file, **vars(given))
 
 
-def problem_for(plan: Any, file: str, given: Given) -> Any:
-    """Read the problem in `file` that `plan` answers: the plan says what the options leave open."""
+def answered(file: str, path: str, given: Given, kinds: Any = None) -> tuple[Any, Any]:
+    """Read a plan, and the problem in `file` that it answers: the plan says what the options leave open."""
     from gangplan.instances.kinds import GRAPHS, objective_of
 
+    plan = read_answer(path, kinds)
     objective = objective_of(plan)
     if given.objective is None and objective in GRAPHS:
         given = replace(given, objective=objective)
     if given.contention is None and objective == "step" and len(plan.sent):
         given = replace(given, contention=True)
-    return problem(file, given)
+    return problem(file, given), plan
 
 
 def read_answer(path: str, kinds: Any = None) -> Any:

@@ -15,12 +15,13 @@ from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, veri
 from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
+from gangplan.instances.quantities import counted
 from gangplan.instances.schedule import SchedulePlan
 
 from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
-from .options import check_picture, foreign, read_answer, read_result
+from .options import check_picture, foreign, read_result
 from .output import emit_blocks, emit_either, emit_json
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")
@@ -38,8 +39,7 @@ def verify_plan(
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
-    answer = read_answer(plan)
-    problem = options.problem_for(answer, instance, given)
+    problem, answer = options.answered(instance, plan, given)
     verdict = verify(problem, answer)
     proved = None if bound is None else _proved(problem, bound)
     notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
@@ -57,12 +57,12 @@ def verify_plan(
         lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
         if proved is not None:
             lines.append(_standing(problem, verdict.objective, proved))
-        emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))
-        return 0
-    count = len(verdict.violations)
-    lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
-    emit_blocks("\n".join(lines))
-    return 1
+        blocks = plan_blocks(problem, answer, verdict)
+    else:
+        lines += [f"infeasible{kind}: {counted(len(verdict.violations), 'violation')}", *verdict.violations]
+        blocks = []
+    emit_blocks("\n".join(lines), *blocks)
+    return 0 if verdict.ok else 1
 
 
 def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
@@ -199,8 +199,7 @@ def plot_plan(
     from ..plot import render
 
     check_picture(out, None, None, instance, plan)
-    answer = read_answer(plan)
-    problem = options.problem_for(answer, instance, given)
+    problem, answer = options.answered(instance, plan, given)
     check_picture(None, panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)

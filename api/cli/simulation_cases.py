@@ -144,14 +144,13 @@ def check_effects(engine: Engine, policies: Mapping[str, Any]) -> None:
     parts = [made(maker)() for maker in policies.values()]
     fails, stops = engine.mtbf is not None, any(getattr(x, "preemptive", False) or engine.preemptive for x in parts)
     alone, degrees = set(policies) <= {"online", "hybrid", "heuristic"}, engine.degrees
-    deciding = engine.preemptive and all(hasattr(part, "preempt") for part in parts)
-    for name, given in (
-        ("preempt", deciding),
-        ("discipline", alone and "overtake" in engine.disciplines),
-        ("consolidate", alone and engine.consolidate),
-    ):
-        if given:
-            raise InstanceError(name, "is decided by the policy itself")
+    own = {
+        "preempt": engine.preemptive and all(hasattr(part, "preempt") for part in parts),
+        "discipline": alone and "overtake" in engine.disciplines,
+        "consolidate": alone and engine.consolidate,
+    }
+    for name in filter(own.get, own):
+        raise InstanceError(name, "is decided by the policy itself")
     if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
         raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
     online = any(maker in ONLINE for maker in policies.values() if isinstance(maker, str))

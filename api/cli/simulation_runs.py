@@ -148,6 +148,7 @@ def _in_rounds(study: Study) -> Setting:
     shape = parse_cluster(study.clusters[0])
     facts = [("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True)))]
     facts.append(("rounds", f"{length:g} s"))
+    about: dict[str, Any] = {}
     if table is not None:
         if speeds is not None or replace(reading, skip_bad=False) != Reading():
             raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")

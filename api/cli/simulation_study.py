@@ -45,10 +45,11 @@ class Engine(Rules):
     def __post_init__(self) -> None:
         if (self.mtbf is None) != (self.mttr is None):
             raise InstanceError("mtbf" if self.mtbf is None else "mttr", "is not given; failures need both")
-        for price in self.price or ():
+        prices = self.price or ()
+        for price in prices:
             require_number(price, "price")
-        if len(set(self.price or ())) < len(self.price or ()):
-            raise InstanceError("price", f"{','.join(f'{x:g}' for x in self.price)!r} has one twice")
+        if len(set(prices)) < len(prices):
+            raise InstanceError("price", f"{','.join(f'{x:g}' for x in prices)!r} has one twice")
 
     @property
     def disciplines(self) -> list[str]:

@@ -43,7 +43,7 @@ def slurm(
     with_settings({}, settings or [])  # before Slurm is asked
     signal.signal(signal.SIGTERM, end)
     view, path = View.read(), None if dry_run else log
-    core = Core(scheduler_with(settings or [], view.fleet, path), path and Path(path))
+    core = Core(scheduler_with(settings or [], view.fleet, path), None if path is None else Path(path))
     rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
     if dry_run:
         rounds.round(view)

@@ -15,7 +15,7 @@ from gangplan.instances.torch_model.load import load_model
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .options import check_output, read_answer
+from .options import check_output
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def split(
     difference, 2 for bad input.
     """
     check_output(out, graph, plan)
-    answer = read_answer(plan, Plan)
-    problem = options.problem_for(answer, graph, given)
+    problem, answer = options.answered(graph, plan, given, Plan)
     verdict = verify(problem, answer)
     if not verdict.ok:
         raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}", plan)
