@@ -18,7 +18,6 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import Commands
-from .options import read_answer, read_certificate, require_positive
 from .output import emit_blocks, emit_either, progress, table
 
 
@@ -158,7 +157,7 @@ def run(
     from gangplan.hybrid.bench.run import run as run_all
 
     deadlines = time_limit if isinstance(time_limit, tuple) else (time_limit,)
-    require_positive(time_limit=deadlines, memory=memory, cpu=cpu)
+    options.require_positive(time_limit=deadlines, memory=memory, cpu=cpu)
     chosen_methods = tuple(filter(None, methods.split(",")))
     how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
     settings = _settings(place, deadlines, seeds, memory, jobs=jobs, workers=workers, **how)
@@ -206,7 +205,7 @@ def pass_(
     from gangplan.hybrid.bench.passes import FELL, run_pass
 
     certify = time_limit if certify is None else certify
-    require_positive(time_limit=time_limit, certify=certify, memory=memory)
+    options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
     settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
     found = _with_problems(chosen.of(name, place.best, sample))
     with progress(f"{len(found)} instances", hidden=False) as bar:
@@ -280,11 +279,11 @@ def submit(
 
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:
-        known, value, better = submit_plan(read_answer(plan), instance, **kept)
+        known, value, better = submit_plan(options.read_answer(plan), instance, **kept)
         first = f"value {value:.6g}, verified"
     elif plan is None and bound is not None:
         with in_file(bound):
-            known, proved, better = submit_bound(read_certificate(bound), instance, **kept)
+            known, proved, better = submit_bound(options.read_certificate(bound), instance, **kept)
         first = "no plan, checked" if proved == inf else f"bound {proved:.6g}, checked"
     else:
         raise InstanceError("plan", "give PLAN, or --bound FILE")

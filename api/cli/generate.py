@@ -14,7 +14,6 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import Late, made_of
-from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
 _OUT = Annotated[str | None, "write the problem here instead of printing it"]
@@ -30,7 +29,7 @@ def _command(kind: str) -> Callable[..., None]:
     own = defaults(kind)
 
     def command(out: str | None, **given: Any) -> None:
-        check_output(out)
+        options.check_output(out)
         _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
 
     given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
@@ -51,7 +50,7 @@ def _like(
     out: Annotated[str | None, "write the jobs here"] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    check_output(out)
+    options.check_output(out)
     from gangplan.instances.generators.fitted import fit_workload
     from gangplan.instances.readers.traces import read_trace
 

@@ -8,8 +8,7 @@ import signal
 from dataclasses import replace
 from typing import Annotated
 
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra
+from gangplan.instances.errors import InstanceError, extra
 
 from ..doors.kubernetes.extender import Offers, serve
 from ..doors.kubernetes.objects import Rules

@@ -137,16 +137,15 @@ def _about(row: dict[str, Any], job: str) -> str:
     named = row.get("job")
     if named == job or (isinstance(named, dict) and named.get("name") == job):
         words.append(row["event"])
-    for stop in row.get("stops", ()):
+    stops = [("stops", "left", "stops for {other}, {time} left", stop) for stop in row.get("stops", ())]
+    stops += [
+        ("is told to stop", "seconds", "is told to stop within {time} for {other}", x) for x in row.get("stopping", ())
+    ]
+    for verb, time, text, stop in stops:
         if stop["job"] == job:
-            words.append(f"stops for {stop['other']}, {quantity(stop['left'], 's', 3)} left")
+            words.append(text.format(other=stop["other"], time=quantity(stop[time], "s", 3)))
         elif stop["other"] == job:
-            words.append(f"{stop['job']} stops for it")
-    for told in row.get("stopping", ()):
-        if told["job"] == job:
-            words.append(f"is told to stop within {quantity(told['seconds'], 's', 3)} for {told['other']}")
-        elif told["other"] == job:
-            words.append(f"{told['job']} is told to stop for it")
+            words.append(f"{stop['job']} {verb} for it")
     for start in row.get("starts", ()):
         if start["job"] == job:
             where = ", ".join(f"{len(gpus)} on {node}" for node, gpus in start["nodes"].items())

@@ -138,9 +138,13 @@ def of_graph(c: Candidate, verdict: Verdict, first: Candidate) -> dict[str, Any]
     if where is None:
         return data
     used = sorted({d for ops in where for d in ops})
-    data |= {"devices": len(used), "devices_in_all": problem.cluster.n_devices, "cuts": cuts(problem, where)}
-    if time_unit(problem):
-        data["moved_bytes"] = moved(problem, where)
+    data |= {"devices": len(used), "devices_in_all": problem.cluster.n_devices}
+    graph, size = problem.graph, problem.graph.output_bytes()
+    ends = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+    crossing = [(u, where[v]) for u, v in ends if where[u] != where[v]]
+    data["cuts"] = len(crossing)
+    if time_unit(problem):  # an output is sent once to each other place that needs it
+        data["moved_bytes"] = float(sum(size[u] for u, _ in set(crossing)))
     if verdict.ok:
         load = verdict.load[used]
         data |= {"max_load": float(load.max()), "mean_load": float(load.mean())}
@@ -161,20 +165,6 @@ def places(problem: Any, plan: Any) -> Places | None:
         serving = [tuple(np.flatnonzero(plan.serves == s).tolist()) for s in range(len(plan.degree))]
         return [serving[s] for s in plan.stage.tolist()] if len(plan.serves) == d else None
     return [(x,) for x in plan.device.tolist()] if plan.device.max() < d else None
-
-
-def cuts(problem: GraphProblem, where: Places) -> int:
-    """Return how many edges lead from one place to another."""
-    graph = problem.graph
-    return sum(where[u] != where[v] for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True))
-
-
-def moved(problem: GraphProblem, where: Places) -> float:
-    """Return the bytes sent, an output once to each other place that needs it."""
-    graph = problem.graph
-    ends = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
-    size = graph.output_bytes()
-    return float(sum(size[u] for u, _ in {(u, where[v]) for u, v in ends if where[u] != where[v]}))
 
 
 def differences(problem: GraphProblem, first: Places, other: Places) -> tuple[int, int]:

@@ -21,7 +21,6 @@ from gangplan.instances.schedule import SchedulePlan
 from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
-from .options import check_picture, foreign, read_result
 from .output import emit_blocks, emit_either, emit_json
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")
@@ -42,7 +41,7 @@ def verify_plan(
     problem, answer = options.answered(instance, plan, given)
     verdict = verify(problem, answer)
     proved = None if bound is None else _proved(problem, bound)
-    notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
+    notes = [f"the plan {note}" for note in options.foreign(answer, content_hash(problem))]
     if as_json:
         found = as_found(problem, verdict)
         if proved is not None:
@@ -122,7 +121,7 @@ def compare(
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    check_picture(plot, panel, None, instance, *plans)
+    options.check_picture(plot, panel, None, instance, *plans)
     found = list(_candidates(plans, instance, given))
     rows = measure(found)
     if plot is not None:
@@ -133,7 +132,7 @@ def compare(
 
 def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterator[Candidate]:
     """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
-    read = [read_result(path, Plan | SchedulePlan) for path in paths]
+    read = [options.read_result(path, Plan | SchedulePlan) for path in paths]
     objectives = [str(given.objective or objective_of(plan)) for plan, _ in read]
     for objective, names in OWN.items():
         for name in sorted(names):
@@ -148,7 +147,7 @@ def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterat
             key = next((k for k, choice in known.items() if getattr(choice, "contention", False)), key)
         if plan.instance in known:
             key = plan.instance
-        notes = foreign(plan, key)
+        notes = options.foreign(plan, key)
         # what was proved of another problem says nothing of this one
         own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
         label = stem if stems.count(stem) == 1 else path
@@ -198,9 +197,9 @@ def plot_plan(
     """
     from ..plot import render
 
-    check_picture(out, None, None, instance, plan)
+    options.check_picture(out, None, None, instance, plan)
     problem, answer = options.answered(instance, plan, given)
-    check_picture(None, panel, type(problem))
+    options.check_picture(None, panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
     except InstanceError as error:
@@ -208,5 +207,5 @@ def plot_plan(
     except ValueError as error:  # it breaks a constraint
         raise InstanceError("plan", str(error), plan) from None
     write_whole({out: content})
-    for note in foreign(answer, content_hash(problem)):
+    for note in options.foreign(answer, content_hash(problem)):
         typer.echo(f"note: the plan {note}", err=True)

@@ -14,7 +14,6 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .options import check_output
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def profile(
     Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
-    check_output(out)
+    options.check_output(out)
     loaded = load_model(model)
     from gangplan.instances.torch_model.build import model_problem
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import io_error, read_text
 
 from ..doors.limits import Limits

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
 from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import in_file
+from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import quantity
@@ -21,7 +20,6 @@ from gangplan.instances.readers.traces import read_trace
 
 from ..doors.clusters import cluster_of
 from . import options
-from .options import check_page
 from .whatif import Page, Set, compare, with_settings
 
 CAVEAT = (
@@ -47,7 +45,7 @@ def shadow(
     Events are lines such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me"}, then start, stop, end
     or withdraw of the job, fail_node and repair_node of a node; - reads them from stdin.
     """
-    check_page(html, trace)
+    options.check_page(html, trace)
     options.require_positive(follow=follow)
     fleet, changed = fleet_of(cluster), with_settings({}, settings or [])
     Scheduler(fleet, **changed)

@@ -15,7 +15,6 @@ from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
 from . import options
-from .options import check_output, check_page, check_picture
 from .output import emit_either, progress
 from .simulation_cases import ONLINE, cases_of, policies_of
 from .simulation_runs import Setting, check_groups, play, setting_of
@@ -94,11 +93,11 @@ def check_files(
     trace: str, out: str | None, plot: str | None, panel: str | None = None, html: str | None = None
 ) -> None:
     """Refuse, before any work is done, files that overwrite the trace, or whose ending or package is not there."""
-    check_page(html, trace)
+    options.check_page(html, trace)
     if html is not None and html in (out, plot):
         raise InstanceError("html", "is the file of another option too", html)
     if out is not None:
-        check_output(out, trace)
+        options.check_output(out, trace)
         suffix = Path(out).suffix.lower()
         if suffix not in ENDINGS:
             raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
@@ -106,7 +105,7 @@ def check_files(
             raise InstanceError("out", f"needs pyarrow; {extra('tables')}; .csv needs nothing", out)
     if panel is not None and plot is None:
         raise InstanceError("panel", "is of a picture: give --plot")
-    check_picture(plot, panel, Outcome, trace)
+    options.check_picture(plot, panel, Outcome, trace)
 
 
 def write_files(

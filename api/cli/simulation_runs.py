@@ -25,7 +25,7 @@ from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
-from .simulation_cases import VARIES, Case, check_effects
+from .simulation_cases import Case, check_effects
 from .simulation_study import Engine, Maker, Reading, Study
 
 Step = Callable[[float], None]
@@ -182,12 +182,6 @@ class Found:
     groups: dict[str, dict[str, list[Group]]] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     interrupted: bool = False
-
-    @property
-    def varies(self) -> list[str]:
-        """Return in what the rows differ; they always name their policy."""
-        rows = self.about.values()
-        return [x for x in VARIES if x == "policy" or len({about.get(x) for about in rows}) > 1]
 
 
 def play(

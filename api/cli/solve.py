@@ -17,7 +17,6 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .options import check_output, check_picture, read_answer
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05
@@ -57,13 +56,13 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     inputs = [path for path in (file, initial) if path]
-    check_output(out, *inputs)
-    check_output(certificate, *inputs)
-    check_picture(plot, None, None, *inputs)
+    options.check_output(out, *inputs)
+    options.check_output(certificate, *inputs)
+    options.check_picture(plot, None, None, *inputs)
     if plot is not None and plot == out:
         raise InstanceError("plot", "is the file of --out too", plot)
     problem = options.problem(file, given)
-    check_picture(None, panel, type(problem))
+    options.check_picture(None, panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     method_for(problem, method)
     before = time.perf_counter() - context.obj
@@ -84,7 +83,7 @@ def solve(
 
 
 def _start(problem: Any, path: str) -> Any:
-    plan = read_answer(path)
+    plan = options.read_answer(path)
     try:
         verdict = verify(problem, plan)
     except InstanceError as error:

@@ -15,7 +15,6 @@ from gangplan.instances.torch_model.load import load_model
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .options import check_output
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def split(
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    check_output(out, graph, plan)
+    options.check_output(out, graph, plan)
     problem, answer = options.answered(graph, plan, given, Plan)
     verdict = verify(problem, answer)
     if not verdict.ok:

@@ -19,7 +19,6 @@ from gangplan.systems import SYSTEMS, ground_of
 from ..units import plus_minus
 from . import options
 from .app import Late, made_of
-from .options import check_picture
 from .output import emit_blocks, emit_json, progress, table
 
 
@@ -94,7 +93,7 @@ def _compare(
     if plot is not None:
         from gangplan.simulator.outcome import Outcome
 
-        check_picture(plot, panel, Outcome)
+        options.check_picture(plot, panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
     with progress("simulating", hidden=as_json) as bar:

@@ -19,8 +19,7 @@ from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
 from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.sharing import Quota, Sharing
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import unknown
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.intake import parse_json
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
@@ -29,7 +28,6 @@ from gangplan.instances.quantities import alike, quantity
 from ..doors.clusters import has_begun, reopened
 from . import options
 from .log import LONG, WORDS
-from .options import check_page
 from .output import emit_either, facts, progress, table
 
 Cells = list[tuple[str, ...]]
@@ -53,7 +51,7 @@ def whatif(
 
     Jobs come, nodes fail and return, and the operator acts as in the log; jobs have as much work as they turned out to.
     """
-    check_page(html, log)
+    options.check_page(html, log)
     read = read_log(log)
     own = isinstance(read.policy, dict)
     changed = with_settings({**read.arguments, "policy": Unknown() if own else read.policy}, settings or [])
