@@ -12,6 +12,7 @@ from gangplan.instances.arrays import require_choice, require_number
 from gangplan.simulator.engine.simulate import DISCIPLINE, Rules
 from gangplan.simulator.metrics.groups import GROUPINGS
 
+_LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
 _PRICE = "of a stop, as gangplan.Scheduler expects it; several: 600,1800  [default: it stops no job]"
 _BY = "also a table of what each user, queue or size class got; several: user,size"
@@ -25,9 +26,7 @@ class Reading:
     section = "The trace"
     queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None
     like: Annotated[bool, "draw a trace like TRACE for each seed"] = False
-    lasts: Annotated[str | None, "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600", "APP=X,..."] = (
-        None
-    )
+    lasts: Annotated[str | None, _LASTS, "APP=X,..."] = None
     columns: Annotated[str | None, _COLUMNS, "OURS=NAME,..."] = None
     skip_bad: Annotated[bool, "leave bad rows out and count them"] = False
 
@@ -43,6 +42,7 @@ class Engine(Rules):
     mttr: Annotated[float | None, "mean time to repair it", "SECONDS"] = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.mtbf is None) != (self.mttr is None):
             raise InstanceError("mtbf" if self.mtbf is None else "mttr", "is not given; failures need both")
         prices = self.price or ()

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 _AMPLE = 1e15
 """Cores or bytes of a node where they are not counted."""
 DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
+_CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
 _PREEMPT = "running jobs may be stopped  [default: as the policy would]"
 _CHECKPOINT = "after a failure jobs resume from the last checkpoint  [default: from their last start]"
+_DEGREES = "numbers of GPUs on offer to every job, for optimus: 1,2,4,8"
 
 
 def simulate(
@@ -158,24 +160,26 @@ def _fitting(state: ClusterState) -> BoolArray:
 
 @dataclass(frozen=True)
 class Rules:
-    """By what `simulate_named` simulates; with the words of each is what the name of its value is called."""
+    """How `simulate_named` simulates; of each field the words of `gangplan simulate --help`, then its names there."""
 
     discipline: Annotated[Any, DISCIPLINE] = "head"
     estimates: Annotated[str, "of durations, told to policies: known, limits (what users asked for) or none"] = "known"
     priorities: Annotated[bool, "jobs of a higher priority first, then the order of the policy"] = False
-    consolidate: Annotated[
-        bool, "jobs on as few nodes as hold them, or GPUs counted only", "--consolidate/--counted"
-    ] = False
+    consolidate: Annotated[bool, _CONSOLIDATE, "--consolidate/--counted"] = False
     per_queue: Annotated[bool, "a cluster of that shape for each virtual cluster of the trace"] = False
     preemptive: Annotated[bool | None, _PREEMPT, "--preempt/--no-preempt"] = None
     preempt_cost: Annotated[float, "lost whenever a stopped job runs again", "SECONDS"] = 0.0
     checkpoint_interval: Annotated[float | None, _CHECKPOINT, "SECONDS"] = None
-    degrees: Annotated[Sequence[int] | None, "numbers of GPUs on offer to every job, for optimus: 1,2,4,8", "N,N"] = (
-        None
-    )
+    degrees: Annotated[Sequence[int] | None, _DEGREES, "N,N"] = None
     overhead: Annotated[float, "c, if d GPUs take (1 + c (d - 1)) / d times as long as one", "RATIO"] = 0.1
     cpu: Annotated[float | None, "cores of a node  [default: not counted]", "--node-cpu", "CORES"] = None
     memory: Annotated[float | None, "of a node  [default: not counted]", "--node-memory", "BYTES"] = None
+
+    def __post_init__(self) -> None:
+        for field in ("cpu", "memory"):
+            require_number(getattr(self, field), field, optional=True)
+        if self.per_queue and self.degrees:
+            raise InstanceError("per_queue", "does not go with degrees")
 
 
 def fitting(workload: Workload, nodes: int, gpus: int, rules: Rules) -> BoolArray:
@@ -223,8 +227,8 @@ def simulate_named(
             place them on the closest. By default places are alike.
         rules: fields of `Rules`.
     """
-    r = Rules(**rules)
-    discipline, consolidate, estimates = r.discipline, r.consolidate, r.estimates
+    how = Rules(**rules)
+    discipline, consolidate, estimates = how.discipline, how.consolidate, how.estimates
     require_number(racks, "racks", positive=True, whole=True, optional=True)
     if racks and consolidate:
         raise InstanceError("consolidate", "does not go with racks: jobs get the closest GPUs there")
@@ -232,45 +236,41 @@ def simulate_named(
         raise InstanceError("discipline", f"{discipline!r} does not go with racks: head and overtake do")
     if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
-    for field in ("cpu", "memory"):
-        require_number(getattr(r, field), field, optional=True)
     for field, value in (("nodes", nodes), ("gpus", gpus)):
         require_number(value, field, positive=True, whole=True)
     check_told(policy, discipline, estimates)
-    if r.priorities and policy == "optimus":
+    if how.priorities and policy == "optimus":
         raise InstanceError("priorities", "are not known to optimus, which shares all GPUs out by itself")
-    if r.per_queue and r.degrees:
-        raise InstanceError("per_queue", "does not go with degrees")
     shares = bool((np.asarray(workload.share) < 1).any())
     shared = shared if shared is not None else True if shares else None
     plain = (
         isinstance(policy, str)
         and policy in ORDERS
         and discipline in PLAIN
-        and not (r.preemptive or shared or outages or r.degrees or racks)
+        and not (how.preemptive or shared or outages or how.degrees or racks)
     )
-    if plain and r.cpu is None and r.memory is None and not (discipline in RESERVES and estimates == "limits"):
+    if plain and how.cpu is None and how.memory is None and not (discipline in RESERVES and estimates == "limits"):
         name = str(policy)
 
         def run(jobs: Workload) -> Outcome:
             order, seconds = None, told_durations(jobs, estimates)
-            if r.priorities or seconds is not None:
+            if how.priorities or seconds is not None:
                 order = ORDERS[name](jobs if seconds is None else replace(jobs, duration=seconds))
-                order = in_classes(np.asarray(jobs.priority), order) if r.priorities else order
+                order = in_classes(np.asarray(jobs.priority), order) if how.priorities else order
             return simulate_fast(
                 jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate, order=order
             )
     else:
         make = POLICIES[policy] if isinstance(policy, str) else policy
-        fleet, near = _fleet(nodes, gpus, r, racks or 1), Proximity() if racks else None
+        fleet, near = _fleet(nodes, gpus, how, racks or 1), Proximity() if racks else None
 
         def run(jobs: Workload) -> Outcome:
             from ..gangs.allocate import Close
 
             decides: Any = make()
             parts: tuple[Any, ...] = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
-            parts = (Classes(decides), *parts) if r.priorities and not getattr(decides, "classes", False) else parts
-            scheduler = EngineScheduler(parts, discipline, consolidate, r.preemptive, shared)
+            parts = (Classes(decides), *parts) if how.priorities and not getattr(decides, "classes", False) else parts
+            scheduler = EngineScheduler(parts, discipline, consolidate, how.preemptive, shared)
             if racks and scheduler.shared:
                 raise InstanceError("policy", f"{policy!r} shares GPUs, and racks do not go with that")
             return simulate(
@@ -278,12 +278,12 @@ def simulate_named(
                 fleet,
                 scheduler,
                 speeds=near,
-                options=DegreeOptions.scaling(jobs, r.degrees, r.overhead) if r.degrees else None,
+                options=DegreeOptions.scaling(jobs, how.degrees, how.overhead) if how.degrees else None,
                 outages=outages,
-                preempt_cost=r.preempt_cost,
-                checkpoint_interval=r.checkpoint_interval,
+                preempt_cost=how.preempt_cost,
+                checkpoint_interval=how.checkpoint_interval,
                 progress=progress,
                 told=told_durations(jobs, estimates),
             )
 
-    return by_queue(workload, run) if r.per_queue else run(workload)
+    return by_queue(workload, run) if how.per_queue else run(workload)
