@@ -52,7 +52,12 @@ def kubernetes(
         raise InstanceError("kubeconfig", words, kubeconfig or os.environ.get("KUBECONFIG", "")) from None
     logging.getLogger("gangplan.kubernetes").setLevel(logging.INFO)
 
-    offers = _answering(extender) if extender is not None else None
+    offers = None
+    if extender is not None:
+        host, _, port = extender.rpartition(":")
+        if not host or not port.isdecimal():
+            raise InstanceError("extender", f"{extender!r} is no HOST:PORT")
+        serve(offers := Offers(), host, int(port))
     loop = Loop(
         Server(client.ApiClient(configuration)),
         Reconciler(lambda fleet: scheduler_with(settings or [], fleet, log)),
@@ -64,13 +69,3 @@ def kubernetes(
     emit(f"gangplan schedules pods at {configuration.host}")
     loop.run()
     return 0
-
-
-def _answering(address: str) -> Offers:
-    """Return what an extender at an address answers with."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise InstanceError("extender", f"{address!r} is no HOST:PORT")
-    offers = Offers()
-    serve(offers, host, int(port))
-    return offers

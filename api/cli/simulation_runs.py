@@ -55,13 +55,13 @@ class Setting:
 
 def setting_of(study: Study) -> Setting:
     """Read the trace for the clusters."""
-    setting = _on_trace(study) if study.leases.rounds is None else _in_rounds(study)
-    workload = setting.jobs
-    head = ("trace", f"{study.trace}: {workload.n_jobs} jobs of 1 to {workload.gpus.max()} GPUs")
-    skipped = setting.about["skipped"]
-    told = [("skipped", row) for row in (*skipped[:5], *[f"{len(skipped) - 5} more rows"] * (len(skipped) > 5))]
-    about = setting.about | {"skipped": len(skipped)}
-    return replace(setting, facts=[head, *setting.facts, *told], about=about)
+    return _on_trace(study) if study.leases.rounds is None else _in_rounds(study)
+
+
+def _facts(study: Study, jobs: Any, clusters: list[tuple[str, str]], skipped: Sequence[str]) -> list[tuple[str, str]]:
+    head = ("trace", f"{study.trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs")
+    rows = [*skipped[:5], *[f"{len(skipped) - 5} more rows"] * (len(skipped) > 5)]
+    return [head, *clusters, *(("skipped", row) for row in rows)]
 
 
 def _on_trace(study: Study) -> Setting:
@@ -102,7 +102,8 @@ def _on_trace(study: Study) -> Setting:
         how |= {"racks": racks[0] if racks else None, "outages": outages, "progress": progress}
         return simulate_named(jobs, nodes, gpus, policy, **how)
 
-    about, random = {"skipped": read.skipped, "left_out": read.left_out}, like or engine.mtbf is not None
+    facts, random = _facts(study, workload, facts, read.skipped), like or engine.mtbf is not None
+    about = {"skipped": len(read.skipped), "left_out": read.left_out}
     return Setting(run, facts, about, random, workload, read.epoch, grouped=not like)
 
 
@@ -149,11 +150,12 @@ def _in_rounds(study: Study) -> Setting:
     facts = [("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True)))]
     facts.append(("rounds", f"{length:g} s"))
     about: dict[str, Any] = {}
+    skipped: Sequence[str]
     if table is not None:
         if speeds is not None or replace(reading, skip_bad=False) != Reading():
             raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
         found = read_gavel_trace(study.trace, skip_bad=reading.skip_bad)
-        jobs, about = from_gavel(found, read_throughputs(table), shape), {"skipped": found.skipped}
+        jobs, skipped = from_gavel(found, read_throughputs(table), shape), found.skipped
     elif is_gavel_trace(study.trace):
         raise InstanceError("throughputs", f"{study.trace} is Gavel's, it needs a table of them")
     elif speeds is None:
@@ -164,12 +166,12 @@ def _in_rounds(study: Study) -> Setting:
             require_choice(kind, "speeds", shape.types)
         most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
         facts += _leave_out(read, read.workload.gpus <= most)
-        jobs, about = from_workload(read.workload, known, shape), {"skipped": read.skipped, "left_out": read.left_out}
+        jobs, skipped, about = from_workload(read.workload, known, shape), read.skipped, {"left_out": read.left_out}
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
 
-    return Setting(run, facts, about, True, jobs)
+    return Setting(run, _facts(study, jobs, facts, skipped), {"skipped": len(skipped), **about}, True, jobs)
 
 
 @dataclass
