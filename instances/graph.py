@@ -96,21 +96,6 @@ class OpGraph:
         """
         return topological_order(self.n_ops, self.source, self.target, self.names)
 
-    def longest_path(self, weight: FloatArray) -> tuple[int, ...]:
-        """Return the ops of the path of the greatest total weight, in order; `weight` is of each op, float64 (n,)."""
-        before: list[list[int]] = [[] for _ in weight]
-        for u, v in zip(self.source.tolist(), self.target.tolist(), strict=True):
-            before[v].append(u)
-        end, last = weight.copy(), [-1] * len(weight)
-        for v in self.topological_order().tolist():
-            if before[v]:
-                last[v] = max(before[v], key=lambda u: end[u])
-                end[v] += end[last[v]]
-        ops = [int(np.argmax(end))]
-        while last[ops[-1]] >= 0:
-            ops.append(last[ops[-1]])
-        return tuple(reversed(ops))
-
 
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:
     """Return an order of n nodes in which every edge points forward, int32 (n,); ties by index.

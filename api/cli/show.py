@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import RampTopology, TreeTopology, content_hash
+from gangplan.instances import OpGraph, RampTopology, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
 from gangplan.instances.errors import in_file
 from gangplan.instances.intake import parse_json, read_text
@@ -83,8 +83,8 @@ def _graph(file: str, problem: Any) -> list[Any]:
     fastest = problem.time().min(axis=0)
     stuck = np.flatnonzero(~np.isfinite(fastest))
     fastest[stuck] = 0.0
-    path = float(fastest[[*graph.longest_path(fastest)]].sum())
-    depth = len(graph.longest_path(np.ones(graph.n_ops)))
+    path = critical_path(graph, fastest)
+    depth = critical_path(graph, np.ones(graph.n_ops))
     sent = f"of {quantity(float(graph.output_bytes().sum()), 'B')} in all"
     sent = sent if unit else f"take {problem.transfer().sum():.4g} in all to transfer"
     head = facts(
@@ -96,7 +96,7 @@ def _graph(file: str, problem: Any) -> list[Any]:
             ("memory", quantity(float(graph.memory.sum()), "B")),
             ("parameters", quantity(float(graph.parameter_bytes.sum()), "B")),
             ("colocation", f"{len(classes)} classes of {members.sum()} ops" if len(classes) else "none"),
-            ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth} ops"),
+            ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth:.0f} ops"),
             ("content", content_hash(problem)),
             *([] if unit else [("times", "in the unit of the file")]),
             *([("stuck", f"{len(stuck)} ops run on no device, first {graph.names[stuck[0]]}")] if len(stuck) else []),
@@ -129,6 +129,18 @@ def _heaviest(problem: Any, fastest: Any, unit: str, count: int = 5) -> Any:
         for i in np.argsort(-fastest, kind="stable")[:count].tolist()
     ]
     return table(("longest ops", "time", "of all", "memory"), rows)
+
+
+def critical_path(graph: OpGraph, seconds: Any) -> float:
+    """Return the length of the longest path through `graph` when op i takes `seconds[i]`."""
+    finish = seconds.copy()
+    successors: list[list[int]] = [[] for _ in range(graph.n_ops)]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        successors[u].append(v)
+    for u in graph.topological_order().tolist():
+        for v in successors[u]:
+            finish[v] = max(finish[v], finish[u] + seconds[v])
+    return float(finish.max())
 
 
 def _gangs(file: str, problem: PlacementProblem) -> list[Any]:

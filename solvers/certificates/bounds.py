@@ -87,7 +87,24 @@ def _shares(problem: Any) -> Shares | None:
 
 def _path(problem: Any) -> Path:
     """Return the longest path of fastest times."""
-    return Path(problem.graph.longest_path(problem.time()[problem.cluster.counts() > 0].min(axis=0)))
+    return Path(longest(problem, problem.time()[problem.cluster.counts() > 0].min(axis=0)))
+
+
+def longest(problem: Any, weight: Any) -> tuple[int, ...]:
+    """Follow the path of the greatest total weight back from its end."""
+    graph = problem.graph
+    before: list[list[int]] = [[] for _ in weight]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        before[v].append(u)
+    end, last = weight.copy(), [-1] * len(weight)
+    for v in graph.topological_order().tolist():
+        if before[v]:
+            last[v] = max(before[v], key=lambda u: end[u])
+            end[v] += end[last[v]]
+    ops = [int(np.argmax(end))]
+    while last[ops[-1]] >= 0:
+        ops.append(last[ops[-1]])
+    return tuple(reversed(ops))
 
 
 def _under_way(problem: Any) -> UnderWay | None:

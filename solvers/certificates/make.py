@@ -22,7 +22,7 @@ from gangplan.instances.certificates.stages import Recurrence
 from gangplan.instances.certificates.steps import Together
 
 from ..run import Run
-from .bounds import simple
+from .bounds import longest, simple
 
 _BELOW = Fraction(1, 2 * 10**6)
 """How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
@@ -107,7 +107,7 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
-            yield Calls(problem.graph.longest_path(weight), int(_ARCS * min(left(), _LONGEST)))
+            yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
             yield Grouped(threshold, int(_PAIRS * min(left(), _LONGEST)))
