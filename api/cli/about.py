@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
@@ -14,8 +14,7 @@ from .output import emit, emit_either, facts, progress, table
 
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     """Print the JSON Schema of one kind of document."""
-    if kind not in DOCUMENTS:
-        raise InstanceError("kind", unknown(kind, DOCUMENTS))
+    require_choice(kind, "kind", DOCUMENTS)
     import json
 
     from gangplan.instances import json_schema

@@ -58,7 +58,7 @@ Threads = Annotated[int, "threads of a solve", (1, 1024)]
 Memory = Annotated[float | None, "that a solve may have", "GIB"]
 
 
-def _settings(place: Place, deadlines: tuple[float, ...], seeds: int, memory: float | None, **more: Any) -> Any:
+def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: float | None, **more: Any) -> Any:
     """Return how instances are run: so many seeds, `memory` in GiB."""
     from gangplan.hybrid.bench.task import BenchSettings
 
@@ -139,7 +139,7 @@ def run(
     file: Annotated[list[str] | None, "a problem of yours instead of the suite; may be repeated", "FILE"] = None,
     methods: Annotated[str, "joined by commas  [default: auto and three of each objective]"] = "",
     plugin: Annotated[list[str] | None, _PLUGIN, "FILE.py:FUNCTION"] = None,
-    time_limit: Annotated[Any, "of a solve; several deadlines joined by commas", "SECONDS", options.numbers] = "0.5",
+    time_limit: Annotated[Sequence[float], "of a solve; several deadlines joined by commas", "SECONDS"] = (0.5,),
     seeds: Annotated[int, "how many, of the methods", (1, 10_000)] = 1,
     jobs: Annotated[int, "solves at a time", (1, 100_000)] = 1,
     workers: Threads = 1,
@@ -156,11 +156,10 @@ def run(
     """
     from gangplan.hybrid.bench.run import run as run_all
 
-    deadlines = time_limit if isinstance(time_limit, tuple) else (time_limit,)
-    options.require_positive(time_limit=deadlines, memory=memory, cpu=cpu)
+    options.require_positive(time_limit=time_limit, memory=memory, cpu=cpu)
     chosen_methods = tuple(filter(None, methods.split(",")))
     how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
-    settings = _settings(place, deadlines, seeds, memory, jobs=jobs, workers=workers, **how)
+    settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
     with progress(f"{len(found)} instances", hidden=False) as bar:
@@ -279,7 +278,7 @@ def submit(
 
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:
-        known, value, better = submit_plan(options.read_answer(plan), instance, **kept)
+        known, value, better = submit_plan(options.read_result(plan)[0], instance, **kept)
         first = f"value {value:.6g}, verified"
     elif plan is None and bound is not None:
         with in_file(bound):

@@ -84,6 +84,8 @@ def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: s
 
 def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf)) -> Callable[[Any], Any]:
     def parse(text: Any) -> Any:
+        if not isinstance(text, str):  # a default
+            return text
         try:
             value = kind(text)
         except InstanceError as error:
@@ -102,13 +104,13 @@ whole, number = _parser(int), _parser(float)
 
 def numbers(text: Any) -> Any:
     """Return the number that `text` says, or of several joined by commas a tuple."""
-    found = tuple(map(number, str(text).split(",")))
+    found = tuple(map(number, text.split(",")))
     return found if len(found) > 1 else found[0]
 
 
 def wholes(text: Any) -> tuple[int, ...]:
     """Return the whole numbers that `text` says, joined by commas."""
-    return tuple(map(whole, str(text).split(",")))
+    return tuple(map(whole, text.split(",")))
 
 
 READS: dict[Any, Callable[[Any], Any]] = {
@@ -116,11 +118,6 @@ READS: dict[Any, Callable[[Any], Any]] = {
     Sequence[float]: lambda x: tuple(map(number, x.split(","))),
 }
 """What reads several values joined by commas."""
-
-
-def by_dimension(text: Any) -> dict[str, int]:
-    """Return the sizes that ``batch=8,length=128`` says."""
-    return by_name(str(text), "size", whole)
 
 
 AsJson = Annotated[bool, "print JSON instead", "--json"]
@@ -172,7 +169,9 @@ class Given:
     memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
     bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
     training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
-    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", by_dimension, _PROBLEM] = None
+    size: Annotated[
+        Any, "of open dimensions of an ONNX model", "NAME=N,...", lambda text: by_name(text, "size", whole), _PROBLEM
+    ] = None
     keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
     activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None
@@ -192,18 +191,13 @@ def answered(file: str, path: str, given: Given, kinds: Any = None) -> tuple[Any
     """Read a plan, and the problem in `file` that it answers: the plan says what the options leave open."""
     from gangplan.instances.kinds import GRAPHS, objective_of
 
-    plan = read_answer(path, kinds)
+    plan, _ = read_result(path, kinds)
     objective = objective_of(plan)
     if given.objective is None and objective in GRAPHS:
         given = replace(given, objective=objective)
     if given.contention is None and objective == "step" and len(plan.sent):
         given = replace(given, contention=True)
     return problem(file, given), plan
-
-
-def read_answer(path: str, kinds: Any = None) -> Any:
-    """Return the plan in a file; see `read_result`."""
-    return read_result(path, kinds)[0]
 
 
 def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:

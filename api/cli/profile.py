@@ -98,10 +98,12 @@ def _shape(x: Any) -> dict[str, Any]:
 
 
 def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | None) -> list[Any]:
+    from gangplan.instances.torch_model.build import HERE
+
     graph, program = made.problem.graph, made.ops.profile.program
     held = {name: x for name, x in program.state.items() if program.is_parameter(name)}
     kind = made.problem.cluster.device_types[0].name
-    times = made.problem.time()[0]
+    times, by = made.problem.time()[0], "this machine, measured" if kind == HERE else f"one {kind}, by the roofline"
     back = [row["backward"]["seconds"][kind] if "backward" in row else 0.0 for row in rows]
     total = sum(row["flops"] + row.get("backward", {"flops": 0.0})["flops"] for row in rows)
     head = facts(
@@ -110,7 +112,7 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
             ("ops", f"{len(rows)}{' and as many backward' if graph.backward.any() else ''}, {graph.n_edges} edges"),
             ("parameters", f"{sum(x.numel() for x in held.values()):,} in {len(held)} tensors"),
             ("FLOPs", f"{total:.4g}"),
-            ("time", f"{quantity(float(times.sum()), 's')} on {_words(kind)}"),
+            ("time", f"{quantity(float(times.sum()), 's')} on {by}"),
             ("memory", quantity(float(graph.memory.sum()), "B")),
             *([("written", out)] if out else []),
         ]
@@ -125,9 +127,3 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
         lines.append((row["name"], out, *size, quantity(row["seconds"][kind], "s"), *twin))
     left = len(rows) - len(lines)
     return [head, table(names, lines, left=2), *([f"{left} ops that take less time are not shown"] if left else [])]
-
-
-def _words(kind: str) -> str:
-    from gangplan.instances.torch_model.build import HERE
-
-    return "this machine, measured" if kind == HERE else f"one {kind}, by the roofline"

@@ -32,7 +32,7 @@ def solve(
     given: options.Given,
     time_limit: Annotated[float, "for everything from start to answer; pictures come on top", "SECONDS"] = 30.0,
     method: Annotated[str, "auto or one of `gangplan methods`"] = "auto",
-    seed: Annotated[int, "of every random choice"] = 0,
+    seed: options.Seed = 0,
     workers: Annotated[int | None, "threads  [default: a thread a core]"] = None,
     gap: Annotated[float, "good enough: (objective - bound) / objective", "RATIO"] = 0.0,
     initial: Annotated[str | None, "a plan to start from", "PLAN"] = None,
@@ -83,7 +83,7 @@ def solve(
 
 
 def _start(problem: Any, path: str) -> Any:
-    plan = options.read_answer(path)
+    plan = options.read_result(path)[0]
     try:
         verdict = verify(problem, plan)
     except InstanceError as error:
