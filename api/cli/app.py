@@ -66,12 +66,14 @@ class Late(TyperGroup):
         groups: their names by title.
         of: what a name is one of, for the error.
         about, make: what a command does in words, and what makes it, of its name.
+        called: what comes before any of them, with options of its own.
     """
 
     groups: ClassVar[Mapping[str, Iterable[str]]]
     of: ClassVar[str] = "command"
     about: Callable[[str], str]
     make: Callable[[str], Any]
+    called: Callable[..., Any] = staticmethod(lambda: None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -94,32 +96,31 @@ class Late(TyperGroup):
                 formatter.write_dl([(f"{name:{width}}", self.about(name)) for name in names])
 
 
-class Commands(NamedTuple):
-    """Commands of one name: what they are for, and of each what does it and an example of what follows its name."""
+def commands(about: str, of: Mapping[str, tuple[Callable[..., Any], str]]) -> type[Late]:
+    """Return the commands of one name: of each by its own what does it, and an example of what follows the name."""
 
-    about: str
-    of: Mapping[str, tuple[Callable[..., Any], str]]
+    def make(group: Late, name: str) -> Any:
+        return made_of(f"{group.name} {name}", *of[name])
+
+    def tell(group: Late, name: str) -> Any:
+        return make(group, name).get_short_help_str(200)
+
+    return type("Group", (Late,), {"__doc__": about, "groups": {"Commands": of}, "make": make, "about": tell})
 
 
 def made_of(name: str, made: Any, example: str = "") -> Any:
-    """Return a function, `Commands` or a `typer.Typer` as a command of `name`; `example` is what follows the name."""
+    """Return a function, or a kind of `Late`, as a command of `name`; `example` is what follows the name."""
     from .options import declared
 
-    app = made if isinstance(made, typer.Typer) else typer.Typer()
-    if isinstance(made, Commands):
-
-        def make(each: str) -> Any:
-            return made_of(f"{name} {each}", *made.of[each])
-
-        names: dict[str, Any] = {"groups": {"Commands": made.of}, "make": staticmethod(make)}
-        names["about"] = staticmethod(lambda each: make(each).get_short_help_str(200))
-        app.callback(cls=type("Group", (Late,), names), help=made.about, no_args_is_help=True)(lambda: None)
-    elif app is not made:
-        call = f"gangplan {name} {example}".rstrip()
-        app.command(name.rpartition(" ")[2], cls=Help, epilog=call)(declared(made))
+    app, own = typer.Typer(), name.rpartition(" ")[2]
+    if isinstance(made, type) and issubclass(made, Late):
+        how: dict[str, Any] = {"help": made.__doc__, "invoke_without_command": True, "no_args_is_help": True}
+        app.callback(cls=made, **how)(declared(made.called))
+    else:
+        app.command(own, cls=Help, epilog=f"gangplan {name} {example}".rstrip())(declared(made))
     app._add_completion, app.rich_markup_mode = False, None
     found = typer.main.get_command(app)
-    found.name = name.rpartition(" ")[2]
+    found.name = own
     return found
 
 
@@ -145,7 +146,9 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "Problems and plans": {
         "generate": Entry(
-            "make a problem: a network's op graph, gangs, jobs over time", "gpt --devices 4 --out gpt.json"
+            "make a problem: a network's op graph, gangs, jobs over time",
+            "gpt --devices 4 --out gpt.json",
+            "generate:Kinds",
         ),
         "show": Entry("describe a problem or a plan", "gpt.json"),
         "solve": Entry("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
@@ -160,7 +163,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Simulation": {
         "simulate": Entry("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
         "replay": Entry("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
-        "system": Entry("compare policies of published systems"),
+        "system": Entry("compare policies of published systems", "", "system:Systems"),
     },
     "The log of a Scheduler": {
         "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),

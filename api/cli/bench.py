@@ -17,7 +17,7 @@ from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .app import Commands
+from .app import commands
 from .output import emit_blocks, emit_either, progress, table
 
 
@@ -292,7 +292,7 @@ def submit(
     emit_blocks(f"{first}; best known so far {best}; bound {before}", noted)
 
 
-bench = Commands(
+bench = commands(
     "Compare methods on instances with known bounds.",
     {
         "list": (list_, "--suite small --objective step"),

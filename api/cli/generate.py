@@ -94,25 +94,10 @@ def _made(kind: str) -> Any:
     return made_of(f"generate {kind}", _like if kind == "like" else _command(kind), example)
 
 
-class Kinds(Late):
-    """A command for each kind."""
-
-    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
-
-
-generate = typer.Typer()
-
-
-@generate.callback(cls=Kinds, invoke_without_command=True, no_args_is_help=True)
-@options.declared
 def _list(
     kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
-
-    `gangplan generate KIND --help` explains the options of a kind.
-    """
     if not kinds:
         return
     known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
@@ -127,3 +112,13 @@ def _list(
 
 def _words_of(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+class Kinds(Late):
+    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
+
+    `gangplan generate KIND --help` explains the options of a kind.
+    """
+
+    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
+    called = staticmethod(_list)

@@ -18,7 +18,7 @@ from gangplan.instances.intake import parse_json
 
 from ..early import INTERRUPTED
 from . import options
-from .app import Commands
+from .app import commands
 from .output import emit_either, facts, progress, table
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
@@ -236,7 +236,7 @@ def _text(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-learn = Commands(
+learn = commands(
     "Train learned policies, judge them, export them, list them.",
     {
         "train": (train, "topdrl --out runs/topdrl"),

@@ -7,8 +7,6 @@ from inspect import Parameter, getdoc, signature
 from math import isfinite
 from typing import Annotated, Any, get_type_hints
 
-import typer
-
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
@@ -62,19 +60,11 @@ def _command(name: str) -> Any:
 
 
 class Systems(Late):
-    """A command a system."""
+    """Compare policies on a published system's ground."""
 
     groups, of = {"Commands": SYSTEMS}, "system"
     about = staticmethod(lambda name: SYSTEMS[name].about)
     make = staticmethod(lambda name: made_of(f"system {name}", _command(name), SYSTEMS[name].example))
-
-
-system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)
-
-
-@system.callback(cls=Systems)
-def _group() -> None:
-    """Compare policies on the ground of a published system; every outcome is checked."""
 
 
 def _compare(

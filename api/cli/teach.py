@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from gangplan.instances import InstanceError
 
 from . import options
-from .app import Commands
+from .app import commands
 from .output import emit_blocks, emit_either, progress, table
 
 SuiteName = Annotated[str, "homework, or a file .toml or .json of your own", "--suite", "SUITE"]
@@ -66,7 +66,7 @@ def starter(
     emit_blocks(f"{len(files)} files in {folder}; begin with {files[0]}")
 
 
-teach = Commands(
+teach = commands(
     "Hand out and grade homework.",
     {"grade": (grade, "submissions --suite homework"), "starter": (starter, "alice")},
 )
