@@ -131,6 +131,11 @@ Seed = Annotated[int, "of every random choice"]
 FirstSeed = Annotated[int, "of the first sample", (0, 2**31)]
 
 
+def by_dimension(text: str) -> dict[str, int]:
+    """Return the sizes that ``batch=8,length=128`` says."""
+    return by_name(text, "size", whole)
+
+
 def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
@@ -169,9 +174,7 @@ class Given:
     memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
     bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
     training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
-    size: Annotated[
-        Any, "of open dimensions of an ONNX model", "NAME=N,...", lambda text: by_name(text, "size", whole), _PROBLEM
-    ] = None
+    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", by_dimension, _PROBLEM] = None
     keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
     activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None

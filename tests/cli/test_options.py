@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -84,3 +85,16 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["Of", "the", "table:"] in lines and ["Of", "the", "end:"] in lines
     assert lines.index(["Of", "the", "table:"]) < lines.index(["--count", "N", "how", "many", "[default:", "3]"])
     assert ["$", "gangplan", "do", "a.json"] in lines and ["FILE", "what", "is", "read"] in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("--size", "x"), "--size: 'x' is not name=word"),
+        (("--degrees", "1,x"), "--degrees: 'x' is not a whole number"),
+        (("--bandwidth", "1,x"), "--bandwidth: 'x' is not a number"),
+    ],
+)
+def test_options_of_problems(problem: Path, words: tuple[str, ...], wrong: str, cli: Any) -> None:
+    """What reads the text of an option of a problem says what is wrong with it."""
+    assert cli("show", problem, *words).err == f"error: {wrong}\n"
