@@ -173,8 +173,8 @@ def write_reports(
     place: Place,
     short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs the extra bench."""
-    from gangplan.hybrid.bench.report import write_report
+    """Write FOLDER/report.md and FOLDER/report.html from the rows."""
+    from .bench_report import write_report
 
     folder, ledger = Path(place.folder), suite("all", ledger=place.best)
     written = write_report(folder, ledger, short=None if short is None else Path(short))
