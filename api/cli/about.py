@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-import typer
-
-from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
-from .output import Bar, emit, emit_either, facts, table
+from .output import emit, emit_either, facts, progress, table
 
 
-def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(DOCUMENTS))]) -> None:
+def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     """Print the JSON Schema of one kind of document."""
-    if kind not in DOCUMENTS:
-        raise InstanceError("kind", unknown(kind, DOCUMENTS))
+    require_choice(kind, "kind", DOCUMENTS)
     import json
 
     from gangplan.instances import json_schema
@@ -36,9 +33,7 @@ def versions(as_json: options.AsJson = False) -> None:
 
 
 def methods(
-    objective: Annotated[
-        str | None, typer.Argument(metavar="[OBJECTIVE]", help="throughput, step, ...  [default: all]")
-    ] = None,
+    objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
@@ -60,9 +55,7 @@ def methods(
 
 
 def warm_up(
-    objectives: Annotated[
-        list[str] | None, typer.Argument(metavar="[OBJECTIVE]...", help="as of `solve`  [default: all]")
-    ] = None,
+    objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compile what `solve` uses, so that no later process has to.
@@ -76,16 +69,13 @@ def warm_up(
     from gangplan.solvers.method import OBJECTIVES
 
     chosen = objectives or list(OBJECTIVES)
-    spent = {}
-    with Bar("compiling", hidden=as_json) as bar:
+    found = {}
+    with progress("compiling", hidden=as_json) as bar:
         for i, objective in enumerate(chosen):
             started = time.process_time()
             warm(objective, tell=lambda _, done, count, at=i: bar((at + done / count) / len(chosen)))  # type: ignore[misc]
-            spent[objective] = time.process_time() - started
-    found = {
-        objective: {"kernels": len(kernels(objective)), "processor_seconds": seconds}
-        for objective, seconds in spent.items()
-    }
+            seconds = time.process_time() - started
+            found[objective] = {"kernels": len(kernels(objective)), "processor_seconds": seconds}
     rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
     words = table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}"
     emit_either(as_json, {"folder": str(folder()), "objectives": found}, *words)

@@ -12,23 +12,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.errors import InstanceError, unknown
 
-EXAMPLES = {
-    "learn train": "gangplan learn train topdrl --out runs/topdrl",
-    "learn eval": "gangplan learn eval topdrl --seeds 10",
-    "learn export": "gangplan learn export pacml --out pacml.onnx",
-    "learn list": "gangplan learn list --json",
-    "bench list": "gangplan bench list --suite small --objective step",
-    "bench generate": "gangplan bench generate step-random-toy-00",
-    "bench run": "gangplan bench run --suite toy --jobs 2",
-    "bench report": "gangplan bench report",
-    "bench submit": "gangplan bench submit plan.json --instance step-random-toy-00 --by me",
-    "bench pass": "gangplan bench pass --suite toy --time-limit 5 --folder pass",
-    "bench verify": "gangplan bench verify --suite toy",
-    "teach grade": "gangplan teach grade submissions --suite homework",
-    "teach starter": "gangplan teach starter alice",
-}
-"""Calls of the commands of groups."""
-
 
 class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
@@ -76,16 +59,6 @@ class Help(TyperCommand):
                 formatter.write(f"  $ {self.epilog}\n")
 
 
-class Group(TyperGroup):
-    """Commands of which an unknown one is answered with those there are."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command."""
-        if cmd_name not in self.commands:
-            raise InstanceError("command", unknown(cmd_name, self.commands))
-        return self.commands[cmd_name]
-
-
 class Late(TyperGroup):
     """Commands by title, each of which is made when it is asked for: what it imports may take long.
 
@@ -93,12 +66,14 @@ class Late(TyperGroup):
         groups: their names by title.
         of: what a name is one of, for the error.
         about, make: what a command does in words, and what makes it, of its name.
+        called: what comes before any of them, with options of its own.
     """
 
     groups: ClassVar[Mapping[str, Iterable[str]]]
     of: ClassVar[str] = "command"
     about: Callable[[str], str]
     make: Callable[[str], Any]
+    called: Callable[..., Any] = staticmethod(lambda: None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -121,21 +96,31 @@ class Late(TyperGroup):
                 formatter.write_dl([(f"{name:{width}}", self.about(name)) for name in names])
 
 
-def made_of(name: str, made: Any, example: str = "", about: str | None = None) -> Any:
-    """Return a function, or a `typer.Typer`, as a command of `name`."""
-    app = made if isinstance(made, typer.Typer) else typer.Typer()
-    if app is not made:
-        app.command(name=name, epilog=example, help=about)(made)
+def commands(about: str, of: Mapping[str, tuple[Callable[..., Any], str]]) -> type[Late]:
+    """Return the commands of one name: of each by its own what does it, and an example of what follows the name."""
+
+    def make(group: Late, name: str) -> Any:
+        return made_of(f"{group.name} {name}", *of[name])
+
+    def tell(group: Late, name: str) -> Any:
+        return make(group, name).get_short_help_str(200)
+
+    return type("Group", (Late,), {"__doc__": about, "groups": {"Commands": of}, "make": make, "about": tell})
+
+
+def made_of(name: str, made: Any, example: str = "") -> Any:
+    """Return a function, or a kind of `Late`, as a command of `name`; `example` is what follows the name."""
+    from .options import declared
+
+    app, own = typer.Typer(), name.rpartition(" ")[2]
+    if isinstance(made, type) and issubclass(made, Late):
+        how: dict[str, Any] = {"help": made.__doc__, "invoke_without_command": True, "no_args_is_help": True}
+        app.callback(cls=made, **how)(declared(made.called))
+    else:
+        app.command(own, cls=Help, epilog=f"gangplan {name} {example}".rstrip())(declared(made))
     app._add_completion, app.rich_markup_mode = False, None
-    for entry in app.registered_commands:
-        entry.cls = Help
-        entry.epilog = entry.epilog or EXAMPLES.get(f"{name} {entry.name or getattr(entry.callback, '__name__', '')}")
     found = typer.main.get_command(app)
-    found.name = name
-    for command in getattr(found, "commands", {"": found}).values():
-        for x in command.params:
-            if not (x.metavar or getattr(x, "is_flag", False)):
-                x.metavar = "NAME"
+    found.name = own
     return found
 
 
@@ -149,12 +134,12 @@ class Entry(NamedTuple):
 
     Attributes:
         about: what it does, for the list of commands.
-        example: a call of it.
+        example: what follows its name in a call of it.
         home: the module and the function or group in it, by default both named like the command.
     """
 
     about: str
-    example: str
+    example: str = ""
     home: str = ""
 
 
@@ -162,61 +147,46 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Problems and plans": {
         "generate": Entry(
             "make a problem: a network's op graph, gangs, jobs over time",
-            "gangplan generate gpt --devices 4 --out gpt.json",
+            "gpt --devices 4 --out gpt.json",
+            "generate:Kinds",
         ),
-        "show": Entry("describe a problem or a plan", "gangplan show gpt.json"),
-        "solve": Entry("find a plan, and a bound", "gangplan solve gpt.json --time-limit 20 --out plan.json"),
-        "verify": Entry("check a plan without any solver", "gangplan verify gpt.json plan.json", "plans:verify_plan"),
-        "compare": Entry(
-            "set plans of one problem side by side",
-            "gangplan compare a.json b.json --problem gpt.json",
-            "plans:compare",
-        ),
-        "plot": Entry("draw a plan", "gangplan plot gpt.json plan.json plan.svg", "plans:plot_plan"),
+        "show": Entry("describe a problem or a plan", "gpt.json"),
+        "solve": Entry("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
+        "verify": Entry("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
+        "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json", "plans:compare"),
+        "plot": Entry("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
     },
     "PyTorch models": {
-        "profile": Entry(
-            "make a problem of a model", "gangplan profile docs/examples/gpt2.py:build --devices 8 --out graph.json"
-        ),
-        "split": Entry("say which module goes where", "gangplan split model.py:build graph.json plan.json --run"),
+        "profile": Entry("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
+        "split": Entry("say which module goes where", "model.py:build graph.json plan.json --run"),
     },
     "Simulation": {
-        "simulate": Entry(
-            "run a trace of jobs on a cluster", "gangplan simulate jobs.csv --cluster 20x8 --policy fifo --policy srtf"
-        ),
-        "replay": Entry("fill a cluster with pods", "gangplan replay nodes.csv pods.csv --policy fgd"),
-        "system": Entry("compare policies of published systems", "gangplan system topdrl --policy gnn --seeds 10"),
+        "simulate": Entry("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
+        "replay": Entry("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
+        "system": Entry("compare policies of published systems", "", "system:Systems"),
     },
     "The log of a Scheduler": {
-        "log": Entry("tell who got what, and which rule decided", "gangplan log cluster.jsonl"),
-        "whatif": Entry("play it once more with other arguments", "gangplan whatif cluster.jsonl --set price=600"),
-        "shadow": Entry(
-            "tell what gangplan would have decided beside another scheduler", "gangplan shadow sacct.csv --cluster 20x8"
-        ),
+        "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),
+        "whatif": Entry("play it once more with other arguments", "cluster.jsonl --set price=600"),
+        "shadow": Entry("tell what gangplan would have decided beside another scheduler", "sacct.csv --cluster 20x8"),
     },
     "For other programs": {
-        "decide": Entry("answer events, JSON lines in and out", "gangplan decide --cluster 20x8 < events.jsonl"),
-        "serve": Entry("answer HTTP: solves, verdicts, schedulers", "gangplan serve --state gangplan-state"),
-        "slurm": Entry("place the jobs of a Slurm cluster", "gangplan slurm --dry-run"),
-        "kubernetes": Entry("schedule pods, gang by gang", "gangplan kubernetes --log cluster.jsonl"),
+        "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl"),
+        "serve": Entry("answer HTTP: solves, verdicts, schedulers", "--state gangplan-state"),
+        "slurm": Entry("place the jobs of a Slurm cluster", "--dry-run"),
+        "kubernetes": Entry("schedule pods, gang by gang", "--log cluster.jsonl"),
     },
     "Learning and measurement": {
-        "learn": Entry("train, judge, export and list policies", "gangplan learn list"),
-        "fit": Entry("fit the cost model of placements", "gangplan fit throughputs.json"),
+        "learn": Entry("train, judge, export and list policies"),
+        "fit": Entry("fit the cost model of placements", "throughputs.json"),
     },
-    "Benchmarks": {
-        "bench": Entry(
-            "compare methods where bounds are known", "gangplan bench run --suite toy --jobs 2", "bench_library:bench"
-        ),
-    },
-    "Teaching": {
-        "teach": Entry("hand out homework and grade it", "gangplan teach grade submissions"),
-    },
+    "Benchmarks": {"bench": Entry("compare methods where bounds are known")},
+    "Teaching": {"teach": Entry("hand out homework and grade it")},
     "This installation": {
-        "methods": Entry("list the methods of `solve`", "gangplan methods", "about:methods"),
-        "schema": Entry("print the JSON Schema of a document", "gangplan schema partition", "about:schema"),
-        "versions": Entry("list all versions that matter", "gangplan versions", "about:versions"),
-        "warm-up": Entry("compile what `solve` uses", "gangplan warm-up throughput", "about:warm_up"),
+        "methods": Entry("list the methods of `solve`", "", "about:methods"),
+        "schema": Entry("print the JSON Schema of a document", "partition", "about:schema"),
+        "versions": Entry("list all versions that matter", "", "about:versions"),
+        "warm-up": Entry("compile what `solve` uses", "throughput", "about:warm_up"),
     },
 }
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
@@ -237,7 +207,7 @@ class Front(Late):
         """Write how to begin."""
         with formatter.section("Example"):
             for name in ("generate", "solve", "verify"):
-                formatter.write(f"  $ {COMMANDS[name].example}\n")
+                formatter.write(f"  $ gangplan {name} {COMMANDS[name].example}\n")
 
 
 def _version(wanted: bool) -> None:

@@ -1,81 +1,81 @@
-"""`gangplan bench`: the suite, the runner and the report of GapBench."""
+"""`gangplan bench`: the suite, the runner and the report of GapBench, and its library of plans and certificates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from math import isfinite
+from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.hybrid.bench.best_known import certified
-from gangplan.hybrid.bench.library import read_library
+from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
+from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .app import Group
-from .options import option
-from .output import Bar, emit_blocks, emit_either, table
-
-bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
-
-_SUITE = "toy, small, medium, large or huge; partition, placement, schedule, online; or all"
-SEE = "see `gangplan bench run --help`"
-CHOICE = {name: option(str, f"only instances of this {name}", "") for name in ("objective", "size", "family")}
-"""Which instances of a suite."""
-Ledger = Annotated[
-    str | None, typer.Option(help="best known values of your own  [default: FOLDER/ledger.jsonl]", metavar="FILE")
-]
-Folder = Annotated[str, typer.Option(help="of rows, plans, ledger and report", metavar="FOLDER")]
-_LIMITS = "of a solve; several deadlines joined by commas"
-_PLUGIN = "a solver of yours, or an installed one; may be repeated"
-RUN = {
-    "sample": option(int, "at most so many of each objective; 0 means all", 0, **options.whole_from(0, 100_000)),
-    "file": option(list[str], "a problem of yours instead of the suite; may be repeated", metavar="FILE"),
-    "methods": option(str, "joined by commas  [default: auto and three of each objective]", ""),
-    "plugin": option(list[str], _PLUGIN, metavar="FILE.py:FUNCTION"),
-    "time_limit": option(Any, _LIMITS, "0.5", metavar="SECONDS", parser=options.numbers),
-    "seeds": option(int, "how many, of the methods", 1, **options.whole_from(1, 10_000)),
-    "jobs": option(int, "solves at a time", 1, **options.whole_from(1, 100_000)),
-    "workers": option(int, "threads of a solve", 1, **options.whole_from(1, 1024)),
-    "engine": option(str, "joblib's: loky (processes here), ray or dask", "loky"),
-    "memory": option(float, "that a solve may have", metavar="GIB"),
-    "cpu": option(float, "processor seconds that a solve may have"),
-}
-"""How a suite is run."""
+from .app import commands
+from .output import emit_blocks, emit_either, progress, table
 
 
-def ledger_in(folder: str, ledger: str | None) -> Path:
-    """Return the ledger, by default that of a folder."""
-    return Path(folder) / "ledger.jsonl" if ledger is None else Path(ledger)
+@dataclass(frozen=True)
+class Chosen:
+    """Which instances of a suite."""
+
+    objective: Annotated[str, "only instances of this objective"] = ""
+    size: Annotated[str, "only instances of this size"] = ""
+    family: Annotated[str, "only instances of this family"] = ""
+
+    def of(self, name: str, ledger: Path | None, sample: int = 0) -> list[Instance]:
+        """Return the instances of a suite."""
+        return suite(name, **vars(self), ledger=ledger, sample=sample)
 
 
-def check_positive(**numbers: Any) -> None:
-    """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
-    for field, values in numbers.items():
-        for x in values if isinstance(values, tuple) else (values,):
-            if x is not None and not (isfinite(x) and x > 0):
-                raise InstanceError(field, f"{x!r} is not a positive number")
+Folder = Annotated[str, "of rows, plans, ledger and report", "FOLDER"]
 
 
-@bench.command(name="list")
-@options.with_tables(chosen=CHOICE)
+@dataclass(frozen=True)
+class Place:
+    """Where rows and best known values are kept."""
+
+    folder: Folder = "gapbench"
+    ledger: Annotated[str | None, "best known values of your own  [default: FOLDER/ledger.jsonl]", "FILE"] = None
+
+    @property
+    def best(self) -> Path:
+        """Return the ledger, by default that of the folder."""
+        return Path(self.folder) / "ledger.jsonl" if self.ledger is None else Path(self.ledger)
+
+
+Library = Annotated[str | None, "of plans and certificates  [default: the package's]", "--library", "FOLDER"]
+Suite = Annotated[str, "see `gangplan bench run --help`", "--suite"]
+_SUITES = "toy, small, medium, large or huge; partition, placement, schedule, online; or all"
+Sample = Annotated[int, "at most so many of each objective; 0 means all", (0, 100_000)]
+Threads = Annotated[int, "threads of a solve", (1, 1024)]
+Memory = Annotated[float | None, "that a solve may have", "GIB"]
+
+
+def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: float | None, **more: Any) -> Any:
+    """Return how instances are run: so many seeds, `memory` in GiB."""
+    from gangplan.hybrid.bench.task import BenchSettings
+
+    limits: dict[str, Any] = {"deadlines": deadlines, "memory": None if memory is None else memory * 2**30}
+    return BenchSettings(Path(place.folder), seeds=tuple(range(seeds)), ledger=place.best, **limits, **more)
+
+
 def list_(
-    name: Annotated[str, typer.Option("--suite", help=SEE)] = "all",
+    name: Suite = "all",
     *,
-    chosen: dict[str, Any],
-    folder: Folder = "gapbench",
-    ledger: Ledger = None,
-    each: Annotated[bool, typer.Option("--each", help="a line an instance")] = False,
+    chosen: Chosen,
+    place: Place,
+    each: Annotated[bool, "a line an instance"] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List the instances, and what is known of them."""
-    found = suite(name, **chosen, ledger=ledger_in(folder, ledger))
+    found = chosen.of(name, place.best)
     blocks = [_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} optimal as a method claims"]
     if each:
         lines = [(x.id, _number(x.value), _number(x.bound), x.by, _number(x.seconds)) for x in found]
@@ -102,12 +102,9 @@ def _counts(found: Sequence[Instance]) -> Any:
     return table(("objective", "family", *SIZES, "plans", "optima", "proved"), lines, left=2)
 
 
-@bench.command()
 def generate(
-    instance: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="instances; none means the suite")
-    ] = None,
-    name: Annotated[str, typer.Option("--suite", help=SEE)] = "toy",
+    instance: Annotated[list[str] | None, "instances; none means the suite", "[ID]..."] = None,
+    name: Suite = "toy",
     folder: Folder = "gapbench",
 ) -> None:
     """Generate the problems of a suite in FOLDER/instances.
@@ -124,23 +121,33 @@ def generate(
         chosen = [x for x in chosen if x.objective != ONLINE]
     place = Path(folder) / "instances"
     place.mkdir(parents=True, exist_ok=True)
-    with Bar("generating", hidden=False) as bar:
+    with progress("generating", hidden=False) as bar:
         for i, x in enumerate(chosen):
             write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
             bar((i + 1) / len(chosen))
     emit_blocks(f"{place}: {len(chosen)} problems, as in the manifest")
 
 
-@bench.command()
-@options.with_tables(chosen=CHOICE, given=RUN)
+_PLUGIN = "a solver of yours, or an installed one; may be repeated"
+
+
 def run(
-    name: Annotated[str, typer.Option("--suite", help=_SUITE)] = "toy",
+    name: Annotated[str, _SUITES, "--suite"] = "toy",
     *,
-    chosen: dict[str, Any],
-    given: dict[str, Any],
-    folder: Folder = "gapbench",
-    ledger: Ledger = None,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="write the report too")] = True,
+    chosen: Chosen,
+    sample: Sample = 0,
+    file: Annotated[list[str] | None, "a problem of yours instead of the suite; may be repeated", "FILE"] = None,
+    methods: Annotated[str, "joined by commas  [default: auto and three of each objective]"] = "",
+    plugin: Annotated[list[str] | None, _PLUGIN, "FILE.py:FUNCTION"] = None,
+    time_limit: Annotated[Sequence[float], "of a solve; several deadlines joined by commas", "SECONDS"] = (0.5,),
+    seeds: Annotated[int, "how many, of the methods", (1, 10_000)] = 1,
+    jobs: Annotated[int, "solves at a time", (1, 100_000)] = 1,
+    workers: Threads = 1,
+    engine: Annotated[str, "joblib's: loky (processes here), ray or dask"] = "loky",
+    memory: Memory = None,
+    cpu: Annotated[float | None, "processor seconds that a solve may have"] = None,
+    place: Place,
+    report: Annotated[bool, "write the report too", "--report/--no-report"] = True,
 ) -> None:
     """Run methods on a suite, a row each.
 
@@ -148,37 +155,152 @@ def run(
     FOLDER/plans, their verified values in the ledger.
     """
     from gangplan.hybrid.bench.run import run as run_all
-    from gangplan.hybrid.bench.task import BenchSettings
 
-    limits, memory, file, sample = (given.pop(x) for x in ("time_limit", "memory", "file", "sample"))
-    deadlines = limits if isinstance(limits, tuple) else (limits,)
-    check_positive(time_limit=deadlines, memory=memory, cpu=given["cpu"])
-    settings = BenchSettings(
-        Path(folder), tuple(x for x in given.pop("methods").split(",") if x), tuple(given.pop("plugin") or ()),
-        deadlines, tuple(range(given.pop("seeds"))), memory=None if memory is None else memory * 2**30,
-        ledger=ledger_in(folder, ledger), **given,
-    )  # fmt: skip
-    found = [from_file(path, chosen["objective"]) for path in file or ()]
-    found = found or suite(name, **chosen, ledger=settings.ledger, sample=sample)
-    with Bar(f"{len(found)} instances", hidden=False) as bar:
+    options.require_positive(time_limit=time_limit, memory=memory, cpu=cpu)
+    chosen_methods = tuple(filter(None, methods.split(",")))
+    how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
+    settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
+    found = [from_file(path, chosen.objective) for path in file or ()]
+    found = found or chosen.of(name, place.best, sample)
+    with progress(f"{len(found)} instances", hidden=False) as bar:
         rows = run_all(found, settings, bar)
-    emit_blocks(f"{folder}: {len(rows)} rows of {len(found)} instances")
+    emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances")
     if report:
-        _report(folder, settings.ledger)
+        write_reports(place)
 
 
-@bench.command()
-def report(
-    folder: Folder = "gapbench",
-    ledger: Ledger = None,
-    short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
+def write_reports(
+    place: Place,
+    short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows."""
-    _report(folder, ledger_in(folder, ledger), short)
-
-
-def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
     from .bench_report import write_report
 
-    written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
+    folder, ledger = Path(place.folder), suite("all", ledger=place.best)
+    written = write_report(folder, ledger, short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
+
+
+def pass_(
+    name: Suite = "all",
+    *,
+    chosen: Chosen,
+    sample: Sample = 0,
+    time_limit: Annotated[float, "of a solve", "SECONDS"] = 60.0,
+    certify: Annotated[float | None, "for a certificate  [default: as long as a solve]", "SECONDS"] = None,
+    seeds: Annotated[int, "how many passes, each with a seed", (1, 10_000)] = 1,
+    jobs: Annotated[int, "instances at a time", (1, 100_000)] = 1,
+    workers: Threads = 1,
+    memory: Memory = None,
+    place: Place,
+    library: Annotated[str | None, "that takes what is better  [default: none]", "FOLDER"] = None,
+) -> None:
+    """Improve plans and certificates of a suite, small instances first.
+
+    Leaves alone what is certified optimal, and what FOLDER has a record of, whatever ended the last call. Solves what
+    may be improved from the best plan on file; then looks for a certificate. FOLDER keeps records; ledger and library
+    take what is better.
+    """
+    from gangplan.hybrid.bench.passes import FELL, run_pass
+
+    certify = time_limit if certify is None else certify
+    options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
+    settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
+    found = _with_problems(chosen.of(name, place.best, sample))
+    with progress(f"{len(found)} instances", hidden=False) as bar:
+        done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
+    words = f"{done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}"
+    emit_blocks(
+        f"{place.folder}: {words}", *["\n".join(f"no certificate: {x}" for x in done.failed)] * bool(done.failed)
+    )
+
+
+def verify(
+    name: Suite = "all",
+    *,
+    chosen: Chosen,
+    library: Library = None,
+    ledger: Annotated[str | None, "best known values of your own", "FILE"] = None,
+    jobs: Annotated[int, "instances at a time", (1, 1000)] = 2,
+    longest: Annotated[float | None, "leave out certificates that took more seconds to check"] = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Check every plan of the library by the verifier and every certificate by the checker.
+
+    Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
+    """
+    found = _with_problems(chosen.of(name, None if ledger is None else Path(ledger)))
+    records = read_library(LIBRARY if library is None else Path(library))
+    with progress(f"checking {len(found)} instances", hidden=as_json) as bar:
+        checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
+    failed = [x for x in checks if x.failed]
+    lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]
+    left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
+    seconds = sum(x.seconds for x in checks)
+    last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
+    emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))
+    return 1 if failed else 0
+
+
+def _with_problems(found: Sequence[Instance]) -> list[Instance]:
+    return [x for x in found if x.objective != ONLINE]
+
+
+def _checked(checks: Sequence[Check]) -> Any:
+    """Return a table: of each objective and of all how many plans and certificates hold."""
+    names = dict.fromkeys(x.objective for x in checks)
+    lines = []
+    for name in (*names, "all"):
+        own = [x for x in checks if name in (x.objective, "all")]
+        counts = (
+            len(own), sum(x.plan == "ok" for x in own), sum(x.best for x in own),
+            sum(x.certificate == "ok" for x in own), sum(x.optimal for x in own),
+            sum(x.certified for x in own), sum(x.failed for x in own),
+        )  # fmt: skip
+        lines.append((name, *map(str, counts)))
+    heads = ("objective", "instances", "plans", "best known", "certificates", "claimed", "certified", "failed")
+    return table(heads, lines)
+
+
+def submit(
+    *,
+    plan: Annotated[str | None, "what a solver wrote, or you did", "[PLAN]"] = None,
+    instance: Annotated[str, "id of the instance that it answers", "ID", "--instance"],
+    bound: Annotated[str | None, "a certificate of a bound, beside a plan or alone", "FILE"] = None,
+    by: Annotated[str, "who found it"] = "submitted",
+    place: Place,
+) -> None:
+    """Score a plan, or check a certificate of a bound; the ledger takes what is better.
+
+    FOLDER keeps the plan or the certificate among its records.
+    """
+    from gangplan.hybrid.bench.submit import submit_bound, submit_plan
+
+    kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
+    if plan is not None and bound is None:
+        known, value, better = submit_plan(options.read_result(plan)[0], instance, **kept)
+        first = f"value {value:.6g}, verified"
+    elif plan is None and bound is not None:
+        with in_file(bound):
+            known, proved, better = submit_bound(options.read_certificate(bound), instance, **kept)
+        first = "no plan, checked" if proved == inf else f"bound {proved:.6g}, checked"
+    else:
+        raise InstanceError("plan", "give PLAN, or --bound FILE")
+    best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"
+    before = "none" if known.bound is None else f"{known.bound:.6g}"
+    noted = f"{'better: noted in' if better else 'not better: nothing is noted in'} {place.best}"
+    emit_blocks(f"{first}; best known so far {best}; bound {before}", noted)
+
+
+bench = commands(
+    "Compare methods on instances with known bounds.",
+    {
+        "list": (list_, "--suite small --objective step"),
+        "generate": (generate, "step-random-toy-00"),
+        "run": (run, "--suite toy --jobs 2"),
+        "report": (write_reports, ""),
+        "pass": (pass_, "--suite toy --time-limit 5 --folder pass"),
+        "verify": (verify, "--suite toy"),
+        "submit": (submit, "plan.json --instance step-random-toy-00 --by me"),
+    },
+)

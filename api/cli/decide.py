@@ -6,60 +6,39 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.journal.write import content_hash
 from gangplan.instances import InstanceError
 
-from ..doors.clusters import has_begun, reopened
-from ..doors.core import Core, encoded, text_of
+from ..doors.core import Core, encoded
 from ..doors.lines import answer_lines
 from .output import closed
-from .shadow import _CLUSTER, fleet_of
-from .whatif import Set, with_settings
-
-LOG = "append each event and decision to this file, and go on with it if it is there"
-_SYNC = "have each line of the log on disk before it is answered"
+from .shadow import CLUSTER, fleet_of
+from .whatif import LOG, Set, scheduler_with
 
 
 def decide(
-    cluster: Annotated[str | None, typer.Option(help=_CLUSTER, metavar="NxM|FILE")] = None,
+    cluster: Annotated[str | None, CLUSTER, "NxM|FILE"] = None,
     settings: Set = None,
-    log: Annotated[str | None, typer.Option(help=LOG, metavar="FILE")] = None,
-    sync: Annotated[bool, typer.Option("--sync", help=_SYNC)] = False,
+    log: Annotated[str | None, LOG, "FILE"] = None,
+    sync: Annotated[bool, "have each line of the log on disk before it is answered"] = False,
 ) -> int:
     """Answer events on stdin, a line of JSON each, by decisions on stdout, a line each.
 
     Lines are such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "seconds": 600}, then {"event": "decide"};
     each method of Scheduler is an event. A line that is wrong is answered by an error, and changes nothing.
     """
-    core = Core(_scheduler(cluster, settings or [], log, sync), None if log is None else Path(log))
+    fleet = None if cluster is None else fleet_of(cluster)
+    scheduler = scheduler_with(settings or [], fleet, log, sync=sync)
+    if fleet is not None and encoded(fleet) != encoded(scheduler._state.fleet):
+        raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
+    core = Core(scheduler, None if log is None else Path(log))
     if closed():
         raise InstanceError("stdout", "is closed")
     warnings.simplefilter("always", RuntimeWarning)  # each line that the log lacks
     signal.signal(signal.SIGTERM, end)
     answer_lines(core, sys.stdin.buffer, _write)
     return 0
-
-
-def _scheduler(cluster: str | None, settings: list[str], log: str | None, sync: bool) -> Scheduler:
-    """Return the scheduler of a log, or a new one."""
-    fleet = None if cluster is None else fleet_of(cluster)
-    if log is not None and has_begun(Path(log)):
-        scheduler = reopened(Path(log), lambda known: with_settings(known, settings), sync=sync)
-        if fleet is not None and _hash(fleet) != _hash(scheduler._state.fleet):
-            raise InstanceError("cluster", f"{cluster!r} is not that of the log: resize is an event", log)
-        return scheduler
-    if fleet is None:
-        raise InstanceError("cluster", "is missing: write --cluster 20x8")
-    return Scheduler(fleet, **with_settings({}, settings), log=log, sync=sync)
-
-
-def _hash(fleet: Any) -> str:
-    return content_hash(text_of(encoded(fleet)))
 
 
 def _write(line: bytes) -> None:

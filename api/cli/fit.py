@@ -7,25 +7,21 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
 
 from . import options
-from .output import Bar, emit_either, table
+from .output import emit_either, progress, table
 
 if TYPE_CHECKING:
     from gangplan.learned.speed import Fit
 
 
 def fit(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements, CSV")
-    ],
-    seed: Annotated[int, typer.Option(help="of what is held out", **options.N)] = 0,
-    models: Annotated[bool, typer.Option("--models", help="fit the learned models to published pairs, too")] = False,
+    files: Annotated[list[str], "Gavel throughputs, DeepShare ratios, Pollux placements, CSV", "FILE..."],
+    seed: Annotated[int, "of what is held out"] = 0,
+    models: Annotated[bool, "fit the learned models to published pairs, too"] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit the cost model of placements to measurements and show its errors on a fifth held out.
@@ -36,7 +32,7 @@ def fit(
         raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
-    with Bar("fitting", hidden=as_json) as bar:
+    with progress("fitting", hidden=as_json) as bar:
         for i, path in enumerate(files):
             for data in read_measured(path):
                 with in_file(f"{path}: {data.name}"):
@@ -59,7 +55,7 @@ def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
     return fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
 
 
-def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None]) -> list[dict[str, Any]]:
+def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
     """Return what each learned model that is installed comes to on combinations held out."""
     from gangplan.learned.interference.judge import hold_out, judge
     from gangplan.learned.interference.models import available, fit
@@ -70,7 +66,7 @@ def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None
     for i, name in enumerate(names):
         score = judge(fit(fitted, seed, model=name), fitted, held_out)
         found.append({"data": data.name, "model": name, **asdict(score)})
-        progress((i + 1) / len(names))
+        bar((i + 1) / len(names))
     return found
 
 

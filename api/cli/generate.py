@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
-from typing import Annotated, Any, get_type_hints
+from inspect import Parameter, cleandoc
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -14,54 +14,43 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import Late, made_of
-from .options import check_output
 from .output import emit, emit_blocks, emit_json
 
-HELP = {
-    "training": "add the backward pass",
-    "efficiency": "share of the peak FLOP/s that is reached",
-    "devices": "GPUs",
-    "device_type": "P100, V100, A100, H100, H200 or B200",
-    "memory": "bytes of a GPU, instead of the data sheet's",
-    "bandwidth": "bytes/s of a GPU's link, instead of the data sheet's",
-    "variant": "contiguous, convex or free",
-    "objective": "throughput, latency, step or stages",
-    "seed": "of the random choices",
-    "out": "write the problem here instead of printing it",
-}
+_OUT = Annotated[str | None, "write the problem here instead of printing it"]
+_NO_SEED = Annotated[int, "changes nothing: the architecture leaves nothing to chance"]
+
+
+def _function(kind: str) -> Callable[..., Any]:
+    made: Callable[..., Any] = _like if kind == "like" else JOBS[kind] if kind in JOBS else GENERATORS[kind]
+    return made
 
 
 def _command(kind: str) -> Callable[..., None]:
-    def command(out: str | None, **given: Any) -> None:
-        check_output(out)
-        if "seed" not in defaults(kind):
-            given.pop("seed")
-        _write(make(kind, **given), out)
-
-    hints = get_type_hints(JOBS[kind] if kind in JOBS else GENERATORS[kind], include_extras=True)
-    explained = {**HELP, **{name: hint.__metadata__[0] for name, hint in hints.items() if name != "return"}}
     own = defaults(kind)
-    if kind in GENERATORS:
-        own |= COMMON
-    if "seed" not in own:
-        own["seed"] = 0
-        explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
-    known = {"out": options.option(str, HELP["out"])}
-    known |= {n: options.option(float if x is None else type(x), explained.get(n, ""), x) for n, x in own.items()}
-    return options.signed(command, [x.replace(name=n) for n, x in known.items()], kind, _summary(kind))
+
+    def command(out: str | None, **given: Any) -> None:
+        options.check_output(out)
+        _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
+
+    given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
+    hints = {"out": _OUT, "seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
+    hints |= get_type_hints(_function(kind), include_extras=True)
+    asked = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
+    known = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=asked[n]) for n, x in given.items()]
+    return options.signed(command, known, kind, _summary(kind))
 
 
 def _like(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="any trace that `gangplan simulate` reads")],
-    jobs: Annotated[int, typer.Option(help="how many", **options.N)] = 1000,
-    load: Annotated[float, typer.Option(help="arrivals come so many times as fast", **options.X)] = 1.0,
-    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster")] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out")] = False,
-    seed: Annotated[int, typer.Option(help=HELP["seed"], **options.N)] = 0,
-    out: Annotated[str | None, typer.Option(help="write the jobs here")] = None,
+    trace: Annotated[str, "any trace that `gangplan simulate` reads", "TRACE"],
+    jobs: Annotated[int, "how many"] = 1000,
+    load: Annotated[float, "arrivals come so many times as fast"] = 1.0,
+    queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None,
+    skip_bad: Annotated[bool, "leave bad rows out"] = False,
+    seed: Annotated[int, "of the random choices"] = 0,
+    out: Annotated[str | None, "write the jobs here"] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    check_output(out)
+    options.check_output(out)
     from gangplan.instances.generators.fitted import fit_workload
     from gangplan.instances.readers.traces import read_trace
 
@@ -88,13 +77,7 @@ def _write(made: Any, out: str | None) -> None:
 
 
 def _summary(kind: str) -> str:
-    if kind == "like":
-        return cleandoc(_like.__doc__ or "")
-    return cleandoc(_docstring(kind)).splitlines()[0]
-
-
-def _docstring(kind: str) -> str:
-    return (JOBS[kind] if kind in JOBS else GENERATORS[kind]).__doc__ or ""
+    return cleandoc(_function(kind).__doc__ or "").splitlines()[0]
 
 
 GROUPS = {
@@ -107,28 +90,14 @@ GROUPS = {
 
 def _made(kind: str) -> Any:
     out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
-    example = f"gangplan generate {kind} {'jobs.csv ' if kind == 'like' else ''}--out {out}"
-    return made_of(kind, _like if kind == "like" else _command(kind), example)
+    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
+    return made_of(f"generate {kind}", _like if kind == "like" else _command(kind), example)
 
 
-class Kinds(Late):
-    """A command for each kind."""
-
-    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
-
-
-generate = typer.Typer()
-
-
-@generate.callback(cls=Kinds, invoke_without_command=True, no_args_is_help=True)
 def _list(
-    kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
+    kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
-
-    `gangplan generate KIND --help` explains the options of a kind.
-    """
     if not kinds:
         return
     known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
@@ -143,3 +112,13 @@ def _list(
 
 def _words_of(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+class Kinds(Late):
+    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
+
+    `gangplan generate KIND --help` explains the options of a kind.
+    """
+
+    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
+    called = staticmethod(_list)

@@ -13,44 +13,30 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 
+from ..early import INTERRUPTED
 from . import options
-from .app import Group
-from .output import Bar, emit_either, facts, table
+from .app import commands
+from .output import emit_either, facts, progress, table
 
-Weights = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
-]
+Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
 _NAMES = frozenset({"family", "seed", "size"})
 """Columns of an evaluation that say which instance it is."""
 
-learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
 
-
-@learn.command()
 def train(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="a TOML file, or the name of one that comes with the package")
-    ],
-    out: Annotated[str, typer.Option(help="folder for logs, checkpoints and weights", metavar="FOLDER")],
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in that folder")] = False,
-    seed: Annotated[int, typer.Option(help="of everything drawn", **options.N)] = 0,
-    minutes: Annotated[
-        float | None, typer.Option(help="of wall-clock time at most, those before --resume included", **options.X)
-    ] = None,
-    trace: Annotated[
-        str | None, typer.Option(help="of gnn: jobs of your own to learn from, as for `simulate`", metavar="FILE")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", metavar="RxNxM|FILE")
-    ] = None,
+    config: Annotated[str, "a TOML file, or the name of one that comes with the package", "CONFIG"],
+    out: Annotated[str, "folder for logs, checkpoints and weights", "FOLDER", "--out"],
+    resume: Annotated[bool, "go on with the run in that folder"] = False,
+    seed: Annotated[int, "of everything drawn"] = 0,
+    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
+    trace: Annotated[str | None, "of gnn: jobs of your own to learn from, as for `simulate`", "FILE"] = None,
+    cluster: Annotated[str | None, "of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", "RxNxM|FILE"] = None,
     as_json: options.AsJson = False,
-) -> None:
+) -> int:
     """Train a policy from a configuration to weights with a model card.
 
     With --trace and --cluster it ends with a verdict: whether to use the weights there, and what they save.
@@ -70,7 +56,7 @@ def train(
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     _check_needs()
-    with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
+    with progress("training", hidden=as_json) as bar, _lines(hidden=as_json):
         done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
@@ -86,17 +72,13 @@ def train(
         blocks += _verdict(done.verdict)
         said["verdict"] = list(done.verdict)
     emit_either(as_json, said, *blocks)
-    if done.interrupted:
-        raise typer.Exit(130)
+    return INTERRUPTED if done.interrupted else 0
 
 
-@learn.command(name="eval")
 def evaluate(
     name: Weights,
-    seeds: Annotated[int, typer.Option(help="how many test seeds", **options.N)] = 5,
-    option: Annotated[
-        list[str] | None, typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE")
-    ] = None,
+    seeds: Annotated[int, "how many test seeds"] = 5,
+    option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
@@ -108,15 +90,14 @@ def evaluate(
     made = recipe(read_card(path).policy)
     asked = _options(made.judge, option or [])
     _check_needs()
-    with Bar("judging", hidden=as_json):
+    with progress("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
     emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
-@learn.command()
 def export(
     name: Weights,
-    out: Annotated[str, typer.Option(help="for the graph that decides", metavar="FILE.onnx")],
+    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out"],
     as_json: options.AsJson = False,
 ) -> None:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
@@ -138,7 +119,6 @@ def export(
     emit_either(as_json, {"files": files}, facts([("written", ", ".join(files))]))
 
 
-@learn.command(name="list")
 def list_policies(as_json: options.AsJson = False) -> None:
     """List what can be trained, and the weights there are."""
     from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
@@ -254,3 +234,14 @@ def _text(value: Any) -> str:
         mean, margin = value
         return _text(mean) if margin is None else f"{mean:.5g} ± {margin:.2g}"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+learn = commands(
+    "Train learned policies, judge them, export them, list them.",
+    {
+        "train": (train, "topdrl --out runs/topdrl"),
+        "eval": (evaluate, "topdrl --seeds 10"),
+        "export": (export, "pacml --out pacml.onnx"),
+        "list": (list_policies, "--json"),
+    },
+)

@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from gangplan.hybrid.online.configure import LIVE
 from gangplan.hybrid.online.journal.effects import CALM
@@ -21,20 +20,28 @@ from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
 
 from . import options
-from .comparison import WORDS
-from .output import Bar, emit_either, facts, table
+from .output import emit_either, facts, progress, table
 
+WORDS = {
+    "mean_wait": "mean wait",
+    "p95_wait": "p95 wait",
+    "mean_jct": "mean JCT",
+    "p95_jct": "p95 JCT",
+    "gpu_hours": "GPU-hours",
+    "stops": "stops a job",
+    "utilisation": "GPUs held",
+}
+"""Figures in words."""
 _COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "stops")
 """Figures of the tables."""
 LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of your own"
 """Which decisions another computer might make otherwise."""
-_CHECK = "also make each decision once more that no clock can have cut, and compare"
 
 
 def log(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="what Scheduler(log=...) wrote")],
-    job: Annotated[str | None, typer.Option(help="only the lines about this job")] = None,
-    check: Annotated[bool, typer.Option("--check", help=_CHECK)] = False,
+    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
+    job: Annotated[str | None, "only the lines about this job"] = None,
+    check: Annotated[bool, "also make each decision once more that no clock can have cut, and compare"] = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Tell what LOG says: who got what, which rule decided, and how long decisions took."""
@@ -46,7 +53,7 @@ def log(
         data = {"log": log, "job": job, "lines": [{"now": now, "words": words} for now, words in lines]}
         emit_either(as_json, data, "\n".join(words for _, words in lines))
         return 0
-    with Bar("reading", hidden=as_json) as bar:
+    with progress("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
     if check:
         replay(read, check=True)
@@ -130,16 +137,15 @@ def _about(row: dict[str, Any], job: str) -> str:
     named = row.get("job")
     if named == job or (isinstance(named, dict) and named.get("name") == job):
         words.append(row["event"])
-    for stop in row.get("stops", ()):
+    stops = [("stops", "left", "stops for {other}, {time} left", stop) for stop in row.get("stops", ())]
+    stops += [
+        ("is told to stop", "seconds", "is told to stop within {time} for {other}", x) for x in row.get("stopping", ())
+    ]
+    for verb, time, text, stop in stops:
         if stop["job"] == job:
-            words.append(f"stops for {stop['other']}, {quantity(stop['left'], 's', 3)} left")
+            words.append(text.format(other=stop["other"], time=quantity(stop[time], "s", 3)))
         elif stop["other"] == job:
-            words.append(f"{stop['job']} stops for it")
-    for told in row.get("stopping", ()):
-        if told["job"] == job:
-            words.append(f"is told to stop within {quantity(told['seconds'], 's', 3)} for {told['other']}")
-        elif told["other"] == job:
-            words.append(f"{told['job']} is told to stop for it")
+            words.append(f"{stop['job']} {verb} for it")
     for start in row.get("starts", ()):
         if start["job"] == job:
             where = ", ".join(f"{len(gpus)} on {node}" for node, gpus in start["nodes"].items())

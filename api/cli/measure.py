@@ -63,9 +63,13 @@ def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     for c, verdict in zip(candidates, verdicts, strict=True):
         if verdict.objective is not None:
             best[c.key] = min(verdict.objective, best.get(c.key, np.inf))
-    bounds, doubts = _bounds(candidates, best)
+    bounds: dict[str, float] = {}
+    for c in candidates:
+        claim = c.number("bound")
+        if claim is not None and claim <= _above(best.get(c.key, np.inf)):
+            bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
     found = []
-    for c, verdict, doubt in zip(candidates, verdicts, doubts, strict=True):
+    for c, verdict in zip(candidates, verdicts, strict=True):
         value, bound, least = verdict.objective, bounds.get(c.key), best.get(c.key, 0.0)
         if value is not None and bound is not None:
             bound = min(bound, value)  # within rounding of one another
@@ -83,31 +87,26 @@ def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
             "gap": relative_gap(value, bound, clock_cost(c.problem)),
             **{name: c.text(name) for name in ("status", "method")},
             "wall_seconds": c.number("wall_seconds"),
-            "notes": [*c.notes, *doubt, *_claimed(c, value)],
+            "notes": [*c.notes, *_doubts(c, value, best.get(c.key, np.inf))],
         }
         found.append(data | (of_schedule if isinstance(c.plan, SchedulePlan) else of_graph)(c, verdict, candidates[0]))
     return found
 
 
-def _bounds(candidates: Sequence[Candidate], best: dict[str, float]) -> tuple[dict[str, float], list[tuple[str, ...]]]:
-    """Return the best bound of each problem, and what is wrong with that of each file."""
-    bounds: dict[str, float] = {}
-    doubts: list[tuple[str, ...]] = []
-    for c in candidates:
-        claim, least = c.number("bound"), best.get(c.key, np.inf)
-        doubts.append(())
-        if claim is not None and claim > least * (1 + OPTIMAL_GAP):
-            doubts[-1] = (f"its bound {claim:.9g} is above the objective {least:.9g} of a feasible plan: not used",)
-        elif claim is not None:
-            bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
-    return bounds, doubts
+def _above(objective: float) -> float:
+    """Return the highest bound that an objective does not contradict."""
+    return objective * (1 + OPTIMAL_GAP)
 
 
-def _claimed(c: Candidate, objective: float | None) -> list[str]:
-    claim = c.number("objective")
-    if objective is None or claim is None or abs(claim - objective) <= OPTIMAL_GAP * objective:
-        return []
-    return [f"the file says objective {claim:.9g}, the verifier {objective:.9g}"]
+def _doubts(c: Candidate, objective: float | None, least: float) -> list[str]:
+    """Return what is wrong with what a file says; `least` is the best objective of its problem."""
+    said, bound = c.number("objective"), c.number("bound")
+    doubts = []
+    if bound is not None and bound > _above(least):
+        doubts.append(f"its bound {bound:.9g} is above the objective {least:.9g} of a feasible plan: not used")
+    if objective is not None and said is not None and abs(said - objective) > OPTIMAL_GAP * objective:
+        doubts.append(f"the file says objective {said:.9g}, the verifier {objective:.9g}")
+    return doubts
 
 
 def of_schedule(c: Candidate, verdict: Any, first: Candidate) -> dict[str, Any]:
@@ -139,9 +138,13 @@ def of_graph(c: Candidate, verdict: Verdict, first: Candidate) -> dict[str, Any]
     if where is None:
         return data
     used = sorted({d for ops in where for d in ops})
-    data |= {"devices": len(used), "devices_in_all": problem.cluster.n_devices, "cuts": cuts(problem, where)}
-    if time_unit(problem):
-        data["moved_bytes"] = moved(problem, where)
+    data |= {"devices": len(used), "devices_in_all": problem.cluster.n_devices}
+    graph, size = problem.graph, problem.graph.output_bytes()
+    ends = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+    crossing = [(u, where[v]) for u, v in ends if where[u] != where[v]]
+    data["cuts"] = len(crossing)
+    if time_unit(problem):  # an output is sent once to each other place that needs it
+        data["moved_bytes"] = float(sum(size[u] for u, _ in set(crossing)))
     if verdict.ok:
         load = verdict.load[used]
         data |= {"max_load": float(load.max()), "mean_load": float(load.mean())}
@@ -162,20 +165,6 @@ def places(problem: Any, plan: Any) -> Places | None:
         serving = [tuple(np.flatnonzero(plan.serves == s).tolist()) for s in range(len(plan.degree))]
         return [serving[s] for s in plan.stage.tolist()] if len(plan.serves) == d else None
     return [(x,) for x in plan.device.tolist()] if plan.device.max() < d else None
-
-
-def cuts(problem: GraphProblem, where: Places) -> int:
-    """Return how many edges lead from one place to another."""
-    graph = problem.graph
-    return sum(where[u] != where[v] for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True))
-
-
-def moved(problem: GraphProblem, where: Places) -> float:
-    """Return the bytes sent, an output once to each other place that needs it."""
-    graph = problem.graph
-    ends = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
-    size = graph.output_bytes()
-    return float(sum(size[u] for u, _ in {(u, where[v]) for u, v in ends if where[u] != where[v]}))
 
 
 def differences(problem: GraphProblem, first: Places, other: Places) -> tuple[int, int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from inspect import Parameter, Signature, signature
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -16,68 +18,125 @@ from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import check_writable
 
 
-def _parser(kind: Callable[[str], Any], words: str, least: float = -inf, most: float = inf) -> Any:
+class Section(str):
+    """The title in `--help` below which an option stands."""
+
+
+def declared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with what typer reads off its signature.
+
+    An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
+    capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
+    `Section`. It is an argument if it has no ``--names``, and no default or the name of its value is in brackets. A
+    parameter that is a dataclass stands for its fields of that form, below the attribute ``section`` of the class.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    tables: dict[str, tuple[Any, list[str]]] = {}
+    for x in signature(command).parameters.values():
+        kind: Any = hints[x.name]
+        if not is_dataclass(kind):
+            parameters.append(_asked(x, kind))
+            continue
+        table: Any = kind
+        own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
+        asked = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
+        parameters += [_asked(y, own[y.name], section) for y in asked]
+        tables[x.name] = table, [y.name for y in asked]
+
+    def read(**arguments: Any) -> Any:
+        for name, (table, fields) in tables.items():
+            arguments[name] = table(**{field: arguments.pop(field) for field in fields})
+        return command(**arguments)
+
+    return signed(read, parameters, command.__name__, command.__doc__ or "")
+
+
+def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
+    """Return a parameter of a command in the words of typer."""
+    if get_origin(hint) is not Annotated:
+        return x.replace(annotation=hint)
+    kind, text, *more = get_args(hint)
+    bare: Any = next(iter(get_args(kind)), kind) if isinstance(kind, UnionType) else kind
+    names = [y for y in more if type(y) is str and y.startswith("--")]
+    value = next((y for y in more if type(y) is str and y not in names), None)
+    section = next((y for y in more if isinstance(y, Section)), section)
+    metavar = value or {bool: None, int: "N", float: "X"}.get(bare, "NAME")
+    how: dict[str, Any] = {"help": text, "metavar": metavar, "rich_help_panel": section or None}
+    if bare in (int, float):
+        how["parser"] = _parser(bare, *(y for y in more if isinstance(y, tuple)))
+    elif parser := READS.get(bare) or next(filter(callable, more), None):
+        how["parser"], kind = _parser(parser), Any
+    if not names and (x.default is Parameter.empty or (value or "").startswith("[")):
+        asked = typer.Argument(**how)
+    else:
+        asked = typer.Option(*(names or [f"--{x.name.replace('_', '-')}"] * (x.default is False)), **how)
+    return x.replace(annotation=Annotated[kind, asked], kind=Parameter.KEYWORD_ONLY)
+
+
+def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str) -> Callable[..., Any]:
+    """Return the command with this signature, name and docstring."""
+    command.__name__, command.__doc__ = name, about
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {x.name: x.annotation for x in parameters}
+    return command
+
+
+def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf)) -> Callable[[Any], Any]:
     def parse(text: Any) -> Any:
+        if not isinstance(text, str):  # a default
+            return text
         try:
             value = kind(text)
+        except InstanceError as error:
+            raise typer.BadParameter(error.problem) from None
         except ValueError:
-            raise typer.BadParameter(f"{text!r} is not {words}") from None
-        if not least <= value <= most and (isfinite(least) or isfinite(most)):
-            raise typer.BadParameter(f"{value!r} is not from {least} to {most}")
+            raise typer.BadParameter(f"{text!r} is not a {'whole ' * (kind is int)}number") from None
+        if limits[1] < inf and not limits[0] <= value <= limits[1]:
+            raise typer.BadParameter(f"{value!r} is not from {limits[0]} to {limits[1]}")
         return value
 
     return parse
 
 
-whole, number = _parser(int, "a whole number"), _parser(float, "a number")
-N: Any = {"metavar": "N", "parser": whole}
-X: Any = {"metavar": "X", "parser": number}
-"""What an option is told that takes a whole number, or a number."""
-
-
-def whole_from(least: int, most: int) -> Any:
-    """Return what an option is told that takes a whole number in a range."""
-    return N | {"parser": _parser(int, "a whole number", least, most)}
+whole, number = _parser(int), _parser(float)
 
 
 def numbers(text: Any) -> Any:
     """Return the number that `text` says, or of several joined by commas a tuple."""
-    found = tuple(map(number, str(text).split(",")))
+    found = tuple(map(number, text.split(",")))
     return found if len(found) > 1 else found[0]
 
 
 def wholes(text: Any) -> tuple[int, ...]:
     """Return the whole numbers that `text` says, joined by commas."""
-    return tuple(map(whole, str(text).split(",")))
+    return tuple(map(whole, text.split(",")))
 
 
-def by_dimension(text: Any) -> dict[str, int]:
+READS: dict[Any, Callable[[Any], Any]] = {
+    Sequence[int]: wholes,
+    Sequence[float]: lambda x: tuple(map(number, x.split(","))),
+}
+"""What reads several values joined by commas."""
+
+
+AsJson = Annotated[bool, "print JSON instead", "--json"]
+File = Annotated[str, "a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ...", "FILE"]
+Picture = Annotated[str | None, "draw it here: .png, .svg, or .html with what a pointer is told", "FILE"]
+Panel = Annotated[str | None, "of the picture only this panel, e.g. load or queue"]
+Problem = Annotated[str, "the problem, in any known format", "PROBLEM"]
+Plan = Annotated[str, "the plan, or what `gangplan solve --json` printed", "PLAN"]
+Model = Annotated[str, "my_module:build or file.py:build; build() returns (module, inputs)", "MODEL"]
+Seed = Annotated[int, "of every random choice"]
+FirstSeed = Annotated[int, "of the first sample", (0, 2**31)]
+
+
+def by_dimension(text: str) -> dict[str, int]:
     """Return the sizes that ``batch=8,length=128`` says."""
-    return by_name(str(text), "size", whole)
+    return by_name(text, "size", whole)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
-File = Annotated[
-    str,
-    typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ..."),
-]
-Picture = Annotated[
-    str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")
-]
-Panel = Annotated[str | None, typer.Option(help="of the picture only this panel, e.g. load or queue")]
-Problem = Annotated[str, typer.Argument(metavar="PROBLEM", help="the problem, in any known format")]
-Plan = Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")]
-Plans = Annotated[list[str], typer.Argument(metavar="PLAN...", help="plans, or what `gangplan solve --json` printed")]
-Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="my_module:build or file.py:build; build() returns (module, inputs)")
-]
-Seed = Annotated[int, typer.Option(help="of every random choice", **N)]
-FirstSeed = Annotated[int, typer.Option(help="of the first sample", **whole_from(0, 2**31))]
-Queue = Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster of the trace")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")]
-
-
-def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
+def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
     for part in text.split(",") if text else []:
@@ -92,99 +151,56 @@ def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[s
     return found
 
 
-def option(kind: Any, text: str, default: Any = None, *names: str, panel: str = "", **more: Any) -> Parameter:
-    """Return an option for a table: its type, what it says in `--help`, its default, and its names if they differ."""
-    optional = kind | None if default is None else kind
-    known = {int: N, float: X}.get(kind, {})
-    asked = typer.Option(*names, help=text, rich_help_panel=panel or None, **known | more)
-    return Parameter("_", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[optional, asked])
-
-
-def _switch(name: str, text: str, panel: str) -> Parameter:
-    return option(bool, text, None, f"--{name}/--no-{name}", panel=panel)
-
-
-_PROBLEM, _CLUSTER, _STAGES = "The problem, instead of the file's", "Its devices, instead of the file's", "Of stages"
+_PROBLEM, _CLUSTER, _STAGES = map(
+    Section, ("The problem, instead of the file's", "Its devices, instead of the file's", "Of stages")
+)
 _OBJECTIVES = """throughput (busiest device of a pipeline), latency (one pass), step (makespan of a step), \
 stages (slowest of replicated stages)  [default: the file's, or throughput]"""
-_CLUSTERS = "instead of --devices: 2x8 is two nodes of 8 devices, with a --bandwidth each"
 _BANDWIDTH = "of a device's link; of a cluster's levels from the inside out: IN,BETWEEN"
-_TYPE = "of a file without devices: A100, V100, H100, ... or a name of its own"
-PROBLEM = {
-    "objective": option(str, _OBJECTIVES, panel=_PROBLEM),
-    "contention": _switch("contention", "of a step: links carry one transfer at a time", _PROBLEM),
-    "variant": option(str, "contiguous, convex or free  [default: the file's, or contiguous]", panel=_PROBLEM),
-    "devices": option(int, "accelerators (4 if the file has none)", panel=_CLUSTER),
-    "cluster": option(str, _CLUSTERS, panel=_CLUSTER, metavar="NxM"),
-    "device_type": option(str, _TYPE, panel=_CLUSTER),
-    "memory": option(float, "of one accelerator", panel=_CLUSTER, metavar="BYTES"),
-    "bandwidth": option(float, _BANDWIDTH, panel=_CLUSTER, metavar="BYTES/S", parser=numbers),
-    "training": _switch("training", "of a PipeDream profile: with the backward pass, or without", _PROBLEM),
-    "size": option(
-        str, "of open dimensions of an ONNX model", panel=_PROBLEM, metavar="NAME=N,...", parser=by_dimension
-    ),
-    "keep_inputs": _switch("keep-inputs", "of a PipeDream profile: the ops that load data", _PROBLEM),
-    "activations": _switch("activations", "moving activations takes time", _STAGES),
-    "recompute": _switch("recompute", "keep inputs only, run forward again", _STAGES),
-    "stashing": _switch("stashing", "a version of the weights a pass under way", _STAGES),
-    "memory_model": option(str, "1f1b, pipedream or none", panel=_STAGES),
-    "degrees": option(str, "how many devices may share ops, e.g. 1,2,4", panel=_STAGES, metavar="N,N", parser=wholes),
-}
-"""What can be said of a problem besides its file; keyword arguments of `read`."""
+_GIVEN_CLUSTER = "instead of --devices: 2x8 is two nodes of 8 devices, with a --bandwidth each"
+_DEVICE_TYPE = "of a file without devices: A100, V100, H100, ... or a name of its own"
 
 
-def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str) -> Callable[..., Any]:
-    """Return the command with what typer reads off it."""
-    command.__name__, command.__doc__ = name, about
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {x.name: x.annotation for x in parameters}
-    return command
+@dataclass(frozen=True)
+class Given:
+    """What can be said of a problem besides its file; keyword arguments of `gangplan.instances.readers.read`."""
+
+    objective: Annotated[str | None, _OBJECTIVES, _PROBLEM] = None
+    contention: Annotated[bool | None, "of a step: links carry one transfer at a time", _PROBLEM] = None
+    variant: Annotated[str | None, "contiguous, convex or free  [default: the file's, or contiguous]", _PROBLEM] = None
+    devices: Annotated[int | None, "accelerators (4 if the file has none)", _CLUSTER] = None
+    cluster: Annotated[str | None, _GIVEN_CLUSTER, "NxM", _CLUSTER] = None
+    device_type: Annotated[str | None, _DEVICE_TYPE, _CLUSTER] = None
+    memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
+    bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
+    training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
+    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", by_dimension, _PROBLEM] = None
+    keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
+    activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
+    recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None
+    stashing: Annotated[bool | None, "a version of the weights a pass under way", _STAGES] = None
+    memory_model: Annotated[str | None, "1f1b, pipedream or none", _STAGES] = None
+    degrees: Annotated[Sequence[int] | None, "how many devices may share ops, e.g. 1,2,4", "N,N", _STAGES] = None
 
 
-def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of each table, handed over as one dict, the argument of that name."""
-
-    def wrap(command: Callable[..., Any]) -> Callable[..., Any]:
-        hints = get_type_hints(command, include_extras=True)
-        parameters: list[Parameter] = []
-        for name, x in signature(command).parameters.items():
-            own = {name: x.replace(annotation=hints[name])}
-            parameters += [y.replace(name=n, kind=Parameter.KEYWORD_ONLY) for n, y in tables.get(name, own).items()]
-
-        def wrapped(**arguments: Any) -> Any:
-            return command(**{t: {n: arguments.pop(n) for n in table} for t, table in tables.items()}, **arguments)
-
-        return signed(wrapped, parameters, command.__name__, command.__doc__ or "")
-
-    return wrap
-
-
-with_problem = with_tables(given=PROBLEM)
-
-
-def problem(file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file."""
+def problem(file: str, given: Given) -> Any:
+    """Read the problem in `file`; what is None is left to the file."""
     from gangplan.instances.readers import read
 
-    return read(file, **given)
+    return read(file, **vars(given))
 
 
-def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
-    """Read the problem in `file` that `plan` answers: the plan says what the options leave open."""
+def answered(file: str, path: str, given: Given, kinds: Any = None) -> tuple[Any, Any]:
+    """Read a plan, and the problem in `file` that it answers: the plan says what the options leave open."""
     from gangplan.instances.kinds import GRAPHS, objective_of
 
-    told = dict(given)
+    plan, _ = read_result(path, kinds)
     objective = objective_of(plan)
-    if told["objective"] is None and objective in GRAPHS:
-        told["objective"] = objective
-    if told["contention"] is None and objective == "step" and len(plan.sent):
-        told["contention"] = True
-    return problem(file, told)
-
-
-def read_answer(path: str, kinds: Any = None) -> Any:
-    """Return the plan in a file; see `read_result`."""
-    return read_result(path, kinds)[0]
+    if given.objective is None and objective in GRAPHS:
+        given = replace(given, objective=objective)
+    if given.contention is None and objective == "step" and len(plan.sent):
+        given = replace(given, contention=True)
+    return problem(file, given), plan
 
 
 def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -218,6 +234,14 @@ def foreign(plan: Any, own: str) -> list[str]:
     """Return a note if `plan` names another problem than the one whose content hash is `own`."""
     other = plan.instance is not None and plan.instance != own
     return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
+
+
+def require_positive(**numbers: Any) -> None:
+    """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
+    for field, values in numbers.items():
+        for x in values if isinstance(values, tuple) else (values,):
+            if x is not None and not 0 < x < inf:
+                raise InstanceError(field, f"{x!r} is not a positive number")
 
 
 def check_output(path: str | None, *inputs: str) -> None:

@@ -10,8 +10,8 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -123,29 +123,15 @@ def _width() -> int:
     return max(LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
 
 
-class Bar:
-    """A progress bar on a terminal's stderr; nothing where there is none, or if hidden."""
+@contextmanager
+def progress(doing: str, *, hidden: bool) -> Iterator[Callable[[float], None]]:
+    """Yield what shows how much is done, by a bar on a terminal's stderr; nothing where there is none, or if hidden."""
+    from rich.console import Console
+    from rich.progress import Progress
 
-    def __init__(self, doing: str, *, hidden: bool) -> None:
-        """Say what is being done; hide it if its output would be in the way."""
-        self.doing = doing
-        self.hidden = hidden or not sys.stderr.isatty()
-
-    def __enter__(self) -> Bar:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(stderr=True), disable=self.hidden, transient=True)
-        self.bar.start()
-        self.task = self.bar.add_task(self.doing, total=1.0)
-        return self
-
-    def __call__(self, share: float) -> None:
-        """Show how much is done."""
-        self.bar.update(self.task, completed=share)
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.stop()
+    with Progress(console=Console(stderr=True), disable=hidden or not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task(doing, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 _closed: list[bool] = []

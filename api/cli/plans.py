@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,38 +15,33 @@ from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, veri
 from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
+from gangplan.instances.quantities import counted
 from gangplan.instances.schedule import SchedulePlan
 
 from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
-from .options import check_picture, foreign, read_answer, read_result
 from .output import emit_blocks, emit_either, emit_json
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")
 """What verdicts have for each device, job or node."""
 
 
-@options.with_problem
 def verify_plan(
     instance: options.Problem,
     plan: options.Plan,
-    given: dict[str, Any],
+    given: options.Given,
     as_json: options.AsJson = False,
-    bound: Annotated[
-        str | None,
-        typer.Option(help="check this certificate of a bound too, see `solve --certificate`", metavar="FILE"),
-    ] = None,
+    bound: Annotated[str | None, "check this certificate of a bound too, see `solve --certificate`", "FILE"] = None,
 ) -> int:
     """Check PLAN against every constraint of PROBLEM and recompute its objective.
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
-    answer = read_answer(plan)
-    problem = options.problem_for(answer, instance, given)
+    problem, answer = options.answered(instance, plan, given)
     verdict = verify(problem, answer)
     proved = None if bound is None else _proved(problem, bound)
-    notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
+    notes = [f"the plan {note}" for note in options.foreign(answer, content_hash(problem))]
     if as_json:
         found = as_found(problem, verdict)
         if proved is not None:
@@ -60,12 +56,12 @@ def verify_plan(
         lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
         if proved is not None:
             lines.append(_standing(problem, verdict.objective, proved))
-        emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))
-        return 0
-    count = len(verdict.violations)
-    lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
-    emit_blocks("\n".join(lines))
-    return 1
+        blocks = plan_blocks(problem, answer, verdict)
+    else:
+        lines += [f"infeasible{kind}: {counted(len(verdict.violations), 'violation')}", *verdict.violations]
+        blocks = []
+    emit_blocks("\n".join(lines), *blocks)
+    return 0 if verdict.ok else 1
 
 
 def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
@@ -112,11 +108,10 @@ OWN = {
 """Options that only problems of an objective have."""
 
 
-@options.with_problem
 def compare(
-    plans: options.Plans,
-    instance: Annotated[str, typer.Option("--problem", metavar="FILE", help="the problem, in any known format")],
-    given: dict[str, Any],
+    plans: Annotated[list[str], "plans, or what `gangplan solve --json` printed", "PLAN..."],
+    instance: Annotated[str, "the problem, in any known format", "--problem", "FILE"],
+    given: options.Given,
     as_json: options.AsJson = False,
     plot: options.Picture = None,
     panel: options.Panel = None,
@@ -126,7 +121,7 @@ def compare(
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    check_picture(plot, panel, None, instance, *plans)
+    options.check_picture(plot, panel, None, instance, *plans)
     found = list(_candidates(plans, instance, given))
     rows = measure(found)
     if plot is not None:
@@ -135,14 +130,14 @@ def compare(
     return 0 if all(row["feasible"] for row in rows) else 1
 
 
-def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Iterator[Candidate]:
+def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterator[Candidate]:
     """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
-    read = [read_result(path, Plan | SchedulePlan) for path in paths]
-    objectives = [str(given["objective"] or objective_of(plan)) for plan, _ in read]
+    read = [options.read_result(path, Plan | SchedulePlan) for path in paths]
+    objectives = [str(given.objective or objective_of(plan)) for plan, _ in read]
     for objective, names in OWN.items():
         for name in sorted(names):
-            if given[name] is not None and objective not in objectives:
-                raise InstanceError(name, f"{given[name]!r} applies to no plan: none is for {objective}")
+            if (value := getattr(given, name)) is not None and objective not in objectives:
+                raise InstanceError(name, f"{value!r} applies to no plan: none is for {objective}")
     choices = {x: _choices(instance, x, given) for x in dict.fromkeys(objectives)}
     stems = [Path(path).stem for path in paths]
     for path, stem, objective, (plan, claims) in zip(paths, stems, objectives, read, strict=True):
@@ -152,22 +147,22 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
             key = next((k for k, choice in known.items() if getattr(choice, "contention", False)), key)
         if plan.instance in known:
             key = plan.instance
-        notes = foreign(plan, key)
+        notes = options.foreign(plan, key)
         # what was proved of another problem says nothing of this one
         own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
         label = stem if stems.count(stem) == 1 else path
         yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
 
 
-def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, Any]:
+def _choices(instance: str, objective: str, given: options.Given) -> dict[str, Any]:
     """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
     foreign = {name for other, names in OWN.items() if other != objective for name in names}
-    own = {name: None if name in foreign else value for name, value in given.items()}
-    problem = options.problem(instance, {**own, "objective": objective if objective in GRAPHS else given["objective"]})
+    own = replace(given, objective=objective if objective in GRAPHS else given.objective, **dict.fromkeys(foreign))
+    problem = options.problem(instance, own)
     found = [problem]
-    if objective == "step" and given["contention"] is None:
+    if objective == "step" and given.contention is None:
         found += [with_objective(problem, objective, contention=x) for x in (False, True)]
-    if objective == "throughput" and given["variant"] is None:
+    if objective == "throughput" and given.variant is None:
         found += [with_objective(problem, objective, variant=x) for x in VARIANTS]
     return {content_hash(x): x for x in found}
 
@@ -189,12 +184,11 @@ def _draw(
         typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
 
 
-@options.with_problem
 def plot_plan(
     instance: options.Problem,
     plan: options.Plan,
-    out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
-    given: dict[str, Any],
+    out: Annotated[str, "a .png, .svg or .html file", "PICTURE"],
+    given: options.Given,
     panel: options.Panel = None,
 ) -> None:
     """Draw PLAN, which answers PROBLEM, into PICTURE.
@@ -203,10 +197,9 @@ def plot_plan(
     """
     from ..plot import render
 
-    check_picture(out, None, None, instance, plan)
-    answer = read_answer(plan)
-    problem = options.problem_for(answer, instance, given)
-    check_picture(None, panel, type(problem))
+    options.check_picture(out, None, None, instance, plan)
+    problem, answer = options.answered(instance, plan, given)
+    options.check_picture(None, panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
     except InstanceError as error:
@@ -214,5 +207,5 @@ def plot_plan(
     except ValueError as error:  # it breaks a constraint
         raise InstanceError("plan", str(error), plan) from None
     write_whole({out: content})
-    for note in foreign(answer, content_hash(problem)):
+    for note in options.foreign(answer, content_hash(problem)):
         typer.echo(f"note: the plan {note}", err=True)

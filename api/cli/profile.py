@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from gangplan.instances import dump
 from gangplan.instances.devices import EFFICIENCY, LAUNCH
@@ -14,7 +14,6 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .options import check_output, option
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
@@ -24,45 +23,46 @@ ROWS = 24
 """Ops shown; of more, those that take longest."""
 
 
-MODELLING = {
-    "device_type": option(str, "P100, V100, A100, H100, H200 or B200  [default: A100]"),
-    "measure": option(bool, "time every op here; the devices become machines like this one", False, "--measure"),
-    "device": option(str, "where --measure computes: cpu, cuda, cuda:1 ...", "cpu"),
-    "devices": option(int, "how many", 4),
-    "memory": option(float, "of a device, instead of the data sheet's", metavar="BYTES"),
-    "bandwidth": option(float, "of a link, instead of the data sheet's", metavar="BYTES/S"),
-    "variant": option(str, "contiguous, convex or free", "contiguous"),
-    "training": option(bool, "with the backward pass, or without", True),
-    "efficiency": option(float, "share of the peak FLOP/s that is reached", EFFICIENCY),
-    "launch": option(float, "seconds that starting a kernel takes; 0 with CUDA graphs", LAUNCH, metavar="S"),
-    "pipelining": option(bool, "only plans that torch.distributed.pipelining can split", False, "--pipelining"),
-    "tied": option(str, "copy a parameter to every op that uses it, or colocate these", "copy"),
-    "whole": option(list[str], "keep the ops of modules whose name matches together, e.g. 'blocks.*'", None, "--whole"),
-}
-"""Keyword arguments of `model_problem`, and where ops are measured."""
+@dataclass(frozen=True)
+class Modelling:
+    """Keyword arguments of `model_problem`, and where ops are measured."""
+
+    device_type: Annotated[str | None, "P100, V100, A100, H100, H200 or B200  [default: A100]"] = None
+    measure: Annotated[bool, "time every op here; the devices become machines like this one"] = False
+    device: Annotated[str, "where --measure computes: cpu, cuda, cuda:1 ..."] = "cpu"
+    devices: Annotated[int, "how many"] = 4
+    memory: Annotated[float | None, "of a device, instead of the data sheet's", "BYTES"] = None
+    bandwidth: Annotated[float | None, "of a link, instead of the data sheet's", "BYTES/S"] = None
+    variant: Annotated[str, "contiguous, convex or free"] = "contiguous"
+    training: Annotated[bool, "with the backward pass, or without"] = True
+    efficiency: Annotated[float, "share of the peak FLOP/s that is reached"] = EFFICIENCY
+    launch: Annotated[float, "seconds that starting a kernel takes; 0 with CUDA graphs", "S"] = LAUNCH
+    pipelining: Annotated[bool, "only plans that torch.distributed.pipelining can split"] = False
+    tied: Annotated[str, "copy a parameter to every op that uses it, or colocate these"] = "copy"
+    whole: Annotated[list[str] | None, "keep the ops of modules whose name matches together, e.g. 'blocks.*'"] = None
 
 
-@options.with_tables(given=MODELLING)
 def profile(
     model: options.Model,
-    given: dict[str, Any],
+    given: Modelling,
     as_json: options.AsJson = False,
-    out: Annotated[str | None, typer.Option(help="write the problem here", metavar="FILE")] = None,
+    out: Annotated[str | None, "write the problem here", "FILE"] = None,
 ) -> None:
     """Trace a torch.nn.Module and make a partition problem of it.
 
     Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
-    check_output(out)
+    options.check_output(out)
     loaded = load_model(model)
     from gangplan.instances.torch_model.build import model_problem
 
-    device, measured, whole = (given.pop(name) for name in ("device", "measure", "whole"))
-    made = model_problem(loaded, measured=device if measured else None, whole=whole or (), **given)
+    how: dict[str, Any] = {**vars(given), "whole": given.whole or ()}
+    device, measured = how.pop("device"), how.pop("measure")
+    made = model_problem(loaded, measured=device if measured else None, **how)
     if out is not None:
         write_whole({out: f"{dump(made.problem)}\n".encode()})
-    rows = _rows(made, given["training"])
+    rows = _rows(made, given.training)
     data = {"model": model, "traced_by": made.ops.profile.program.how, "ops": rows}
     emit_either(as_json, data, *_blocks(model, made, rows, out))
 
@@ -98,10 +98,12 @@ def _shape(x: Any) -> dict[str, Any]:
 
 
 def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | None) -> list[Any]:
+    from gangplan.instances.torch_model.build import HERE
+
     graph, program = made.problem.graph, made.ops.profile.program
     held = {name: x for name, x in program.state.items() if program.is_parameter(name)}
     kind = made.problem.cluster.device_types[0].name
-    times = made.problem.time()[0]
+    times, by = made.problem.time()[0], "this machine, measured" if kind == HERE else f"one {kind}, by the roofline"
     back = [row["backward"]["seconds"][kind] if "backward" in row else 0.0 for row in rows]
     total = sum(row["flops"] + row.get("backward", {"flops": 0.0})["flops"] for row in rows)
     head = facts(
@@ -110,7 +112,7 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
             ("ops", f"{len(rows)}{' and as many backward' if graph.backward.any() else ''}, {graph.n_edges} edges"),
             ("parameters", f"{sum(x.numel() for x in held.values()):,} in {len(held)} tensors"),
             ("FLOPs", f"{total:.4g}"),
-            ("time", f"{quantity(float(times.sum()), 's')} on {_words(kind)}"),
+            ("time", f"{quantity(float(times.sum()), 's')} on {by}"),
             ("memory", quantity(float(graph.memory.sum()), "B")),
             *([("written", out)] if out else []),
         ]
@@ -125,9 +127,3 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
         lines.append((row["name"], out, *size, quantity(row["seconds"][kind], "s"), *twin))
     left = len(rows) - len(lines)
     return [head, table(names, lines, left=2), *([f"{left} ops that take less time are not shown"] if left else [])]
-
-
-def _words(kind: str) -> str:
-    from gangplan.instances.torch_model.build import HERE
-
-    return "this machine, measured" if kind == HERE else f"one {kind}, by the roofline"

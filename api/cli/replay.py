@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
-from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import Replay, ceilings, misfits
 from gangplan.simulator.replay import replay as run_replay
@@ -14,48 +11,40 @@ from gangplan.solvers.placement.online import TASK_POLICIES
 
 from ..units import plus_minus
 from . import options
-from .output import Bar, emit_blocks, emit_json, table
+from .output import emit_either, progress, table
 
-_LOAD = "what arrives, as a share of the cluster's GPUs"
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
+_POLICY = f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"
 
 
 def replay(
-    nodes: Annotated[str, typer.Argument(metavar="NODES", help="node list of Alibaba's OpenB, .csv")],
-    pods: Annotated[str, typer.Argument(metavar="PODS", help="pod list of Alibaba's OpenB, .csv")],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(help=f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="samples of the pods", **options.whole_from(1, 10_000))] = 10,
+    nodes: Annotated[str, "node list of Alibaba's OpenB, .csv", "NODES"],
+    pods: Annotated[str, "pod list of Alibaba's OpenB, .csv", "PODS"],
+    policy: Annotated[list[str] | None, _POLICY] = None,
+    seeds: Annotated[int, "samples of the pods", (1, 10_000)] = 10,
     first_seed: options.FirstSeed = 0,
-    load: Annotated[float, typer.Option(help=_LOAD, metavar="RATIO", parser=options.number)] = 1.3,
-    workers: Annotated[int, typer.Option(help="processes", **options.N)] = 1,
-    ceiling: Annotated[bool, typer.Option("--ceiling", help="also bound what any policy could get allocated")] = False,
-    skip_bad: options.SkipBad = False,
+    load: Annotated[float, "what arrives, as a share of the cluster's GPUs", "RATIO"] = 1.3,
+    workers: Annotated[int, "processes"] = 1,
+    ceiling: Annotated[bool, "also bound what any policy could get allocated"] = False,
+    skip_bad: Annotated[bool, "leave out rows that are wrong, and count them"] = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Let PODS arrive one by one on NODES and stay, then samples of them, and report the GPUs allocated.
 
     The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
     """
-    if not load > 0:
-        raise InstanceError("load", f"{load!r} is not a positive number")
+    options.require_positive(load=load)
     drawn = range(first_seed, first_seed + seeds)
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
-    with Bar("replaying", hidden=as_json) as bar:
+    with progress("replaying", hidden=as_json) as bar:
         how: dict[str, Any] = {"seeds": drawn, "marks": marks, "workers": workers}
         found = run_replay(fleet, listed.tasks, policy or DEFAULT, **how, progress=bar)
     most = ceilings(fleet, listed.tasks, seeds=drawn, load=load) if ceiling else None
-    if as_json:
-        about: dict[str, Any] = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks)}
-        about |= {"skipped": listed.skipped, "misfits": {listed.names[i]: why for i, why in lost.items()}}
-        if most is not None:
-            about["ceiling"] = most.tolist()
-        emit_json({**about, "policies": [_data(x) for x in found]})
-        return 0
+    about: dict[str, Any] = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks)}
+    about |= {"skipped": listed.skipped, "misfits": {listed.names[i]: why for i, why in lost.items()}}
+    about |= ({} if most is None else {"ceiling": most.tolist()}) | {"policies": [_data(x) for x in found]}
     head = f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, {len(listed.tasks)} pods listed, {seeds} seeds"
     remarks = [f"{listed.skipped} rows of the pods are wrong and left out"] if listed.skipped else []
     if lost:
@@ -68,7 +57,7 @@ def replay(
         share = f"{most.mean():.2%} allocated at {load:.0%}"
         remarks.append(f"no policy gets more than {share}, on average of these samples")
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
-    emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))
+    emit_either(as_json, about, "\n".join([head, *remarks]), table(columns, map(_row, found)))
     return 0
 
 

@@ -10,40 +10,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import io_error, read_text
 
 from ..doors.limits import Limits
 from ..doors.store import Store
-from . import options
 from .output import emit
 
 TOKEN, READ_TOKEN = "GANGPLAN_TOKEN", "GANGPLAN_READ_TOKEN"
-_TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
-_READ_TOKEN_FILE = f"the same for who may only read (or {READ_TOKEN})"
-_STATE = "what is kept; a database by postgresql://..."
 _FOLDER = "gangplan-state"
-_GRACE = "after SIGTERM, for what has begun"
+_TOKEN_FILE = f"whose text requests must bear (or {TOKEN}); needed off loopback"
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="address to listen at", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 for any that is free", **options.whole_from(0, 65535))] = 8750,
-    state: Annotated[str, typer.Option(help=_STATE, metavar="FOLDER|URL")] = _FOLDER,
-    logs: Annotated[str, typer.Option(help="of sessions, beside a database", metavar="FOLDER")] = _FOLDER,
-    token_file: Annotated[str | None, typer.Option(help=_TOKEN_FILE, metavar="FILE")] = None,
-    read_token_file: Annotated[str | None, typer.Option(help=_READ_TOKEN_FILE, metavar="FILE")] = None,
-    solves: Annotated[int, typer.Option(help="at a time", **options.whole_from(1, 1000))] = 1,
-    queue: Annotated[int, typer.Option(help="solves that wait; more are refused", **options.whole_from(0, 10**6))] = 16,
-    solve_seconds: Annotated[
-        float, typer.Option(help="maximum time limit of a solve", metavar="SECONDS", parser=options.number)
-    ] = 600.0,
-    max_bytes: Annotated[int, typer.Option(help="of a request", **options.whole_from(1024, 2**31))] = 2**25,
-    grace: Annotated[float, typer.Option(help=_GRACE, metavar="SECONDS", parser=options.number)] = 20.0,
-    sync: Annotated[bool, typer.Option("--sync", help="have each line of a log on disk before it is answered")] = False,
+    *,
+    host: Annotated[str, "address to listen at", "ADDRESS"] = "127.0.0.1",
+    port: Annotated[int, "0 for any that is free", (0, 65535)] = 8750,
+    state: Annotated[str, "what is kept; a database by postgresql://...", "FOLDER|URL"] = _FOLDER,
+    logs: Annotated[str, "of sessions, beside a database", "FOLDER"] = _FOLDER,
+    token_file: Annotated[str | None, _TOKEN_FILE, "FILE"] = None,
+    read_token_file: Annotated[str | None, f"the same for who may only read (or {READ_TOKEN})", "FILE"] = None,
+    limits: Limits,
+    sync: Annotated[bool, "have each line of a log on disk before it is answered"] = False,
 ) -> int:
     """Answer HTTP: solve and verify, and schedulers with their logs. `GET /v1/openapi.json` describes it.
 
@@ -58,8 +46,10 @@ def serve(
             raise InstanceError(name, "has fewer than 16 characters")
     if reader and token in (reader, ""):
         raise InstanceError("read_token", "is the token itself" if token else f"needs a token beside it, {TOKEN}")
-    if not (grace >= 0 and solve_seconds > 0 and max(grace, solve_seconds) < float("inf")):
-        raise InstanceError("grace" if not grace >= 0 else "solve_seconds", "is not a positive number of seconds")
+    if not (limits.grace >= 0 and limits.seconds > 0 and max(limits.grace, limits.seconds) < float("inf")):
+        raise InstanceError(
+            "grace" if not limits.grace >= 0 else "solve_seconds", "is not a positive number of seconds"
+        )
     try:
         from ..doors.serving import run
     except ModuleNotFoundError as error:
@@ -70,8 +60,7 @@ def serve(
     for name, value in (("state", "" if url else state), ("logs", logs)):
         if re.match(r"[^/]+://", value):
             raise InstanceError(name, f"{value!r} is not a folder{' or postgresql://...' * (name == 'state')}")
-    limits = replace(Limits(), bytes=max_bytes, solves=solves, queue=queue, seconds=solve_seconds, grace=grace)
-    limits = replace(limits, workers=max(1, limits.workers // solves))
+    limits = replace(limits, workers=max(1, limits.workers // limits.solves))
     with _listening(host, port) as listens:
         number = listens.getsockname()[1]
         where = f"http://{f'[{host}]' if ':' in host else host}:{number}"

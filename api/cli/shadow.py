@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
 from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import in_file
+from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import quantity
@@ -23,27 +20,23 @@ from gangplan.instances.readers.traces import read_trace
 
 from ..doors.clusters import cluster_of
 from . import options
-from .comparison import compare
-from .options import check_page
-from .whatif import Page, Set, with_settings
+from .whatif import Page, Set, compare, with_settings
 
 CAVEAT = (
     "counterfactual: jobs take as long as they did wherever they are and whenever they start, and come when they came"
 )
 """What a shadow cannot know."""
-_CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
-_FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
+CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
 _KNOWN = "tell gangplan how long jobs take, which nobody knew; without, it learns from those that ended"
+_FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
 
 
 def shadow(
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="sacct --parsable2 with Start, another trace with starts, or events")
-    ],
-    cluster: Annotated[str, typer.Option(help=_CLUSTER, metavar="NxM|FILE")],
+    trace: Annotated[str, "sacct --parsable2 with Start, another trace with starts, or events", "TRACE"],
+    cluster: Annotated[str, CLUSTER, "NxM|FILE", "--cluster"],
     settings: Set = None,
-    known: Annotated[bool, typer.Option("--known", help=_KNOWN)] = False,
-    follow: Annotated[float | None, typer.Option(help=_FOLLOW, metavar="SECONDS", parser=options.number)] = None,
+    known: Annotated[bool, _KNOWN] = False,
+    follow: Annotated[float | None, _FOLLOW, "SECONDS"] = None,
     html: Page = None,
     as_json: options.AsJson = False,
 ) -> int:
@@ -52,9 +45,8 @@ def shadow(
     Events are lines such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me"}, then start, stop, end
     or withdraw of the job, fail_node and repair_node of a node; - reads them from stdin.
     """
-    check_page(html, trace)
-    if follow is not None and not follow > 0:
-        raise InstanceError("follow", f"{follow!r} is not a positive number")
+    options.check_page(html, trace)
+    options.require_positive(follow=follow)
     fleet, changed = fleet_of(cluster), with_settings({}, settings or [])
     Scheduler(fleet, **changed)
     label = ", ".join(["gangplan", *(settings or [])])

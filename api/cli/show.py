@@ -25,8 +25,7 @@ ROWS = 64
 """Jobs shown; of jobs over time the first that are released."""
 
 
-@options.with_problem
-def show(file: options.File, given: dict[str, Any], as_json: options.AsJson = False) -> None:
+def show(file: options.File, given: options.Given, as_json: options.AsJson = False) -> None:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     problem: Any = options.problem(file, given) if plan is None else None

@@ -13,8 +13,8 @@ from gangplan.instances.torch_model.load import find_object
 from gangplan.simulator.engine import POLICIES
 from gangplan.simulator.engine.told import RESERVES
 
-Maker = str | Callable[..., Any]
-"""The name of a policy, or what makes one."""
+from .simulation_study import Engine, Maker, Study
+
 ONLINE: dict[str, dict[str, Any]] = {
     "online": {},
     **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "gnn")},
@@ -33,20 +33,17 @@ class Case:
     how: dict[str, Any]
 
 
-def cases_of(
-    policies: Mapping[str, Maker],
-    engine: Mapping[str, Any],
-    clusters: Sequence[str],
-    disciplines: Sequence[str],
-    prices: Sequence[float],
-) -> dict[str, Case]:
+def cases_of(study: Study) -> dict[str, Case]:
     """Return the rows of the table by their labels: every policy on every cluster in every discipline.
 
     A policy that holds no reservations leaves out the disciplines that do, if it has another; `gangplan.Scheduler` has
     a row for each price of a stop, and is its own discipline.
     """
-    rows: list[Case] = []
-    for cluster in clusters:
+    policies, engine = study.policies, study.engine
+    if (length := study.leases.rounds) is not None:
+        return {label: Case(maker, {"policy": label, "round": length}, {}) for label, maker in policies.items()}
+    rows, disciplines = list[Case](), engine.disciplines
+    for cluster in study.clusters:
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
             own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
@@ -58,14 +55,14 @@ def cases_of(
                     raise InstanceError("discipline", f"{own[0]!r} holds reservations, {goes}")
             for discipline in own[:1] if scheduler else own:
                 how = {"cluster": cluster, "discipline": discipline}
-                about: dict[str, Any] = {"policy": label, **how, "consolidate": engine["consolidate"]}
+                about: dict[str, Any] = {"policy": label, **how, "consolidate": engine.consolidate}
                 if not scheduler:
                     rows.append(Case(maker, about, how))
                     continue
                 about |= {"discipline": "its own"} if discipline not in disciplines or len(disciplines) > 1 else {}
-                told = {} if engine["estimates"] == "known" else {"told": False}
-                rows += [Case(made(maker, **told, price=price), about | {"price": price}, how) for price in prices]
-                rows += [] if prices else [Case(made(maker, **told), about, how)]
+                told = {} if engine.estimates == "known" else {"told": False}
+                for price in [{"price": x} for x in engine.price or ()] or [{}]:
+                    rows.append(Case(made(maker, **told, **price), about | price, how))
     apart = [name for name in VARIES if name != "policy" and len({row.about.get(name) for row in rows}) > 1]
     words = [(row.about["policy"], *(as_word(row.about[name]) for name in apart if name in row.about)) for row in rows]
     return {" ".join(label): row for label, row in zip(words, rows, strict=True)}
@@ -76,10 +73,10 @@ def as_word(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _reserves(maker: Maker, engine: Mapping[str, Any]) -> bool:
+def _reserves(maker: Maker, engine: Engine) -> bool:
     """Return whether a policy goes with disciplines that hold reservations."""
     part = made(maker)()
-    stops = engine["preemptive"] if engine["preemptive"] is not None else getattr(part, "preemptive", False)
+    stops = engine.preemptive if engine.preemptive is not None else getattr(part, "preemptive", False)
     return not (stops or getattr(part, "shared", False) or hasattr(part, "place") or hasattr(part, "degree"))
 
 
@@ -98,8 +95,6 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
     """Return policies by their labels, in order: of files what makes them."""
     found: dict[str, Maker] = {}
     for name in names:
-        if names.count(name) > 1:
-            raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
         if ":" in name:
             found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
         elif rounds or name in POLICIES or name in ONLINE:
@@ -144,26 +139,26 @@ def _check_methods(part: Any, name: str) -> None:
             raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
 
 
-def check_effects(
-    engine: Mapping[str, Any], policies: Mapping[str, Any], disciplines: Sequence[str], failures: bool
-) -> None:
-    """Refuse an option of the engine that changes nothing for any of the policies; `failures`: whether nodes fail."""
+def check_effects(engine: Engine, policies: Mapping[str, Any]) -> None:
+    """Refuse an option of the engine that changes nothing for any of the policies."""
     parts = [made(maker)() for maker in policies.values()]
-    stops = [bool(getattr(part, "preemptive", False) or engine["preemptive"]) for part in parts]
-    own = "is decided by the policy itself"
-    if engine["preemptive"] and all(hasattr(part, "preempt") for part in parts):
-        raise InstanceError("preempt", own)
-    if set(policies) <= {"online", "hybrid", "heuristic"}:
-        for name, value in (("discipline", "overtake" in disciplines), ("consolidate", engine["consolidate"])):
-            if value:
-                raise InstanceError(name, own)
-    degrees = engine["degrees"]
+    fails, stops = engine.mtbf is not None, any(getattr(x, "preemptive", False) or engine.preemptive for x in parts)
+    alone, degrees = set(policies) <= {"online", "hybrid", "heuristic"}, engine.degrees
+    own = {
+        "preempt": engine.preemptive and all(hasattr(part, "preempt") for part in parts),
+        "discipline": alone and "overtake" in engine.disciplines,
+        "consolidate": alone and engine.consolidate,
+    }
+    for name in filter(own.get, own):
+        raise InstanceError(name, "is decided by the policy itself")
     if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
         raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
+    online = any(maker in ONLINE for maker in policies.values() if isinstance(maker, str))
     for name, given, needs, wanted in (
-        ("overhead", engine["overhead"] != 0.1, degrees, "--degrees"),
-        ("checkpoint_interval", engine["checkpoint_interval"] is not None, failures, "--mtbf and --mttr"),
-        ("preempt_cost", engine["preempt_cost"] > 0, failures or any(stops), "a policy that stops jobs, or --mtbf"),
+        ("price", engine.price, online, f"a policy of {', '.join(ONLINE)}"),
+        ("overhead", engine.overhead != 0.1, degrees, "--degrees"),
+        ("checkpoint_interval", engine.checkpoint_interval is not None, fails, "--mtbf and --mttr"),
+        ("preempt_cost", engine.preempt_cost > 0, fails or stops, "a policy that stops jobs, or --mtbf"),
     ):
         if given and not needs:
             raise InstanceError(name, f"changes nothing without {wanted}")

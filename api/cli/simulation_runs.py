@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import prod
 from typing import Any
 
@@ -25,7 +25,8 @@ from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
-from .simulation_cases import VARIES, Case, Maker
+from .simulation_cases import Case, check_effects
+from .simulation_study import Engine, Maker, Reading, Study
 
 Step = Callable[[float], None]
 
@@ -38,77 +39,86 @@ class Setting:
         run: simulates a policy with a seed, which changes nothing unless `random`; called with these, with what shows
             progress, and except in rounds with the cluster and the discipline of a row.
         facts, about: of the trace and the clusters, for people and for machines.
+        jobs: of the trace.
         epoch: seconds from 1970 of the trace's time 0, `None` if it has no dates.
-        jobs: of the trace, `None` if there are others for each seed, or in rounds.
+        grouped: whether the jobs have users and queues: not in rounds, nor if there are others for each seed.
     """
 
     run: Callable[..., Outcome]
     facts: list[tuple[str, str]]
     about: dict[str, Any]
     random: bool
+    jobs: Any
     epoch: float | None = None
-    jobs: Workload | None = None
+    grouped: bool = False
 
 
-def on_trace(
-    trace: str,
-    clusters: Mapping[str, Sequence[int]],
-    engine: dict[str, Any],
-    failures: tuple[float, float] | None,
-    disciplines: Sequence[str],
-    *,
-    like: bool,
-    **reading: Any,
-) -> Setting:
+def setting_of(study: Study) -> Setting:
+    """Read the trace for the clusters."""
+    return _on_trace(study) if study.leases.rounds is None else _in_rounds(study)
+
+
+def _facts(study: Study, jobs: Any, clusters: list[tuple[str, str]], skipped: Sequence[str]) -> list[tuple[str, str]]:
+    head = ("trace", f"{study.trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs")
+    rows = [*skipped[:5], *[f"{len(skipped) - 5} more rows"] * (len(skipped) > 5)]
+    return [head, *clusters, *(("skipped", row) for row in rows)]
+
+
+def _on_trace(study: Study) -> Setting:
     """Read a trace for clusters of equal nodes: so many of so many GPUs, or so many racks of these.
 
     Jobs that one of the clusters is too small for are left out of all, so that rows can be compared.
     """
     from gangplan.simulator.engine import Outages, simulate_named
-    from gangplan.simulator.engine.simulate import fitting
+    from gangplan.simulator.engine.simulate import Rules, fitting
 
-    read = _read(trace, engine, reading, like)
-    limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
+    engine, like = study.engine, study.reading.like
+    for name in ("speeds", "throughputs"):
+        if getattr(study.leases, name) is not None:
+            raise InstanceError(name, "mean something in --rounds only")
+    check_effects(engine, study.policies)
+    forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
+    sizes = {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in study.clusters}
+    read, facts = _read(study), []
     fits = np.ones(read.workload.n_jobs, dtype=bool)
-    for *racks, nodes, gpus in clusters.values():
-        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, consolidate=engine["consolidate"], **limits)
-    left_out = _leave_out(read, fits, "the cluster is" if len(clusters) == 1 else "one of the clusters is")
+    for *racks, nodes, gpus in sizes.values():
+        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, engine)
+        how = "consolidated" if engine.consolidate else "counted only"
+        how = f"{counted(racks[0], 'rack')}, close GPUs are faster" if racks else how
+        each = " for each queue" * engine.per_queue
+        facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
+    facts.append(("discipline", ", ".join(engine.disciplines)))
+    facts += [("estimates", f"policies are told {_TOLD[x]}") for x in (engine.estimates,) if x in _TOLD]
+    facts += [("priorities", "jobs of a higher priority first")] * engine.priorities
+    facts += _leave_out(read, fits, "the cluster is" if len(sizes) == 1 else "one of the clusters is")
     workload = read.workload
     model = fit_workload(workload) if like else None
-    each = " for each queue" if engine["per_queue"] else ""
-    facts = []
-    for *racks, nodes, gpus in clusters.values():
-        how = "consolidated" if engine["consolidate"] else "counted only"
-        how = f"{counted(racks[0], 'rack')}, close GPUs are faster" if racks else how
-        facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
-    facts.append(("discipline", ", ".join(disciplines)))
-    facts += [("estimates", _ESTIMATES[engine["estimates"]])] if engine["estimates"] in _ESTIMATES else []
-    facts += [("priorities", "jobs of a higher priority first")] if engine["priorities"] else []
 
     def run(policy: Maker, seed: int, progress: Step, cluster: str, discipline: str) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
-        outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
-        *racks, nodes, gpus = clusters[cluster]
-        how: dict[str, Any] = engine | {"discipline": discipline, "racks": racks[0] if racks else None}
-        return simulate_named(jobs, nodes, gpus, policy, **how, outages=outages, progress=progress)
+        outages = None if engine.mtbf is None else Outages(mtbf=engine.mtbf, mttr=engine.mttr or 0.0, seed=seed)
+        *racks, nodes, gpus = sizes[cluster]
+        how: dict[str, Any] = {x.name: getattr(engine, x.name) for x in fields(Rules)} | {"discipline": discipline}
+        how |= {"racks": racks[0] if racks else None, "outages": outages, "progress": progress}
+        return simulate_named(jobs, nodes, gpus, policy, **how)
 
-    about, random = {"left_out": read.left_out}, like or bool(failures)
-    setting = _setting(run, trace, workload, [*facts, *left_out], read.skipped, about, random)
-    return replace(setting, epoch=read.epoch, jobs=None if like else workload)
-
-
-_ESTIMATES = {"limits": "policies are told limits", "none": "policies are told no durations"}
+    facts, random = _facts(study, workload, facts, read.skipped), like or engine.mtbf is not None
+    about = {"skipped": len(read.skipped), "left_out": read.left_out}
+    return Setting(run, facts, about, random, workload, read.epoch, grouped=not like)
 
 
-def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any], like: bool = False) -> Trace:
-    """Read a trace as the options of `TRACE` say; an option of the engine about what it has not is refused."""
-    seconds = by_name(reading["lasts"] or "", "lasts")
-    columns = by_name(reading["columns"] or "", "columns", str)
-    read = read_trace(trace, skip_bad=reading["skip_bad"], seconds=seconds, columns=columns)
-    if reading["queue"] is not None:
-        read.workload = read.workload.only(reading["queue"])
-    check_wanted(read.workload, engine, seconds, like)
-    if not engine.get("priorities"):
+_TOLD = {"limits": "limits", "none": "no durations"}
+
+
+def _read(study: Study) -> Trace:
+    """Read a trace; an option about what it has not is refused."""
+    reading, engine = study.reading, study.engine
+    seconds, columns = by_name(reading.lasts, "lasts"), by_name(reading.columns, "columns", str)
+    read = read_trace(study.trace, skip_bad=reading.skip_bad, seconds=seconds, columns=columns)
+    if reading.queue is not None:
+        read.workload = read.workload.only(reading.queue)
+    check_wanted(read.workload, engine, seconds, reading.like)
+    if not engine.priorities:
         read.workload = replace(read.workload, priority=None)  # no policy of the table knows more than others
     return read
 
@@ -125,50 +135,43 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
     return told
 
 
-def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[str, Any]) -> Setting:
+def _in_rounds(study: Study) -> Setting:
     """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 
-    shape, length = parse_cluster(cluster), leases["rounds"]
-    throughputs, speeds = leases["throughputs"], leases["speeds"]
+    reading, leases = study.reading, study.leases
+    length, table, speeds = leases.rounds or 0.0, leases.throughputs, leases.speeds
+    alien = [x.name for x in fields(Engine) if getattr(study.engine, x.name) != x.default] + ["like"] * reading.like
+    if alien:
+        raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
+    if len(study.clusters) > 1:
+        raise InstanceError("cluster", "is one in rounds")
+    shape = parse_cluster(study.clusters[0])
+    facts = [("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True)))]
+    facts.append(("rounds", f"{length:g} s"))
+    about: dict[str, Any] = {}
     skipped: Sequence[str]
-    left_out: list[tuple[str, str]] = []
-    about = {}
-    if throughputs is not None:
-        if speeds is not None or any(x for name, x in reading.items() if name != "skip_bad"):
+    if table is not None:
+        if speeds is not None or replace(reading, skip_bad=False) != Reading():
             raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
-        found = read_gavel_trace(trace, skip_bad=reading["skip_bad"])
-        jobs, skipped = from_gavel(found, read_throughputs(throughputs), shape), found.skipped
-    elif is_gavel_trace(trace):
-        raise InstanceError("throughputs", f"{trace} is Gavel's, it needs a table of them")
+        found = read_gavel_trace(study.trace, skip_bad=reading.skip_bad)
+        jobs, skipped = from_gavel(found, read_throughputs(table), shape), found.skipped
+    elif is_gavel_trace(study.trace):
+        raise InstanceError("throughputs", f"{study.trace} is Gavel's, it needs a table of them")
     elif speeds is None:
-        raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
+        raise InstanceError("speeds", f"{study.trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     else:
-        read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
+        read, known = _read(study), by_name(speeds.lower(), "speeds")
         for kind in known:
             require_choice(kind, "speeds", shape.types)
         most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
-        left_out, about = _leave_out(read, read.workload.gpus <= most), {"left_out": read.left_out}
-        jobs, skipped = from_workload(read.workload, known, shape), read.skipped
-    facts = [
-        ("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True))),
-        ("rounds", f"{length:g} s"),
-        *left_out,
-    ]
+        facts += _leave_out(read, read.workload.gpus <= most)
+        jobs, skipped, about = from_workload(read.workload, known, shape), read.skipped, {"left_out": read.left_out}
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
 
-    return _setting(run, trace, jobs, facts, skipped, about, True)
-
-
-def _setting(
-    run: Any, trace: str, jobs: Any, facts: list[tuple[str, str]], skipped: Sequence[str], about: Any, random: bool
-) -> Setting:
-    head = ("trace", f"{trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs")
-    more = [f"{len(skipped) - 5} more rows"] * (len(skipped) > 5)
-    told = [("skipped", one) for one in (*skipped[:5], *more)]
-    return Setting(run, [head, *facts, *told], {"skipped": len(skipped), **about}, random)
+    return Setting(run, _facts(study, jobs, facts, skipped), {"skipped": len(skipped), **about}, True, jobs)
 
 
 @dataclass
@@ -182,42 +185,30 @@ class Found:
     seeds: list[int] = field(default_factory=list)
     interrupted: bool = False
 
-    @property
-    def varies(self) -> list[str]:
-        """Return in what the rows differ; they always name their policy."""
-        rows = self.about.values()
-        return [x for x in VARIES if x == "policy" or len({about.get(x) for about in rows}) > 1]
-
 
 def play(
     setting: Setting, cases: Mapping[str, Case], seeds: Sequence[int], progress: Step, price: float | None = None
 ) -> Found:
     """Simulate every row with every seed; with Ctrl-C return what is done, if anything is. `price`: of a GPU-hour."""
-    found, done, total = Found({label: case.about for label, case in cases.items()}), 0, len(cases) * len(seeds)
-    row: dict[str, dict[str, Any]] = {}
+    found = Found({label: case.about for label, case in cases.items()})
+    runs = [(seed, label) for seed in seeds for label in cases]
     try:
-        for seed in seeds:
-            row = {}
-            for label, case in cases.items():
+        for done, (seed, label) in enumerate(runs):
 
-                def step(share: float, before: int = done) -> None:
-                    progress((before + share) / total)
+            def step(share: float, done: int = done) -> None:
+                progress((done + share) / len(runs))
 
-                outcome = _run(setting, case, seed, step)
-                row[label] = figures(outcome, price)
-                if seed == seeds[0]:
-                    found.outcomes[label] = outcome
-                done += 1
-                progress(done / total)
-            found.seeds.append(seed)
-            for label, one in row.items():
-                found.figures.setdefault(label, []).append(one)
+            outcome = _run(setting, cases[label], seed, step)
+            found.outcomes.setdefault(label, outcome)
+            found.figures.setdefault(label, []).append(figures(outcome, price))
+            step(1.0)
     except KeyboardInterrupt:
-        if not done:
+        if not found.figures:
             raise
         found.interrupted = True
-        if not found.seeds:  # those policies that were done, with the one seed
-            found.seeds, found.figures = [seeds[0]], {label: [one] for label, one in row.items()}
+    # only seeds of which every row is done, or the rows that are done with the first
+    whole = min(map(len, found.figures.values())) if len(found.figures) == len(cases) else 1
+    found.seeds, found.figures = [*seeds[:whole]], {label: made[:whole] for label, made in found.figures.items()}
     return found
 
 
@@ -253,32 +244,26 @@ def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
     return known | {"regret": regret(outcome)}
 
 
-def sizes_of(clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the sizes of each cluster by its name, which is what was typed."""
-    forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
-    return {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in clusters}
-
-
 def check_groups(by: Sequence[str], setting: Setting, many: bool) -> None:
     """Refuse a table of groups that the jobs do not have, or that is of several seeds."""
     if by and many:
         raise InstanceError("by", "is of one seed: leave --seeds out")
     for name in by:
-        if name != "size" and not (setting.jobs and any(getattr(setting.jobs, name))):
+        if name != "size" and not (setting.grouped and any(getattr(setting.jobs, name))):
             raise InstanceError("by", f"{name!r}: the trace says of no job what {name} it is of")
 
 
-def check_wanted(workload: Workload, engine: Mapping[str, Any], lasts: Mapping[str, float], like: bool) -> None:
+def check_wanted(workload: Workload, engine: Engine, lasts: Mapping[str, float], like: bool) -> None:
     """Refuse an option about something that the trace, or one drawn like it, does not have."""
     for name in lasts:
         if name not in workload.model:
             raise InstanceError("lasts", f"{name!r} is no application of the trace")
     for name, words in (("cpu", "cores"), ("memory", "memory")):
-        if engine.get(name) is not None and not np.any(getattr(workload, name)):
+        if getattr(engine, name) is not None and not np.any(getattr(workload, name)):
             raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
-    if engine.get("per_queue") and len(set(workload.queue)) == 1:
+    if engine.per_queue and len(set(workload.queue)) == 1:
         raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")
-    if engine.get("priorities") and len(set(np.asarray(workload.priority).tolist())) == 1:
+    if engine.priorities and len(set(np.asarray(workload.priority).tolist())) == 1:
         raise InstanceError("priorities", "change nothing: the trace gives all jobs the same one, or none")
-    if like and (engine.get("estimates") == "limits" or engine.get("priorities")):
+    if like and (engine.estimates == "limits" or engine.priorities):
         raise InstanceError("like", "draws jobs that have neither priorities nor limits")

@@ -14,7 +14,7 @@ from gangplan.simulator.metrics import Group, interval
 
 from ..units import column, plus_minus
 from .output import facts, table
-from .simulation_cases import as_word
+from .simulation_cases import VARIES, as_word
 from .simulation_runs import Found, Setting
 
 WIDEST = 80
@@ -94,7 +94,8 @@ Cells = Sequence[Sequence[str]]
 def tables(found: Found, many: bool) -> list[tuple[tuple[str, ...], Cells, int]]:
     """Return each table of figures: its head, its rows, and how many of its columns are words."""
     known = next(iter(found.figures.values()))[0]
-    varies = found.varies
+    abouts = found.about.values()
+    varies = [x for x in VARIES if x == "policy" or len({about.get(x) for about in abouts}) > 1]
     labels = {name: [as_word(found.about[label].get(name, "")) for label in found.figures] for name in varies}
     made: list[tuple[tuple[str, ...], Cells, int]] = []
     for shown in WITH_SEEDS if many else ALONE:

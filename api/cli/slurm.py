@@ -9,48 +9,41 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 
-from ..doors.clusters import has_begun, reopened
 from ..doors.core import Core
 from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.reasons import reasons
 from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
-from . import options
-from .decide import LOG, end
+from .decide import end
+from .options import require_positive
 from .output import emit
-from .whatif import Set, with_settings
+from .whatif import LOG, Set, scheduler_with, with_settings
 
-_MARK = "place jobs with this word in their comment, and no others"
-_SPREAD = "let jobs that a rack could hold have nodes of several, rather than wait for one"
-_DRY = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
+_DRY_RUN = "show what it would decide on all jobs that wait, beside Slurm's estimate; change nothing"
 
 
 def slurm(
-    log: Annotated[str, typer.Option(help=LOG, metavar="FILE")] = "gangplan-slurm.jsonl",
-    interval: Annotated[float, typer.Option(help="between rounds", metavar="SECONDS", parser=options.number)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="do one round and end")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY)] = False,
-    spread: Annotated[bool, typer.Option("--spread", help=_SPREAD)] = False,
-    mark: Annotated[str, typer.Option(help=_MARK, metavar="WORD")] = "gangplan",
+    log: Annotated[str, LOG, "FILE"] = "gangplan-slurm.jsonl",
+    interval: Annotated[float, "between rounds", "SECONDS"] = 2.0,
+    once: Annotated[bool, "do one round and end"] = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+    spread: Annotated[bool, "let jobs that a rack could hold have nodes of several, rather than wait for one"] = False,
+    mark: Annotated[str, "place jobs with this word in their comment, and no others", "WORD"] = "gangplan",
     settings: Set = None,
 ) -> int:
     """Place the jobs of Slurm that are submitted by sbatch --hold --comment=gangplan, and release them there.
 
     It needs the rights of an operator of Slurm, and goes on after kill -9 of itself or of slurmctld.
     """
-    if not interval > 0:
-        raise InstanceError("interval", f"{interval!r} is not a positive number")
+    require_positive(interval=interval)
     if len(mark.split()) != 1:
         raise InstanceError("mark", f"{mark!r} is not one word")
     with_settings({}, settings or [])  # before Slurm is asked
     signal.signal(signal.SIGTERM, end)
-    view, path = View.read(), None if dry_run else Path(log)
-    core = Core(_scheduler(view, path, settings or []), path)
+    view, path = View.read(), None if dry_run else log
+    core = Core(scheduler_with(settings or [], view.fleet, path), None if path is None else Path(path))
     rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
     if dry_run:
         rounds.round(view)
@@ -74,13 +67,6 @@ def slurm(
                 _warn(f"{error}; trying again")
             away = str(error)
         time.sleep(interval)
-
-
-def _scheduler(view: View, log: Path | None, settings: list[str]) -> Scheduler:
-    """Return the scheduler of a log, or a new one."""
-    if log is not None and has_begun(log):
-        return reopened(log, lambda known: with_settings(known, settings))
-    return Scheduler(view.fleet, **with_settings({}, settings), log=log)
 
 
 def _compare(rounds: Rounds, view: View) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from dataclasses import replace
@@ -10,45 +11,35 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import verify
+from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .options import check_output, check_picture, read_answer
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
 _MUCH = 0.5
 """Of the limit: where reading takes more, the result says so."""
+_CERTIFICATE = "look for a certificate of the bound, for as long again, and write it"
 
 
-@options.with_problem
 def solve(
     context: typer.Context,
     file: options.File,
-    given: dict[str, Any],
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            help="for everything from start to answer; pictures come on top", metavar="SECONDS", parser=options.number
-        ),
-    ] = 30.0,
-    method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`")] = "auto",
-    seed: Annotated[int, typer.Option(help="of every random choice", **options.N)] = 0,
-    workers: Annotated[int | None, typer.Option(help="threads  [default: a thread a core]", **options.N)] = None,
-    gap: Annotated[
-        float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=options.number)
-    ] = 0.0,
-    initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
+    given: options.Given,
+    time_limit: Annotated[float, "for everything from start to answer; pictures come on top", "SECONDS"] = 30.0,
+    method: Annotated[str, "auto or one of `gangplan methods`"] = "auto",
+    seed: options.Seed = 0,
+    workers: Annotated[int | None, "threads  [default: a thread a core]"] = None,
+    gap: Annotated[float, "good enough: (objective - bound) / objective", "RATIO"] = 0.0,
+    initial: Annotated[str | None, "a plan to start from", "PLAN"] = None,
+    verbose: Annotated[bool, "say what each method did, and where time went"] = False,
     as_json: options.AsJson = False,
-    out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(help="look for a certificate of the bound, for as long again, and write it", metavar="FILE"),
-    ] = None,
+    out: Annotated[str | None, "write the plan here", "PLAN"] = None,
+    certificate: Annotated[str | None, _CERTIFICATE, "FILE"] = None,
     plot: options.Picture = None,
     panel: options.Panel = None,
 ) -> int:
@@ -65,13 +56,13 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     inputs = [path for path in (file, initial) if path]
-    check_output(out, *inputs)
-    check_output(certificate, *inputs)
-    check_picture(plot, None, None, *inputs)
+    options.check_output(out, *inputs)
+    options.check_output(certificate, *inputs)
+    options.check_picture(plot, None, None, *inputs)
     if plot is not None and plot == out:
         raise InstanceError("plot", "is the file of --out too", plot)
     problem = options.problem(file, given)
-    check_picture(None, panel, type(problem))
+    options.check_picture(None, panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     method_for(problem, method)
     before = time.perf_counter() - context.obj
@@ -82,9 +73,8 @@ def solve(
     if before > _MUCH * time_limit:
         note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
-    _write(file, problem, result, out, plot, panel)
-    if certificate is not None:
-        _write_certificate(result, certificate)
+    files = {"out": out, "plot": plot, "certificate": certificate}
+    _write(problem, result, Path(file).stem, files, panel)
     if as_json:  # a plan's table takes a verification
         emit_json(as_data(result))
     else:
@@ -93,7 +83,7 @@ def solve(
 
 
 def _start(problem: Any, path: str) -> Any:
-    plan = read_answer(path)
+    plan = options.read_result(path)[0]
     try:
         verdict = verify(problem, plan)
     except InstanceError as error:
@@ -103,30 +93,20 @@ def _start(problem: Any, path: str) -> Any:
     return plan
 
 
-def _write_certificate(result: Any, path: str) -> None:
-    import json
+def _write(problem: Any, result: Any, name: str, files: dict[str, str | None], panel: str | None) -> None:
+    """Write the plan, the picture of it and the certificate, each to its file, and say which there is not."""
+    plan = None if result.plan is None else dump(result.plan)
+    certificate = None if result.certificate is None else json.dumps(result.certificate)
+    found: dict[str, bytes] = {}
+    for what, text in (("out", plan), ("plot", plan), ("certificate", certificate)):
+        path = files[what]
+        if path is not None and text is None:
+            kind = "certificate" if what == "certificate" else "plan"
+            typer.echo(f"note: there is no {kind}, {path} is not written", err=True)
+        elif path is not None and what == "plot":
+            from ..plot import render
 
-    from gangplan.instances.outlet import write_whole
-
-    if result.certificate is None:
-        typer.echo(f"note: there is no certificate, {path} is not written", err=True)
-    else:
-        write_whole({path: f"{json.dumps(result.certificate)}\n".encode()})
-
-
-def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None, panel: str | None) -> None:
-    from gangplan.instances import dump
-    from gangplan.instances.outlet import write_whole
-
-    files: dict[str, bytes] = {}
-    if result.plan is None:
-        for path in filter(None, (out, plot)):
-            typer.echo(f"note: there is no plan, {path} is not written", err=True)
-        return
-    if out is not None:
-        files[out] = f"{dump(result.plan)}\n".encode()
-    if plot is not None:
-        from ..plot import render
-
-        files[plot] = render(plot, problem, result, name=Path(file).stem, panel=panel)
-    write_whole(files)
+            found[path] = render(path, problem, result, name=name, panel=panel)
+        elif path is not None:
+            found[path] = f"{text}\n".encode()
+    write_whole(found)

@@ -6,21 +6,18 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
+from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .options import check_output, read_answer
 from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
-    from ..torch_split.equal_layers import Rival
     from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, Place
     from ..torch_split.reference import Difference
@@ -29,29 +26,23 @@ ROWS = 64
 """Modules shown."""
 
 
-@options.with_problem
 def split(
     model: options.Model,
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="what `gangplan profile` wrote of it")],
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="a plan for GRAPH")],
-    given: dict[str, Any],
-    spread: Annotated[
-        bool, typer.Option("--spread", help="first cut stages for idle devices, where that costs nothing")
-    ] = False,
-    run: Annotated[
-        bool, typer.Option("--run", help="run the stages as processes here and compare with the whole model")
-    ] = False,
+    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH"],
+    plan: Annotated[str, "a plan for GRAPH", "PLAN"],
+    given: options.Given,
+    spread: Annotated[bool, "first cut stages for idle devices, where that costs nothing"] = False,
+    run: Annotated[bool, "run the stages as processes here and compare with the whole model"] = False,
     as_json: options.AsJson = False,
-    out: Annotated[str | None, typer.Option(help="write the mapping here, as JSON", metavar="FILE")] = None,
+    out: Annotated[str | None, "write the mapping here, as JSON", "FILE"] = None,
 ) -> int:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    check_output(out, graph, plan)
-    answer = read_answer(plan, Plan)
-    problem = options.problem_for(answer, graph, given)
+    options.check_output(out, graph, plan)
+    problem, answer = options.answered(graph, plan, given, Plan)
     verdict = verify(problem, answer)
     if not verdict.ok:
         raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}", plan)
@@ -65,17 +56,20 @@ def split(
 
     ops = Ops(trace(loaded))
     with in_file(plan):
-        if spread:
-            from ..torch_split.spread import spread as with_idle
-
-            answer = with_idle(problem, answer)
+        answer = with_idle(problem, answer) if spread else answer
         device, stage = forward_part(ops, answer)
     places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
     cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
-    data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
-    data["pipelining"] = {"obstacles": _obstacles(loaded, ops, stage, cuts)}
+    points = mapping.split_points(cuts)
+    data = _data(model, answer, places, cuts, points) | {"stages": stage_devices(answer, device, stage)}
+    obstacles = mapping.obstacles(ops, stage, cuts) or (_rehearsed(loaded, ops, stage, points) if cuts else [])
+    data["pipelining"] = {"obstacles": obstacles}
     if equal := rivals(problem, answer, ops):
-        data["equal_layers"] = _rivals(ops, equal)
+        choices = (mapping.cuts(ops, x.stage) for x in equal)
+        named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
+        best = {"by": equal[0].by, "objective": equal[0].objective, "problem": equal[0].problem or None}
+        # with the split points of the best that has one for each cut
+        data["equal_layers"] = best | {"all": {x.by: x.objective for x in equal}, "split_points": next(named, {})}
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
@@ -93,43 +87,27 @@ def split(
     return 0 if all(x.same for x in found) else 1
 
 
-def _obstacles(model: Any, ops: Any, stage: list[int], cuts: list[Cut]) -> list[str]:
+def _rehearsed(model: Any, ops: Any, stage: list[int], points: dict[str, str]) -> list[str]:
+    """Return why torch.distributed.pipelining cannot split a model, by trying it."""
     from torch import distributed
 
-    from ..torch_split import mapping
-
-    known = mapping.obstacles(ops, stage, cuts)
-    if known or not cuts:
-        return known
     if not distributed.is_available() or distributed.is_initialized():
         return ["torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"]
     from ..torch_split.rehearsal import rehearse
 
-    return rehearse(model, ops, stage, mapping.split_points(cuts))
+    return rehearse(model, ops, stage, points)
 
 
-def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:
-    from ..torch_split.mapping import split_points
-
+def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut], points: Any) -> dict[str, Any]:
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     return {
         "model": model,
         "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
         "divided": {name: asdict(x) for name, x in places.items() if name not in single},
-        "split_points": split_points(cuts),
+        "split_points": points,
         "cuts": [asdict(cut) for cut in cuts],
         "plan": json.loads(dump(plan)),
     }
-
-
-def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
-    """Return the best plan by hand, with the split points of the best that has one for each cut."""
-    from ..torch_split import mapping
-
-    choices = (mapping.cuts(ops, x.stage) for x in equal)
-    named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
-    best = {"by": equal[0].by, "objective": equal[0].objective, "problem": equal[0].problem or None}
-    return best | {"all": {x.by: x.objective for x in equal}, "split_points": next(named, {})}
 
 
 def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import Parameter, getdoc
+from inspect import Parameter, getdoc, signature
 from math import isfinite
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated, Any, get_type_hints
 
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
@@ -19,47 +17,37 @@ from gangplan.systems import SYSTEMS, ground_of
 from ..units import plus_minus
 from . import options
 from .app import Late, made_of
-from .options import check_picture
-from .output import Bar, emit_blocks, emit_json, table
-
-_COMMON: dict[str, tuple[Any, Any]] = {
-    "seeds": (Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))], 5),
-    "first_seed": (options.FirstSeed, 0),
-    "plot": (options.Picture, None),
-    "panel": (options.Panel, None),
-    "as_json": (options.AsJson, False),
-}
-"""What all have besides policies: types and defaults."""
+from .output import emit_blocks, emit_json, progress, table
 
 
 def _setting(field: Any) -> Parameter:
     """Return the option of a setting; one of which there may be several takes them joined by commas."""
     words = f"{field.type}".split(" | ")
     kind = next(x for x in (bool, int, float, str) if x.__name__ in words)
-    about, more = field.metadata["about"], {k: v for k, v in field.metadata.items() if k == "metavar"}
+    told = [field.metadata["about"], *(x for k, x in field.metadata.items() if k == "metavar")]
+    told += [f"--{field.name}/--no-{field.name}"] * (kind is bool)
     if field.metadata["many"]:
-        about, more = f"{about}; several joined by commas", {"metavar": "NAME,..."}
+        told = [f"{told[0]}; several joined by commas", "NAME,..."]
     default = field.default if field.metadata["shown"] is None else field.metadata["shown"]
-    return options.option(kind, about, default, **more).replace(name=field.name)
+    hint: Any = kind if default is not None else kind | None
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, *told])
 
 
 def _command(name: str) -> Any:
-    """Return the command of a system: the settings of its ground, then what all have."""
+    """Return the command of a system: the settings of its ground, then what `_compare` asks for."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
     several = next((x.name for x in settings if x.metadata["many"]), None)
-    parameters = [_setting(x) for x in settings]
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    shared = {"policy": (Annotated[list[str] | None, typer.Option(help=words)], None), **_COMMON}
-    parameters += [
-        Parameter(x, Parameter.KEYWORD_ONLY, default=default, annotation=of)
-        for x, (of, default) in shared.items()
-        if x not in ("plot", "panel") or kind.run is not Ground.run
-    ]
+    hints = get_type_hints(_compare, include_extras=True) | {"policy": Annotated[list[str] | None, words]}
+    parameters = [_setting(x) for x in settings]
+    for x in [*signature(_compare).parameters.values()][2:]:
+        if x.name not in ("plot", "panel") or kind.run is not Ground.run:
+            parameters.append(x.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[x.name]))
 
     def command(**given: Any) -> int:
-        common = {x: given.pop(x, default) for x, (_, default) in shared.items()}
+        common = {x: given.pop(x) for x in hints if x in given}
         if several is None:
             return _compare(name, [kind(**given)], **common)
         listed = given.pop(several)
@@ -72,30 +60,22 @@ def _command(name: str) -> Any:
 
 
 class Systems(Late):
-    """A command a system."""
+    """Compare policies on a published system's ground."""
 
     groups, of = {"Commands": SYSTEMS}, "system"
     about = staticmethod(lambda name: SYSTEMS[name].about)
-    make = staticmethod(lambda name: made_of(name, _command(name), f"gangplan system {name} {SYSTEMS[name].example}"))
-
-
-system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)
-
-
-@system.callback(cls=Systems)
-def _group() -> None:
-    """Compare policies on the ground of a published system; every outcome is checked."""
+    make = staticmethod(lambda name: made_of(f"system {name}", _command(name), SYSTEMS[name].example))
 
 
 def _compare(
     name: str,
     grounds: list[Any],
-    policy: list[str] | None,
-    seeds: int,
-    first_seed: int,
-    plot: str | None,
-    panel: str | None,
-    as_json: bool,
+    policy: list[str] | None = None,
+    seeds: Annotated[int, "how many draws", (1, 10_000)] = 5,
+    first_seed: options.FirstSeed = 0,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
+    as_json: options.AsJson = False,
 ) -> int:
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
@@ -103,10 +83,10 @@ def _compare(
     if plot is not None:
         from gangplan.simulator.outcome import Outcome
 
-        check_picture(plot, panel, Outcome)
+        options.check_picture(plot, panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
-    with Bar("simulating", hidden=as_json) as bar:
+    with progress("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
             def tell(share: float, done: int = len(cases)) -> None:

@@ -5,28 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from gangplan.instances import InstanceError
 
 from . import options
-from .app import Group
-from .output import Bar, emit_blocks, emit_either, table
+from .app import commands
+from .output import emit_blocks, emit_either, progress, table
 
-teach = typer.Typer(cls=Group, help="Hand out and grade homework.", no_args_is_help=True)
-
-SuiteName = Annotated[
-    str, typer.Option("--suite", help="homework, or a file .toml or .json of your own", metavar="SUITE")
-]
+SuiteName = Annotated[str, "homework, or a file .toml or .json of your own", "--suite", "SUITE"]
 
 
-@teach.command()
 def grade(
-    submissions: Annotated[
-        str, typer.Argument(metavar="SUBMISSIONS", help="a folder with a folder, or a Python file, for each student")
-    ],
+    submissions: Annotated[str, "a folder with a folder, or a Python file, for each student", "SUBMISSIONS"],
     suite: SuiteName = "homework",
-    out: Annotated[str, typer.Option(help="the pages of feedback", metavar="FOLDER")] = "feedback",
+    out: Annotated[str, "the pages of feedback", "FOLDER"] = "feedback",
     as_json: options.AsJson = False,
 ) -> None:
     """Grade each of SUBMISSIONS: points by the gap to the best known, and a page of feedback each.
@@ -42,7 +33,7 @@ def grade(
         raise InstanceError("--out", "lies among the submissions", out)
     feedback.make_folder(out)  # before any work
     grades = []
-    with Bar("grading", hidden=as_json) as bar:
+    with progress("grading", hidden=as_json) as bar:
         for each in grading.grades(found, asked):
             grades.append(each)
             bar(len(grades) / len(found))
@@ -62,9 +53,8 @@ def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:
     return (points, table(("", "what"), names, left=2)) if names else (points,)
 
 
-@teach.command()
 def starter(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="a new or empty folder")],
+    folder: Annotated[str, "a new or empty folder", "DIR"],
     suite: SuiteName = "homework",
 ) -> None:
     """Write a starter submission into DIR: the problems, and a solver that scores some points."""
@@ -74,3 +64,9 @@ def starter(
     asked = read_suite(suite)
     files = write_starter(asked, folder)
     emit_blocks(f"{len(files)} files in {folder}; begin with {files[0]}")
+
+
+teach = commands(
+    "Hand out and grade homework.",
+    {"grade": (grade, "submissions --suite homework"), "starter": (starter, "alice")},
+)

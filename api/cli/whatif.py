@@ -1,39 +1,48 @@
-"""`gangplan whatif`: play the log of a scheduler once more with other arguments."""
+"""`gangplan whatif`: play the log of a scheduler once more with other arguments, and show how its jobs would fare."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.configure import LIVE
-from gangplan.hybrid.online.journal.history import history_of
+from gangplan.hybrid.online.journal.figures import Group, compared, groups, outcome_of
+from gangplan.hybrid.online.journal.history import History, history_of
+from gangplan.hybrid.online.journal.play import play
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import Unknown
 from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.sharing import Quota, Sharing
-from gangplan.instances import InstanceError
-from gangplan.instances.errors import unknown
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.intake import parse_json
-from gangplan.instances.quantities import quantity
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.placement import Fleet
+from gangplan.instances.quantities import alike, quantity
 
+from ..doors.clusters import has_begun, reopened
 from . import options
-from .comparison import compare
-from .log import LONG
-from .options import check_page
-from .output import Bar
+from .log import LONG, WORDS
+from .output import emit_either, facts, progress, table
 
-_SET = "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated"
-Set = Annotated[list[str] | None, typer.Option("--set", help=_SET, metavar="NAME=VALUE")]
-Page = Annotated[str | None, typer.Option(help="write one page with tables and pictures", metavar="FILE.html")]
+Cells = list[tuple[str, ...]]
+Set = Annotated[
+    list[str] | None,
+    "an argument of Scheduler, such as price=600 or policy=patient; a part of one by dots; may be repeated",
+    "--set",
+    "NAME=VALUE",
+]
+LOG = "append each event and decision to this file, and go on with it if it is there"
+Page = Annotated[str | None, "write one page with tables and pictures", "FILE.html"]
 
 
 def whatif(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="what Scheduler(log=...) wrote")],
+    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
     settings: Set = None,
     html: Page = None,
     as_json: options.AsJson = False,
@@ -42,14 +51,14 @@ def whatif(
 
     Jobs come, nodes fail and return, and the operator acts as in the log; jobs have as much work as they turned out to.
     """
-    check_page(html, log)
+    options.check_page(html, log)
     read = read_log(log)
     own = isinstance(read.policy, dict)
     changed = with_settings({**read.arguments, "policy": Unknown() if own else read.policy}, settings or [])
     if isinstance(changed["policy"], Unknown):
         raise InstanceError("set", "the policy was an object, of which the log has no more: name one, policy=hybrid")
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
-    with Bar("reading", hidden=as_json) as bar:
+    with progress("reading", hidden=as_json) as bar:
         past = history_of(read, bar)
     past.fix(name for name in LIVE if changed.get(name) != read.arguments.get(name))
     label = ", ".join(settings or ["played again"])
@@ -63,6 +72,15 @@ def whatif(
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
     compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
     return 0
+
+
+def scheduler_with(settings: Sequence[str], fleet: Fleet | None, log: str | None, *, sync: bool = False) -> Scheduler:
+    """Go on with the scheduler of a log that has begun, or begin one of a cluster, with these settings."""
+    if log is not None and has_begun(Path(log)):
+        return reopened(Path(log), lambda known: with_settings(known, settings), sync=sync)
+    if fleet is None:
+        raise InstanceError("cluster", "is missing: write --cluster 20x8")
+    return Scheduler(fleet, **with_settings({}, settings), log=log, sync=sync)
 
 
 def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
@@ -118,3 +136,72 @@ def _value(text: str) -> Any:
         return float(text) if text.lstrip("+-").startswith(".") else parse_json(text.lower())
     except (InstanceError, ValueError):
         return text
+
+
+def compare(
+    past: History,
+    arguments: Mapping[str, Any],
+    head: Sequence[tuple[str, str]],
+    labels: tuple[str, str],
+    about: dict[str, Any],
+    *,
+    html: str | None,
+    as_json: bool,
+) -> None:
+    """Play the past with a scheduler of these arguments, and show both.
+
+    Args:
+        head, about: what the tables and the JSON object begin with.
+        labels: names of what happened, and of what is compared with it.
+        html: file of a page.
+    """
+    with progress("playing", hidden=as_json) as bar:
+        played = play(past, Scheduler(past.fleet, **arguments), bar)
+    told, (both, others) = groups(past, played.course), compared(past, played.course)
+    if not both:
+        raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")
+    lines = [("jobs", f"{len(both)} ended in both, and are compared")]
+    lines += [("not compared", f"{count} {fate}: they are played, and hold GPUs") for fate, count in others.items()]
+    lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
+    if html is not None:
+        from ..plot.html import table as html_table
+        from ..plot.simulation import simulation_scene
+        from .simulation_report import page
+
+        outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
+        figures = [html_table(*each) for each in _tables(told, labels)]
+        scene = simulation_scene(outcomes)
+        write_whole({html: page(f"What if: {labels[1]}", "gangplan", [*head, *lines], figures, "Schedules", scene)})
+    data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
+    data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
+    emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
+
+
+def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
+    """Return heads and rows: all figures of all jobs, then some of each user and queue."""
+    rows: Cells = []
+    for name, words in WORDS.items():
+        (before, after, change), unit = _changes(told[:1], name)
+        rows.append((f"{words}, {unit}" if unit else words, *before, *after, *change))
+    tables: list[tuple[tuple[str, ...], Cells]] = [(("all jobs", *labels, "change"), rows)]
+    for by, some in groupby(told[1:], attrgetter("by")):
+        each = [*some]
+        hours, _ = alike([group.before["gpu_hours"] for group in each])
+        columns, head = [[group.name for group in each], [f"{group.jobs:,}" for group in each], hours], [by]
+        head += ["jobs", "GPU-hours"]
+        for name in ("mean_wait", "mean_jct"):
+            changes, unit = _changes(each, name)
+            columns += changes
+            head += [f"{WORDS[name]}, {unit}", "then", "change"]
+        tables.append((tuple(head), [*zip(*columns, strict=True)]))
+    return tables
+
+
+def _changes(groups: Sequence[Group], name: str) -> tuple[list[list[str]], str]:
+    """Return a figure of each group before, after and by what share it changes, and the unit of the first two."""
+    before, after = [group.before[name] for group in groups], [group.after[name] for group in groups]
+    unit = {"utilisation": "%", "gpu_hours": "", "stops": ""}.get(name, "s")
+    shown, unit = alike([100 * x if unit == "%" else x for x in (*before, *after)], unit)
+    shares = [f"{b / a - 1:+.1%}" if a else "" if b else "0" for a, b in zip(before, after, strict=True)]
+    shares = ["0" if x in ("+0.0%", "-0.0%") else x for x in shares]
+    return [shown[: len(before)], shown[len(before) :], shares], unit

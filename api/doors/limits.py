@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from gangplan.solvers.processes import cores
 
@@ -13,32 +14,28 @@ class Limits:
     """Limit sizes, times and how many things happen at once.
 
     Attributes:
-        bytes: of a request.
         requests: that are answered at a time.
-        seconds: of a solve.
-        solves, queue: solves that run at a time, and that wait for their turn.
         workers: threads of a solve.
         memory: bytes of each process of a solve.
         sessions: schedulers.
         events: in a request.
         deadline: seconds of a decision, and of a search for moves.
         body: seconds in which a request has to arrive.
-        grace: seconds that what has begun may take once SIGTERM has come.
         kept: solves whose answers are kept.
     """
 
-    bytes: int = 2**25
+    solves: Annotated[int, "at a time", (1, 1000)] = 1
+    queue: Annotated[int, "solves that wait; more are refused", (0, 10**6)] = 16
+    seconds: Annotated[float, "maximum time limit of a solve", "--solve-seconds", "SECONDS"] = 600.0
+    bytes: Annotated[int, "of a request", "--max-bytes", (1024, 2**31)] = 2**25
+    grace: Annotated[float, "after SIGTERM, for what has begun", "SECONDS"] = 20.0
     requests: int = 256
-    seconds: float = 600.0
-    solves: int = 1
-    queue: int = 16
     workers: int = field(default_factory=cores)
     memory: int = 2**32
     sessions: int = 64
     events: int = 1000
     deadline: float = 5.0
     body: float = 30.0
-    grace: float = 20.0
     kept: int = 1000
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from ..arrays import plain
 from ..errors import InstanceError, did_you_mean, unknown
@@ -44,14 +44,14 @@ def generate(kind: str, **options: Any) -> Any: ...
 def generate(
     kind: str,
     *,
-    training: bool = True,
-    efficiency: float = 0.5,
-    devices: int = 4,
-    device_type: str = "A100",
-    memory: float | None = None,
-    bandwidth: float | None = None,
-    variant: str = "contiguous",
-    objective: str = "throughput",
+    training: Annotated[bool, "add the backward pass"] = True,
+    efficiency: Annotated[float, "share of the peak FLOP/s that is reached"] = 0.5,
+    devices: Annotated[int, "GPUs"] = 4,
+    device_type: Annotated[str, "P100, V100, A100, H100, H200 or B200"] = "A100",
+    memory: Annotated[float | None, "bytes of a GPU, instead of the data sheet's"] = None,
+    bandwidth: Annotated[float | None, "bytes/s of a GPU's link, instead of the data sheet's"] = None,
+    variant: Annotated[str, "contiguous, convex or free"] = "contiguous",
+    objective: Annotated[str, "throughput, latency, step or stages"] = "throughput",
     **options: Any,
 ) -> Any:
     """Make a problem, the same for the same arguments.
@@ -59,12 +59,10 @@ def generate(
     Args:
         kind: an op graph, one of `GENERATORS`, or jobs, one of `JOBS`: ``gangs`` is a placement problem, ``moldable`` a
             schedule problem, ``arrivals`` a workload to simulate. Of jobs, all arguments are `options`.
-        training: add the backward ops, see `with_backward`; latency is of a forward pass, and never has them.
-        efficiency: share of the peak FLOP/s that is reached, see `roofline`.
-        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`; the device type must be
-            one of its catalogue.
+        training: see `with_backward`; latency is of a forward pass, and never has the backward ops.
+        efficiency: see `roofline`.
+        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.
         variant: of the objective throughput.
-        objective: ``throughput``, ``latency``, ``step`` or ``stages``.
         options: of the kind, e.g. ``layers=24``; see `defaults`. One that is None is as if not given.
 
     Raises:

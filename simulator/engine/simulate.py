@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 _AMPLE = 1e15
 """Cores or bytes of a node where they are not counted."""
+DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
+_CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
+_PREEMPT = "running jobs may be stopped  [default: as the policy would]"
+_CHECKPOINT = "after a failure jobs resume from the last checkpoint  [default: from their last start]"
+_DEGREES = "numbers of GPUs on offer to every job, for optimus: 1,2,4,8"
 
 
 def simulate(
@@ -151,37 +156,51 @@ def _fitting(state: ClusterState) -> BoolArray:
     return np.array(fits)[alike.ravel()]
 
 
-def fitting(
-    workload: Workload,
-    nodes: int,
-    gpus: int,
-    *,
-    consolidate: bool = False,
-    degrees: Sequence[int] | None = None,
-    cpu: float | None = None,
-    memory: float | None = None,
-) -> BoolArray:
+@dataclass(frozen=True)
+class Rules:
+    """How `simulate_named` simulates; of each field the words of `gangplan simulate --help`, then its names there."""
+
+    discipline: Annotated[Any, DISCIPLINE] = "head"
+    estimates: Annotated[str, "of durations, told to policies: known, limits (what users asked for) or none"] = "known"
+    priorities: Annotated[bool, "jobs of a higher priority first, then the order of the policy"] = False
+    consolidate: Annotated[bool, _CONSOLIDATE, "--consolidate/--counted"] = False
+    per_queue: Annotated[bool, "a cluster of that shape for each virtual cluster of the trace"] = False
+    preemptive: Annotated[bool | None, _PREEMPT, "--preempt/--no-preempt"] = None
+    preempt_cost: Annotated[float, "lost whenever a stopped job runs again", "SECONDS"] = 0.0
+    checkpoint_interval: Annotated[float | None, _CHECKPOINT, "SECONDS"] = None
+    degrees: Annotated[Sequence[int] | None, _DEGREES, "N,N"] = None
+    overhead: Annotated[float, "c, if d GPUs take (1 + c (d - 1)) / d times as long as one", "RATIO"] = 0.1
+    cpu: Annotated[float | None, "cores of a node  [default: not counted]", "--node-cpu", "CORES"] = None
+    memory: Annotated[float | None, "of a node  [default: not counted]", "--node-memory", "BYTES"] = None
+
+    def __post_init__(self) -> None:
+        for field in ("cpu", "memory"):
+            require_number(getattr(self, field), field, optional=True)
+        if self.per_queue and self.degrees:
+            raise InstanceError("per_queue", "does not go with degrees")
+
+
+def fitting(workload: Workload, nodes: int, gpus: int, rules: Rules) -> BoolArray:
     """Return which jobs would fit if they were alone, bool (n,); see `simulate_named`."""
-    least = np.minimum(workload.gpus, min(degrees)) if degrees else workload.gpus
+    least = np.minimum(workload.gpus, min(rules.degrees)) if rules.degrees else workload.gpus
     fits: BoolArray = least <= nodes * gpus
-    if degrees or (cpu is None and memory is None) or not fits.any():
+    if rules.degrees or (rules.cpu is None and rules.memory is None) or not fits.any():
         return fits
     from .state import ClusterState
 
-    jobs = workload.take(np.flatnonzero(fits))
+    jobs, consolidate = workload.take(np.flatnonzero(fits)), rules.consolidate
     shared = bool((np.asarray(jobs.share) < 1).any())
-    rigid, fleet = DegreeOptions.rigid(jobs), _fleet(nodes, gpus, cpu, memory)
+    rigid, fleet = DegreeOptions.rigid(jobs), _fleet(nodes, gpus, rules)
     fits[fits] = _fitting(
         ClusterState(jobs, fleet, rigid, None, shared=shared, consolidate=consolidate, cost=0.0, interval=np.inf)
     )
     return fits
 
 
-def _fleet(nodes: int, gpus: int, cpu: float | None, memory: float | None, racks: int = 1) -> Fleet:
+def _fleet(nodes: int, gpus: int, rules: Rules, racks: int = 1) -> Fleet:
     """Return equal nodes; what is not counted they have enough of."""
-    return Fleet.regular(
-        racks, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
-    )
+    cpu, memory = (_AMPLE if x is None else x for x in (rules.cpu, rules.memory))
+    return Fleet.regular(racks, nodes, gpus, cpu=cpu, memory=memory)
 
 
 def simulate_named(
@@ -190,38 +209,24 @@ def simulate_named(
     gpus: int,
     policy: str | Callable[[], Any] = "fifo",
     *,
-    discipline: str = "head",
-    consolidate: bool = False,
-    preemptive: bool | None = None,
     shared: bool | None = None,
-    preempt_cost: float = 0.0,
-    checkpoint_interval: float | None = None,
     outages: Outages | None = None,
-    degrees: Sequence[int] = (),
-    overhead: float = 0.1,
-    cpu: float | None = None,
-    memory: float | None = None,
-    per_queue: bool = False,
     racks: int | None = None,
-    priorities: bool = False,
-    estimates: str = "known",
     progress: Callable[[float], None] | None = None,
+    **rules: Any,
 ) -> Outcome:
     """Run `workload` on equal nodes by a policy's name.
 
     Args:
         nodes: how many, of each rack if there are racks.
         policy: a name of `POLICIES`, or what makes a policy.
-        preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
-        degrees: on offer to every job besides its own; durations by `DegreeOptions.scaling` with `overhead`.
-        cpu, memory: cores and bytes of each node; by default they are not counted.
-        per_queue: give each queue of the trace a cluster of its own.
         racks: how many; gangs that are apart are slower then, as `Proximity` has it, and policies that choose no GPUs
             place them on the closest. By default places are alike.
-        priorities: put jobs of a higher priority before the others, whatever the policy's order.
-        estimates: what policies are told of durations, see `told_durations`; jobs end when they do in truth.
+        rules: fields of `Rules`.
     """
+    how = Rules(**rules)
+    discipline, consolidate, estimates = how.discipline, how.consolidate, how.estimates
     require_number(racks, "racks", positive=True, whole=True, optional=True)
     if racks and consolidate:
         raise InstanceError("consolidate", "does not go with racks: jobs get the closest GPUs there")
@@ -229,45 +234,41 @@ def simulate_named(
         raise InstanceError("discipline", f"{discipline!r} does not go with racks: head and overtake do")
     if isinstance(policy, str):
         require_choice(policy, "policy", POLICIES)
-    for field, value in (("cpu", cpu), ("memory", memory)):
-        require_number(value, field, optional=True)
     for field, value in (("nodes", nodes), ("gpus", gpus)):
         require_number(value, field, positive=True, whole=True)
     check_told(policy, discipline, estimates)
-    if priorities and policy == "optimus":
+    if how.priorities and policy == "optimus":
         raise InstanceError("priorities", "are not known to optimus, which shares all GPUs out by itself")
-    if per_queue and degrees:
-        raise InstanceError("per_queue", "does not go with degrees")
     shares = bool((np.asarray(workload.share) < 1).any())
     shared = shared if shared is not None else True if shares else None
     plain = (
         isinstance(policy, str)
         and policy in ORDERS
         and discipline in PLAIN
-        and not (preemptive or shared or outages or degrees or racks)
+        and not (how.preemptive or shared or outages or how.degrees or racks)
     )
-    if plain and cpu is None and memory is None and not (discipline in RESERVES and estimates == "limits"):
+    if plain and how.cpu is None and how.memory is None and not (discipline in RESERVES and estimates == "limits"):
         name = str(policy)
 
         def run(jobs: Workload) -> Outcome:
             order, seconds = None, told_durations(jobs, estimates)
-            if priorities or seconds is not None:
+            if how.priorities or seconds is not None:
                 order = ORDERS[name](jobs if seconds is None else replace(jobs, duration=seconds))
-                order = in_classes(np.asarray(jobs.priority), order) if priorities else order
+                order = in_classes(np.asarray(jobs.priority), order) if how.priorities else order
             return simulate_fast(
                 jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate, order=order
             )
     else:
         make = POLICIES[policy] if isinstance(policy, str) else policy
-        fleet, near = _fleet(nodes, gpus, cpu, memory, racks or 1), Proximity() if racks else None
+        fleet, near = _fleet(nodes, gpus, how, racks or 1), Proximity() if racks else None
 
         def run(jobs: Workload) -> Outcome:
             from ..gangs.allocate import Close
 
             decides: Any = make()
             parts: tuple[Any, ...] = (decides, Close()) if racks and not hasattr(decides, "place") else (decides,)
-            parts = (Classes(decides), *parts) if priorities and not getattr(decides, "classes", False) else parts
-            scheduler = EngineScheduler(parts, discipline, consolidate, preemptive, shared)
+            parts = (Classes(decides), *parts) if how.priorities and not getattr(decides, "classes", False) else parts
+            scheduler = EngineScheduler(parts, discipline, consolidate, how.preemptive, shared)
             if racks and scheduler.shared:
                 raise InstanceError("policy", f"{policy!r} shares GPUs, and racks do not go with that")
             return simulate(
@@ -275,12 +276,12 @@ def simulate_named(
                 fleet,
                 scheduler,
                 speeds=near,
-                options=DegreeOptions.scaling(jobs, degrees, overhead) if degrees else None,
+                options=DegreeOptions.scaling(jobs, how.degrees, how.overhead) if how.degrees else None,
                 outages=outages,
-                preempt_cost=preempt_cost,
-                checkpoint_interval=checkpoint_interval,
+                preempt_cost=how.preempt_cost,
+                checkpoint_interval=how.checkpoint_interval,
                 progress=progress,
                 told=told_durations(jobs, estimates),
             )
 
-    return by_queue(workload, run) if per_queue else run(workload)
+    return by_queue(workload, run) if how.per_queue else run(workload)

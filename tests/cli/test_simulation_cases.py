@@ -9,39 +9,38 @@ from typing import Any
 import pytest
 
 from gangplan.cli.simulation_cases import cases_of, policies_of
+from gangplan.cli.simulation_study import Engine, Study
 from gangplan.instances import InstanceError
 
-ENGINE: dict[str, Any] = {"estimates": "known", "consolidate": False, "preemptive": None}
 
-
-def rows(policies: list[str], **more: Any) -> list[str]:
+def rows(policies: list[str], **engine: Any) -> list[str]:
     """Return the labels of rows on two clusters."""
-    how: dict[str, Any] = {"disciplines": ["head"], "prices": []} | more
-    engine = ENGINE | how.pop("engine", {})
-    return [*cases_of(policies_of(policies, False), engine, ["2x8", "3x8"], how["disciplines"], how["prices"])]
+    return [*cases_of(Study("", ["2x8", "3x8"], policies_of(policies, False), engine=Engine(**engine)))]
 
 
 def test_labels() -> None:
     """Rows are named by their policy and by what they differ in."""
     assert rows(["fifo"]) == ["fifo 2x8", "fifo 3x8"]
-    assert rows(["fifo", "gnn"], prices=[0.0, 1.5])[:3] == ["fifo 2x8", "gnn 2x8 0", "gnn 2x8 1.5"]
+    assert rows(["fifo", "gnn"], price=(0.0, 1.5))[:3] == ["fifo 2x8", "gnn 2x8 0", "gnn 2x8 1.5"]
     # what stops jobs or chooses places holds no reservations, so it has a row where none are held
     both = ["easy", "overtake"]
-    assert rows(["sjf", "srtf", "tetris"], disciplines=both)[:4] == [
+    assert rows(["sjf", "srtf", "tetris"], discipline=both)[:4] == [
         "sjf 2x8 easy",
         "sjf 2x8 overtake",
         "srtf 2x8 overtake",
         "tetris 2x8 overtake",
     ]
-    assert rows(["srtf"], disciplines=both, engine={"preemptive": False})[:2] == ["srtf 2x8 easy", "srtf 2x8 overtake"]
+    assert rows(["srtf"], discipline=both, preemptive=False)[:2] == ["srtf 2x8 easy", "srtf 2x8 overtake"]
     with pytest.raises(InstanceError, match="discipline: 'easy' holds reservations, which tetris does not go with"):
-        rows(["sjf", "tetris"], disciplines=["easy"])
+        rows(["sjf", "tetris"], discipline=["easy"])
 
 
 @pytest.mark.parametrize("estimates", ["known", "limits", "none"])
 def test_what_the_scheduler_is_told(estimates: str) -> None:
     """`gangplan.Scheduler` is told durations only where they are known; limits it has as such."""
-    made = cases_of(policies_of(["patient"], False), ENGINE | {"estimates": estimates}, ["2x8"], ["head"], [60.0])
+    made = cases_of(
+        Study("", ["2x8"], policies_of(["patient"], False), engine=Engine(estimates=estimates, price=(60.0,)))
+    )
     (row,) = made.values()
     assert isinstance(row.policy, partial)
     told = {} if estimates == "known" else {"told": False}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.cluster import Level, TreeTopology
@@ -37,19 +37,15 @@ class Rules:
     """Say how pods and nodes are read.
 
     Attributes:
-        name: of this scheduler, as pods have it in ``schedulerName``.
-        gpu: the resource that counts as GPUs.
         rack: labels of nodes; the first that a node has says its rack.
         beside: whether kube-scheduler binds the pods, and heeds what is not heeded here.
     """
 
-    name: str = "gangplan"
-    gpu: str = "nvidia.com/gpu"
+    name: Annotated[str, "schedulerName of the pods that are scheduled"] = "gangplan"
+    gpu: Annotated[str, "resource that counts as GPUs"] = "nvidia.com/gpu"
     rack: tuple[str, ...] = ("cloud.provider.com/topology-rack", "cloud.provider.com/topology-block")
     beside: bool = False
 
-
-USUAL = Rules()
 
 Needs = tuple[int, float, float]
 """GPUs, cores, bytes of memory: what the scheduler counts."""
