@@ -17,6 +17,7 @@ import typer
 
 from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
+from gangplan.instances.published import DATA
 
 from . import options
 from .app import Group
@@ -87,6 +88,38 @@ def train(
         said["verdict"] = list(done.verdict)
     emit_either(as_json, said, *blocks)
     if done.interrupted:
+        raise typer.Exit(130)
+
+
+@learn.command()
+def evolve(
+    out: Annotated[str, typer.Option(help="folder for logs and checkpoints", metavar="FOLDER")],
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in that folder")] = False,
+    seed: Annotated[int, typer.Option(help="of everything drawn", **options.N)] = 0,
+    updates: Annotated[int, typer.Option(help="at most", **options.N)] = 2000,
+    minutes: Annotated[
+        float | None, typer.Option(help="of wall-clock time at most, those before --resume included", **options.X)
+    ] = None,
+    data: Annotated[str, typer.Option(help="folder of published traces", metavar="FOLDER")] = DATA,
+    as_json: options.AsJson = False,
+) -> None:
+    """Search for a rule, in two formulas, that has less mean JCT than `patient` on every ground of gangs.
+
+    It is played on continuous runs of many clusters, and the best on validation grounds is shown with what it comes to
+    on fresh runs of them.
+
+    Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
+    code: 0 when it has ended, 130 after Ctrl-C, 2 for bad input.
+    """
+    from gangplan.learned.online.evolve import search
+
+    _check_needs()
+    with Bar("searching", hidden=as_json) as bar, _lines(hidden=as_json):
+        found = search(out, data, seed=seed, updates=updates, minutes=minutes, resume=resume, progress=bar)
+    rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]
+    shown = facts([("rule", "\n".join(found["formula"])), ("updates", f"{found['updates']}, {found['seconds']:.0f} s")])
+    emit_either(as_json, found, table(("ground", "mean JCT of patient, s", "above"), rows, left=1), shown)
+    if found["interrupted"]:
         raise typer.Exit(130)
 
 

@@ -15,7 +15,10 @@ from gangplan.instances.readers.measured import Steps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 
-PHILLY, OPENB, POLLUX = "philly/philly.csv.gz", "openb/openb_pod_list_default.csv", "pollux/workload-6.csv"
+TRACES = {
+    "philly": "philly/philly.csv.gz", "openb": "openb/openb_pod_list_default.csv", "pollux": "pollux/workload-6.csv",
+}  # fmt: skip
+"""Microsoft's (Jeon et al., ATC 2019), Alibaba's (Weng et al., ATC 2023) and Pollux' (Qiao et al., OSDI 2021)."""
 CLUSTERS = ("0e4a51", "2869ce", "7f04ca", "e13805", "ee9e8c")
 """The virtual clusters of Philly in which at least a fifth of the jobs are gangs."""
 HOURS = {
@@ -32,15 +35,13 @@ def read_jobs(name: str, data: str | Path) -> tuple[Workload, Proximity]:
     """Return the jobs of a trace that ask for whole GPUs, by submission, and how much they pay for being apart.
 
     Args:
-        name: ``philly`` (Jeon et al., ATC 2019), ``openb`` (Weng et al., ATC 2023) or ``pollux``, whose jobs have no
-            durations: `pollux_seconds` draws them.
+        name: of `TRACES`; the jobs of ``pollux`` have no durations: `pollux_seconds` draws them.
         data: the folder of published traces.
 
     Raises:
         InstanceError: if the trace is not there.
     """
-    part = {"philly": PHILLY, "openb": OPENB, "pollux": POLLUX}[name]
-    trace = read_trace(published(data, part), seconds=dict.fromkeys(HOURS, 1.0) if name == "pollux" else None).workload
+    trace = read_trace(published(data, TRACES[name]), seconds=dict.fromkeys(HOURS, 1.0) if name == "pollux" else None).workload
     kept = (trace.duration > 0) & (np.asarray(trace.share) == 1) & (trace.gpus > 0)
     if name == "philly":
         kept &= np.isin(trace.queue, CLUSTERS)

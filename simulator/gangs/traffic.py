@@ -7,8 +7,10 @@ its last job. The tables below differ by ground, not by seed alone: 4,096 GPUs, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +25,10 @@ from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .formula import PATIENT, finish
 from .mixes import Mix
 from .step import at_best
-from .traces import pollux_seconds, read_jobs
+from .traces import TRACES, pollux_seconds, read_jobs
 
+DRAWN = ("powers", "mix")
+"""Jobs that are of no trace."""
 LOADING = 1 / 3
 """Share of the jobs that load the cluster."""
 CYCLES = 3
@@ -100,24 +104,24 @@ class Traffic:
     @cached_property
     def proximity(self) -> Proximity:
         """What being apart costs."""
-        if self.jobs not in ("powers", "mix"):
+        if self.jobs not in DRAWN:
             return read_jobs(self.jobs, self.data)[1]
         return Proximity(intensity={f"m{i}": x for i, x in enumerate(INTENSITIES)} if self.models else {})
 
     @property
     def widest(self) -> int:
-        """GPUs of the widest gang: an eighth of the cluster, or a node."""
-        return max(self.fleet.n_gpus // 8, self.gpus)
+        """GPUs of the widest gang: an eighth of the cluster, or a node; of ``mix``, whose gangs are wide, at most 64."""
+        return min(max(self.fleet.n_gpus // 8, self.gpus), 64 if self.jobs == "mix" else self.fleet.n_gpus)
 
     def draw(self, seed: int, jobs: int = 0) -> tuple[Workload, FloatArray | None]:
         """Return the jobs of a seed and what policies are told of their seconds, None if it is the truth.
 
         Args:
             seed: of everything drawn.
-            jobs: how many, by default six a GPU, from 1,000 to 8,000.
+            jobs: how many, by default four a GPU, from 800 to 4,000.
         """
         rng = np.random.default_rng([seed, *self.name.encode()])
-        n = jobs or int(np.clip(6 * self.fleet.n_gpus, 1000, 8000))
+        n = jobs or int(np.clip(4 * self.fleet.n_gpus, 800, 4000))
         work = self._jobs(n, rng)
         work = replace(work, submit=_arrivals(n, self.swing, rng), gpus=np.minimum(work.gpus, self.widest))
         work = fit(work, self.fleet, self.proximity, self.load)
@@ -149,6 +153,12 @@ class Traffic:
         state = begin(ours, cluster)
         finish(ours, cluster, state, PATIENT, float(ours.submit[int(LOADING * len(ours.submit))]))
         return Episode(ours, cluster, jobs_of(other, self.proximity, told), state)
+
+
+def grounds(table: Sequence[Traffic], data: str = DATA) -> tuple[Traffic, ...]:
+    """Return a table with the traces of a folder; without the grounds whose trace is not there."""
+    placed = [replace(x, data=data) for x in table]
+    return tuple(x for x in placed if x.jobs in DRAWN or (Path(data) / TRACES[x.jobs]).exists())
 
 
 def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
