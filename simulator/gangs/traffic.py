@@ -7,7 +7,7 @@ its last job. The tables below differ by ground, not by seed alone: 4,096 GPUs, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,9 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 
-from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
+from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, copy, first_jobs, jobs_of
 from .formula import PATIENT, finish
-from .mixes import Mix
+from .mixes import TRAINING, VALIDATION, Mix
 from .step import at_best
 from .traces import TRACES, pollux_seconds, read_jobs
 
@@ -41,17 +41,20 @@ FEW = 0.35
 """Of the gangs of powers of two, the share of each size of those not smaller."""
 INTENSITIES = (0.2, 0.5, 1.0, 2.0, 4.0)
 """Of the jobs of the models ``m0``, ``m1``..., where there are models."""
+MOST = (1 << 32) - 1
+"""Largest seed; a pool's is this less the seed."""
 PARTS = {"train": (0.0, 0.6), "validate": (0.6, 0.7), "test": (0.7, 1.0)}
 """Of a trace's jobs, by which table they are in."""
 
 
 class Episode(NamedTuple):
-    """What is played: jobs, the cluster, jobs like them that futures are drawn from, and where it begins."""
+    """What is played: jobs, the cluster, jobs like them that futures are drawn from, where it begins, and the ground."""
 
     jobs: Jobs
     cluster: Cluster
     pool: Jobs
     state: State
+    ground: str = ""
 
     def begin(self) -> State:
         """Return the state where it begins, to be changed."""
@@ -61,6 +64,18 @@ class Episode(NamedTuple):
         """Return the mean JCT of the jobs that had not started where it begins, seconds."""
         left = np.isinf(self.state.start)
         return float((state.finish[left] - self.jobs.submit[left]).mean())
+
+
+Draw = Callable[[int, int, int], Episode]
+"""From a number, how many jobs arrive (0 for the usual number), and the first seed, to an episode; see `episode`."""
+
+
+def loaded(jobs: Jobs, cluster: Cluster, pool: Jobs, first: int, ground: str = "") -> Episode:
+    """Return what is played from the arrival of a job on, as the rule `Patient` has loaded the cluster by then."""
+    state = begin(jobs, cluster)
+    finish(jobs, cluster, state, PATIENT, float(jobs.submit[first]))
+    state.queue[: state.count[WAITING]].sort()  # a formula leaves it in the order of its keys
+    return Episode(jobs, cluster, pool, state, ground)
 
 
 @dataclass(frozen=True)
@@ -146,19 +161,23 @@ class Traffic:
         return pollux_seconds(some, rng) if self.jobs == "pollux" else some
 
     def episode(self, seed: int, jobs: int = 0) -> Episode:
-        """Return a run of a seed."""
-        (work, told), cluster = self.draw(seed, jobs), cluster_of(self.fleet, self.proximity)
-        ours = jobs_of(work, self.proximity, told)
-        other, told = self.draw(~seed & 0xFFFFFFFF, jobs)
-        state = begin(ours, cluster)
-        finish(ours, cluster, state, PATIENT, float(ours.submit[int(LOADING * len(ours.submit))]))
-        return Episode(ours, cluster, jobs_of(other, self.proximity, told), state)
+        """Return a run of a seed, in which so many jobs arrive once the cluster is loaded; 0: as many as there are."""
+        ours, pool = (jobs_of(work, self.proximity, told) for work, told in (self.draw(seed), self.draw(~seed & MOST)))
+        first = int(LOADING * len(ours.submit))
+        ours = first_jobs(ours, first + jobs) if jobs else ours
+        return loaded(ours, cluster_of(self.fleet, self.proximity), pool, first, self.name)
 
 
 def grounds(table: Sequence[Traffic], data: str = DATA) -> tuple[Traffic, ...]:
     """Return a table with the traces of a folder; without the grounds whose trace is not there."""
     placed = [replace(x, data=data) for x in table]
     return tuple(x for x in placed if x.jobs in DRAWN or (Path(data) / TRACES[x.jobs]).exists())
+
+
+def episode(number: int, jobs: int = 0, first: int = TRAINING) -> Episode:
+    """Return the run of a number: of the grounds of `TRAIN` or, if that is the first seed, of `VALIDATE` in turn."""
+    table = grounds(VALIDATE if first == VALIDATION else TRAIN)
+    return table[number % len(table)].episode(first + number, jobs)
 
 
 def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
