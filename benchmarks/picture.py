@@ -31,10 +31,10 @@ from gangplan.learned.policy.weights import FOLDER, find
 from gangplan.simulator.gangs.arrays import State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.policies import make_policy
 from gangplan.systems.topdrl.rollout import Rollout
-from gangplan.systems.topdrl.suites import fit
 
 from .picture_episodes import Episode, episode
 from .picture_figure import TABLES, draw

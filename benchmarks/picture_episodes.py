@@ -35,8 +35,6 @@ class Episode(NamedTuple):
     pool: Jobs
 
 
-
-
 def episode(number: int, jobs: int, first: int = TRAINING, shape: tuple[int, int, int] | None = None) -> Episode:
     """Return the episode of a number.
 

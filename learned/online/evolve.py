@@ -73,7 +73,7 @@ class Runs:
         return float(logs.mean() + WORSE * np.maximum(logs, 0.0).mean())
 
     def rows(self, weights: FloatArray) -> list[dict[str, Any]]:
-        """Return the mean JCT of each ground, by what share it is above that by `Patient`, and half its 95% interval."""
+        """Return the mean JCT of each ground, by what share it is above `Patient`'s, and half the 95% interval."""
         means, rows = self.means(weights), list[dict[str, Any]]()
         for name, mine, theirs in zip(self.names, means, self.base, strict=True):
             share, margin = interval((mine - theirs) / theirs.mean())

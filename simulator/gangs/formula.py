@@ -1,10 +1,10 @@
 """A rule in two readable formulas, who goes first and who waits for closer GPUs; a whole run by them, compiled.
 
-A job's *key* is log seconds and the weighted terms `ORDER`; the least goes first. It *waits*, as long as anything runs,
-where log(slower - 1) is above the weighted terms `WAIT`. Behind one that waits or does not fit only those start of whom
-exp(key) is at most 1/`hold` times as much, anybody if that is 0. Of a job, seconds are those that are expected, slowdown
-the least that it can have, slower how many times that its own would be. Typical are the seconds of the jobs that run, in
-the geometric mean; crowd is log(1 + waiting/running).
+A job's *key* is log seconds plus the weighted terms `ORDER`; the least goes first. It *waits*, as long as anything
+runs, where log(slower - 1) is above the weighted terms `WAIT`. Behind a job that waits or does not fit only those start
+of whom exp(key) is at most 1/`hold` times as much, anybody if that is 0. Of a job, seconds are those that are expected,
+slowdown the least that it can have, slower how many times that its own would be. Typical are the seconds of the jobs
+that run, in the geometric mean; crowd is log(1 + waiting/running).
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ PATIENT = np.array([0.777, 0.639, 0.0, 0.0, log(exp(0.091) - 1), 0.0, 0.0, 0.0, 
 
 def words(weights: FloatArray) -> tuple[str, str, str]:
     """Return a formula in words: the key, when a job waits, and whom it holds."""
-    order, wait = (
-        "".join(f" {'-' if w < 0 else '+'} {abs(w):.3g}{'' if x == '1' else f' {x}'}" for w, x in zip(part, of) if w)
-        for part, of in ((weights[: len(ORDER)], ORDER), (weights[len(ORDER) : HOLD], WAIT))
-    )
+    terms = zip((*ORDER, *WAIT), weights[:HOLD].tolist(), strict=True)
+    each = [f" {'-' if w < 0 else '+'} {abs(w):.3g}{'' if x == '1' else f' {x}'}" if w else "" for x, w in terms]
+    order, wait = "".join(each[: len(ORDER)]), "".join(each[len(ORDER) :])
     hold = f"those behind with exp(key) more than {1 / weights[HOLD]:.3g} times as much" if weights[HOLD] else "nobody"
     bound = wait.removeprefix(" +") or " 0"
     return f"key = log seconds{order}", f"waits where log(slower - 1) >{bound}", f"holds {hold}"

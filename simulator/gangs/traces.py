@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +30,7 @@ HOURS = {
 
 
 @cache
-def read_jobs(name: str, data: str | Path) -> tuple[Workload, Proximity]:
+def read_jobs(name: str, data: str) -> tuple[Workload, Proximity]:
     """Return the jobs of a trace that ask for whole GPUs, by submission, and how much they pay for being apart.
 
     Args:
@@ -41,7 +40,8 @@ def read_jobs(name: str, data: str | Path) -> tuple[Workload, Proximity]:
     Raises:
         InstanceError: if the trace is not there.
     """
-    trace = read_trace(published(data, TRACES[name]), seconds=dict.fromkeys(HOURS, 1.0) if name == "pollux" else None).workload
+    seconds = dict.fromkeys(HOURS, 1.0) if name == "pollux" else None
+    trace = read_trace(published(data, TRACES[name]), seconds=seconds).workload
     kept = (trace.duration > 0) & (np.asarray(trace.share) == 1) & (trace.gpus > 0)
     if name == "philly":
         kept &= np.isin(trace.queue, CLUSTERS)

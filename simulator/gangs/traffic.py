@@ -1,8 +1,8 @@
 """Jobs that arrive without end on a cluster: what policies learn from, are chosen by and are tested on.
 
-A run begins in the middle, where the first third of the jobs has loaded the cluster by the rule `Patient`, and ends with
-its last job. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the load
-.6 and the error .8 are in `TEST` only, and nothing may be chosen by those.
+A run begins where the first third of the jobs has loaded the cluster by the rule `Patient`, and goes on to the end of
+the last. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the load .6 and
+the error .8 are in `TEST` only, and nothing may be chosen by those.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PARTS = {"train": (0.0, 0.6), "validate": (0.6, 0.7), "test": (0.7, 1.0)}
 
 
 class Episode(NamedTuple):
-    """What is played: jobs, the cluster, jobs like them that futures are drawn from, where it begins, and the ground."""
+    """What is played: jobs, the cluster, jobs like them to draw futures from, where it begins, and the ground."""
 
     jobs: Jobs
     cluster: Cluster
@@ -125,7 +125,7 @@ class Traffic:
 
     @property
     def widest(self) -> int:
-        """GPUs of the widest gang: an eighth of the cluster, or a node; of ``mix``, whose gangs are wide, at most 64."""
+        """GPUs of the widest gang: an eighth of the cluster, or a node; of ``mix`` at most 64, as many are wide."""
         return min(max(self.fleet.n_gpus // 8, self.gpus), 64 if self.jobs == "mix" else self.fleet.n_gpus)
 
     def draw(self, seed: int, jobs: int = 0) -> tuple[Workload, FloatArray | None]:
@@ -151,8 +151,9 @@ class Traffic:
         if self.jobs == "powers":
             gpus = 2 ** np.minimum(rng.geometric(FEW, n) - 1, int(np.log2(self.widest)))
             seconds = np.minimum(SECONDS * rng.lognormal(0.0, self.spread, n), LONGEST * SECONDS)
-            model = tuple(f"m{i}" for i in rng.integers(len(INTENSITIES), size=n)) if self.models else ()
-            return Workload(names, at, gpus.astype(np.int32), seconds, **({"model": model} if model else {}))
+            drawn = Workload(names, at, gpus.astype(np.int32), seconds)
+            kinds = rng.integers(len(INTENSITIES), size=n).tolist()
+            return replace(drawn, model=tuple(f"m{i}" for i in kinds)) if self.models else drawn
         trace, _ = read_jobs(self.jobs, self.data)
         low, high = (int(share * trace.n_jobs) for share in ((0.0, 1.0) if self.jobs == "pollux" else PARTS[self.part]))
         index = low + (rng.integers(high - low) + np.arange(n)) % (high - low)

@@ -15,8 +15,8 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.mixes import MIXES, TRAINING, VALIDATION, told_means
-from gangplan.simulator.gangs.step import at_best
 from gangplan.simulator.gangs.traces import pollux_seconds, read_jobs
+from gangplan.simulator.gangs.traffic import fit
 
 WINDOW = 150
 """Jobs of a window."""
@@ -26,7 +26,7 @@ SPLIT = {TRAINING: (0.0, 0.6), VALIDATION: (0.6, 0.7), 0: (0.7, 1.0)}
 
 def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
     """Return windows of consecutive jobs of Microsoft's Philly (Jeon et al., ATC 2019)."""
-    trace, proximity = read_jobs("philly", data)
+    trace, proximity = read_jobs("philly", str(data))
 
     def draw(seed: int) -> tuple[Workload, None]:
         begin, end = next(part for first, part in SPLIT.items() if seed >= first)
@@ -42,7 +42,7 @@ def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
 
     How much each model pays for being apart is fitted to its measured steps.
     """
-    trace, proximity = read_jobs("pollux", data)
+    trace, proximity = read_jobs("pollux", str(data))
     n = trace.n_jobs
     gap = np.diff(trace.submit, append=trace.submit[-1] * (1 + 1 / n))
 
@@ -54,21 +54,6 @@ def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
         return fit(replace(jobs, submit=submit), fleet, proximity), None
 
     return Suite(name, fleet, proximity, draw, width=fleet.n_gpus, step=600.0)
-
-
-def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
-    """Return the GPU seconds that jobs take at their fastest, over those of the cluster until the last is submitted."""
-    span = float(workload.submit.max() - workload.submit.min())
-    work = float(at_best(workload, fleet, proximity).duration @ workload.gpus)
-    return work / (fleet.n_gpus * span) if span > 0 else float("inf")
-
-
-def fit(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
-    """Return the jobs with gangs of at most all GPUs, submitted from 0 on and so fast that the load is 1."""
-    capped = replace(
-        workload, submit=workload.submit - workload.submit.min(), gpus=np.minimum(workload.gpus, fleet.n_gpus)
-    )
-    return replace(capped, submit=capped.submit * load(capped, fleet, proximity))
 
 
 @dataclass(frozen=True, slots=True)

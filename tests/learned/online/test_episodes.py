@@ -16,10 +16,10 @@ from gangplan.learned.online.episodes import look
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import finish_by_rule
-from gangplan.simulator.gangs.arrays import ARRIVED, begin, jobs_of
+from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.mixes import MIXES, told_means
-from gangplan.simulator.gangs.traffic import episode
 from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.traffic import episode
 from gangplan.systems.topdrl.rules import Patient
 
 from .conftest import GnnSettings, World, world_of
