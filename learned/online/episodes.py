@@ -12,7 +12,7 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, 
 from gangplan.solvers.compiled.routines import argsort
 
 from ..graph.compiled import Graph, Network, scores, strange
-from .candidates import AT_ONCE, IN_SIGHT, ODD, WAIT, Scratch
+from .candidates import AT_ONCE, HELD_UP, IN_SIGHT, LISTED, ODD, WAIT, Scratch
 from .features import BY_RULE, key_of, see
 from .graph import RUNS_SEEN, write_graph
 
@@ -69,6 +69,10 @@ def rate_state(
     for i in range(k):
         if s.place[i] != WAIT:
             s.place[i] = seen[s.place[i]]
+    for i in range(s.most[LISTED]):
+        s.listed[i] = seen[s.listed[i]]
+    for i in range(s.most[HELD_UP]):
+        s.blocked[i] = seen[s.blocked[i]]
     return k
 
 

@@ -1,4 +1,4 @@
-"""Compiled episodes and `Scheduler` side by side: every job starts at the same time on as many GPUs of the same nodes."""
+"""Compiled episodes and `Scheduler` side by side: each job starts at the same time on the same nodes."""
 
 from __future__ import annotations
 
