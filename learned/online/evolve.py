@@ -1,7 +1,7 @@
 """Search for a formula that is better than the rule `Patient` on all grounds, by an evolution strategy.
 
-Each update draws formulas about a mean, plays them and `Patient` on the same runs, one of every ground, and moves the
-mean to the better half: the strategy is sep-CMA-ES (Ros and Hansen, PPSN 2008), which adapts a deviation for each
+Each update draws formulas about a mean, plays them and `Patient` on the same runs of every ground, and moves the mean
+to the better half: the strategy is sep-CMA-ES (Ros and Hansen, PPSN 2008), which adapts a deviation for each
 weight. At each validation the mean's formula is made shorter, as long as that costs next to nothing.
 """
 
@@ -29,12 +29,14 @@ DRAWN = 16
 """Formulas of an update."""
 SCALE = np.array([0.2, 0.3, 0.1, 0.1, 0.5, 0.3, 0.15, 0.2, 0.2, 0.2, 0.05])
 """Deviation of each weight at first."""
+MORE = 100
+"""Updates after which each ground is played once more in an update, up to `SEEDS` times: finer differences count."""
 WORSE = 0.5
 """Weight of the grounds on which a formula is worse: their log ratios count so much more."""
 EVERY = 10
 """Updates from one validation to the next."""
 SEEDS, SHOWN = 6, 10
-"""Runs of each ground at a validation, and of those that are shown in the end."""
+"""Runs of each ground at a validation, and of that which is shown in the end."""
 PRICE = 5e-4
 """Of the score, that a term has to be worth; those that are less are left out."""
 
@@ -102,7 +104,7 @@ class Evolution:
     def update(self, step: int) -> dict[str, float]:
         """Draw formulas, play them, and move to the better half."""
         n, rng = len(TERMS), np.random.default_rng([self._seed, step])
-        runs = Runs(self._train, [TRAINING + step])
+        runs = Runs(self._train, range(first := TRAINING + SEEDS * step, first + min(1 + step // MORE, SEEDS)))
         deviation = self._step * SCALE * np.sqrt(self._variance)
         drawn = _bounded(self._mean + deviation * rng.normal(size=(DRAWN, n)))
         scores = np.array([runs.score(x) for x in drawn])
