@@ -46,6 +46,12 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
 
 
 @inner
+def _write(jobs: Jobs, cluster: Cluster, sight: State, s: Scratch, rule: Floats, runs: Ints, g: Graph) -> int:
+    """Write candidates and graph of a state that the caller holds: a reference alone would not."""
+    return int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
+
+
+@inner
 def rate_state(
     jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph, net: Network, rule: Floats, learned: bool,
     runs: Ints,
@@ -63,7 +69,7 @@ def rate_state(
         state.clock, count, state.queue[seen], state.running, state.free, state.holder, state.held, state.start,
         state.finish, state.urgency, state.cost,
     )  # fmt: skip
-    k = int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
+    k = _write(jobs, cluster, sight, s, rule, runs, g)
     if k > 0:
         rate_candidates(g, net, s, k, learned)
     for i in range(k):
