@@ -70,8 +70,9 @@ def rate_state(
         state.finish, state.urgency, state.cost,
     )  # fmt: skip
     k = _write(jobs, cluster, sight, s, rule, runs, g)
-    if k > 0:
-        rate_candidates(g, net, s, k, learned)
+    if k == 0:
+        return 0
+    rate_candidates(g, net, s, k, learned)
     for i in range(k):
         if s.place[i] != WAIT:
             s.place[i] = seen[s.place[i]]
