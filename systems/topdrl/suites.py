@@ -8,7 +8,6 @@ from os import PathLike
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
