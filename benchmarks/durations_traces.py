@@ -13,7 +13,8 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators.jobs import PROCESSES
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl.suites import HOURS, POLLUX
+from gangplan.simulator.gangs.traces import HOURS
+from gangplan.simulator.gangs.traces import TRACES as TRACED
 
 from .policies_traces import OPENB, PHILLY
 
@@ -107,7 +108,7 @@ def _openb(data: Path, window: int) -> Workload:
 
 def _pollux(data: Path, window: int) -> Workload:
     """Return Pollux's jobs three times over, each as long as drawn in the bounds of its model."""
-    trace = read_trace(data / POLLUX, seconds=dict.fromkeys(HOURS, 1.0)).workload
+    trace = read_trace(data / TRACED["pollux"], seconds=dict.fromkeys(HOURS, 1.0)).workload
     rng = np.random.default_rng(300 + window)
     order = np.concatenate([rng.permutation(trace.n_jobs) for _ in range(3)])
     models, gpus = tuple(trace.model[i] for i in order), trace.gpus[order]
@@ -169,6 +170,6 @@ CASES = (
     Case("Philly, all", PHILLY, 8, partial(_philly, (), 10)),
     Case("Philly, small clusters", PHILLY, 16, partial(_philly, SMALL, 1)),
     Case("openb", OPENB, 4, _openb),
-    Case("Pollux", POLLUX, 8, _pollux),
+    Case("Pollux", TRACED["pollux"], 8, _pollux),
     Case("LLM cluster, generated", "", 16, _language),
 )

@@ -18,9 +18,10 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.learned.policy.weights import find
+from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
-from gangplan.systems.topdrl.suites import SUITES, Suite, fit, suite
+from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 
 from .found import Found, number, percent, table
 from .rows import Task, digest

@@ -27,16 +27,16 @@ from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.labels import RULE
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.rollouts import weigh
-from gangplan.learned.online.workloads import Episode, episode
 from gangplan.learned.policy.weights import FOLDER, find
 from gangplan.simulator.gangs.arrays import State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.policies import make_policy
 from gangplan.systems.topdrl.rollout import Rollout
-from gangplan.systems.topdrl.suites import fit
 
+from .picture_episodes import Episode, episode
 from .picture_figure import TABLES, draw
 from .rows import Task, digest
 from .study import Options, Study

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import ODD, SMALL, WAIT, scratch_of
+from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
@@ -35,8 +35,6 @@ from .state import ClusterState
 from .walk import in_order
 
 TIER, GUARD = "gnn", "guard"
-SEEN = 128
-"""Waiting jobs that the network sees: the first by the rule."""
 HISTORY = 1024
 """Arrivals that are remembered; half of them are forgotten when there are so many."""
 SLICE = 8
@@ -224,7 +222,7 @@ class NetworkTier:
         rows = [
             Row(request, degree)
             for request in sorted(
-                (state.waiting[name] for name in islice(in_order(state.queue), SEEN) if name not in refused),
+                (state.waiting[name] for name in islice(in_order(state.queue), IN_SIGHT) if name not in refused),
                 key=lambda request: request.serial,
             )
             for degree in self._degrees(request)

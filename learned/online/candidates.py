@@ -13,6 +13,8 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
 
 WAIT = -1
 """The place in the queue of the candidate that starts nobody."""
+IN_SIGHT = 128
+"""Waiting jobs that the network sees: the first by the rule."""
 BLOCKED = 16
 """Waiting jobs that do not fit and are looked at: those with the least work."""
 SMALL, MEDIUM = 64, 512

@@ -6,13 +6,14 @@ from math import tanh
 
 import numpy as np
 
-from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import begin_job, pass_time
-from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
+from gangplan.solvers.compiled.routines import argsort
 
 from ..graph.compiled import Graph, Network, scores, strange
-from .candidates import AT_ONCE, ODD, WAIT, Scratch
-from .features import BY_RULE, see
+from .candidates import AT_ONCE, HELD_UP, IN_SIGHT, LISTED, ODD, WAIT, Scratch
+from .features import BY_RULE, key_of, see
 from .graph import RUNS_SEEN, write_graph
 
 BOUND = 4.5
@@ -44,6 +45,44 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
         s.score[0] = NEVER
 
 
+@inner
+def _write(jobs: Jobs, cluster: Cluster, sight: State, s: Scratch, rule: Floats, runs: Ints, g: Graph) -> int:
+    """Write candidates and graph of a state that the caller holds: a reference alone would not."""
+    return int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
+
+
+@inner
+def rate_state(
+    jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph, net: Network, rule: Floats, learned: bool,
+    runs: Ints,
+) -> int:  # fmt: skip
+    """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates."""
+    n, count = state.count[WAITING], state.count.copy()
+    seen = np.arange(n)
+    if n > IN_SIGHT:
+        key = np.empty(n)
+        for at in range(n):
+            key[at] = key_of(jobs, state.queue[at], s.ideal, rule)
+        seen = np.sort(argsort(key, True)[:IN_SIGHT])
+        count[WAITING] = IN_SIGHT
+    sight = State(
+        state.clock, count, state.queue[seen], state.running, state.free, state.holder, state.held, state.start,
+        state.finish, state.urgency, state.cost,
+    )  # fmt: skip
+    k = _write(jobs, cluster, sight, s, rule, runs, g)
+    if k == 0:
+        return 0
+    rate_candidates(g, net, s, k, learned)
+    for i in range(k):
+        if s.place[i] != WAIT:
+            s.place[i] = seen[s.place[i]]
+    for i in range(s.most[LISTED]):
+        s.listed[i] = seen[s.listed[i]]
+    for i in range(s.most[HELD_UP]):
+        s.blocked[i] = seen[s.blocked[i]]
+    return k
+
+
 @kernel
 def play(
     jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, net: Network, rule: Floats,
@@ -70,11 +109,10 @@ def go_on(
     decisions, more, runs = 0, True, np.zeros(RUNS_SEEN, np.int64)
     while more and decisions < most and state.count[ARRIVED] < until:
         see(jobs, cluster, state, s)
-        k = write_graph(jobs, cluster, state, s, rule, runs, g)
+        k = rate_state(jobs, cluster, state, s, g, net, rule, learned, runs)
         if k == 0:
             more = pass_time(jobs, cluster, state)
             continue
-        rate_candidates(g, net, s, k, learned)
         more = take_candidate(jobs, cluster, state, s, int(np.argmax(s.score[:k])))
         decisions += 1
     return decisions
@@ -92,10 +130,8 @@ def observe(
     of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
     if not told:
         see(of, on, now, s)
-    k = int(write_graph(of, on, now, s, rule, np.zeros(RUNS_SEEN, np.int64), by_reference(graph)))
-    if k > 0:
-        rate_candidates(by_reference(graph), by_reference(net), s, k, True)
-    return k
+    g, weights = by_reference(graph), by_reference(net)
+    return int(rate_state(of, on, now, s, g, weights, rule, True, np.zeros(RUNS_SEEN, np.int64)))
 
 
 @kernel

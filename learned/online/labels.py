@@ -10,9 +10,10 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import RUNNING, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 
 from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, Scratch, scratch_of
@@ -22,7 +23,6 @@ from .graph import graph_room
 from .guard import RULES
 from .recipe import GnnSettings
 from .rollouts import weigh
-from .workloads import Draw, Episode, episode
 
 KEPT, STUDENTS = 0.5, 0.25
 """Shares: of the decisions, those that are labelled, fewer of a long episode; of these, those in which the student's
@@ -30,7 +30,7 @@ candidate is taken."""
 RULE = RULES[0]
 """The rule that is corrected."""
 JOBS = 150
-"""Jobs of an episode."""
+"""Jobs that arrive in an episode."""
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
@@ -85,9 +85,9 @@ def label_episode(
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
     cluster, net = Cluster(*(x.copy() for x in given.cluster)), Network(*(x.copy() for x in net))
-    state, s, other = begin(jobs, cluster), scratch_of(cluster), scratch_of(cluster)
+    state, s, other = given.begin(), scratch_of(cluster), scratch_of(cluster)
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
-    share, go_on = KEPT * min(JOBS / len(jobs.submit), 1.0), True
+    share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
         k = observe(jobs, cluster, state, s, graph, net, RULE, False)
         if k == 0:

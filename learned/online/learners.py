@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gangplan.simulator.gangs.arrays import begin
 from gangplan.simulator.gangs.mixes import VALIDATION
+from gangplan.simulator.gangs.traffic import VALIDATE, Draw, Episode, episode, grounds
 
 from ..graph.compiled import Graph
 from ..graph.network import GraphNetwork, Packed
@@ -24,10 +24,11 @@ from .own import OwnCluster
 from .recipe import GnnSettings
 from .reinforced import Reinforced, corrected
 from .rollouts import finish_by_rule
-from .workloads import KINDS, Draw, Episode, episode
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
+JUDGED = 200
+"""Jobs that arrive in a workload of a validation."""
 CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
 
@@ -66,28 +67,25 @@ class Judged:
     """Workloads with validation seeds, on which networks are compared with the rule.
 
     Args:
-        seeds: workloads of each kind.
+        seeds: workloads of each ground.
         draw: them.
     """
 
     def __init__(self, seeds: int, draw: Draw = episode) -> None:
-        self._cases: list[tuple[str, Episode, Scratch, Graph, float]] = []
-        for number in range(seeds * len(KINDS)):
-            given = draw(number, 200, VALIDATION)
-            scratch = scratch_of(given.cluster)
-            state = begin(given.jobs, given.cluster)
+        self._cases: list[tuple[Episode, Scratch, Graph, float]] = []
+        for number in range(seeds * len(grounds(VALIDATE))):
+            given = draw(number, JUDGED, VALIDATION)
+            scratch, state = scratch_of(given.cluster), given.begin()
             finish_by_rule(given.jobs, given.cluster, state, scratch.ideal, RULE)
-            base = float((state.finish - given.jobs.submit).mean())
-            case = given, scratch, graph_room(given.cluster, scratch), base
-            self._cases.append((KINDS[number % len(KINDS)], *case))
+            self._cases.append((given, scratch, graph_room(given.cluster, scratch), given.mean_jct(state)))
 
     def judge(self, network: GraphNetwork) -> dict[str, float]:
-        """Return the mean JCT over that by the rule, of each kind, and their geometric mean as ``score``."""
+        """Return the mean JCT over that by the rule, of each ground, and their geometric mean as ``score``."""
         weights, ratios = network.compiled(), dict[str, list[float]]()
-        for kind, (jobs, cluster, _), scratch, graph, base in self._cases:
-            state = begin(jobs, cluster)
-            play(jobs, cluster, state, scratch, graph, weights, RULE, True, EVERYTHING, EVERYTHING)
-            ratios.setdefault(kind, []).append(float((state.finish - jobs.submit).mean()) / base)
+        for given, scratch, graph, base in self._cases:
+            state = given.begin()
+            play(given.jobs, given.cluster, state, scratch, graph, weights, RULE, True, EVERYTHING, EVERYTHING)
+            ratios.setdefault(given.ground, []).append(given.mean_jct(state) / base)
         found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
         return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
 

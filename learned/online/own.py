@@ -13,28 +13,31 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.intake import cluster_sizes, parse_toml, read_text
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import Jobs, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import VALIDATION
+from gangplan.simulator.gangs.traffic import Episode, loaded
 from gangplan.simulator.metrics import interval
 
 from .candidates import scratch_of
 from .guard import RULES
 from .rollouts import finish_by_rule
-from .workloads import Episode
 
 LEARNED, CHOSEN = 0.6, 0.8
 """Until which share of the trace networks learn, and are chosen by."""
 OWN = {"start": "gnn", "labels": 12_000, "updates": 800, "iterated_updates": 0}
 """Settings in the place of a configuration's: what ships is corrected on one's own jobs, in minutes."""
-WINDOW, FEWEST = 150, 400
-"""Jobs of a window; jobs of a trace at least."""
-WINDOWS = 20
-"""Windows of the verdict at most; half of each is in the next one where the trace is short."""
+FEWEST = 400
+"""Jobs of a trace at least."""
+LOADING = 2
+"""Jobs before an episode that load the cluster, a GPU."""
+BLOCKS = 10
+"""Parts of the last part of the trace, one after the other, whose mean JCTs are compared."""
 NAMES = ("patient", "shortest first", "least work first")
 """What the network is compared with, see `gangplan.learned.online.guard.RULES`."""
 
@@ -85,24 +88,32 @@ class OwnCluster:
         return jobs_of(self.jobs.take(np.arange(begin, begin + jobs)), self.place[1])
 
     def episode(self, number: int, jobs: int, first: int) -> Episode:
-        """Do what `gangplan.learned.online.workloads.episode` does."""
-        n = self.jobs.n_jobs
+        """Do what `gangplan.simulator.gangs.traffic.episode` does."""
+        n, cluster = self.jobs.n_jobs, cluster_of(*self.place)
         low, high = (0, int(LEARNED * n)) if first != VALIDATION else (int(LEARNED * n), int(CHOSEN * n))
         jobs = min(jobs, high - low)
         at = int(np.random.default_rng([number, first]).integers(low, high - jobs + 1))
-        pool = self.window(low, high - low)
-        return Episode(self.window(at, jobs), cluster_of(*self.place), pool)
+        before = max(at - LOADING * int(cluster.first[-1]), low)
+        return loaded(self.window(before, at - before + jobs), cluster, self.window(low, high - low), at - before)
 
     def verdict(self, policy: Any) -> list[dict[str, Any]]:
-        """Return what came of the network and of each rule on the last part of the trace, and whether to use it."""
+        """Return what came of the network and of each rule on the last part of the trace, and whether to use it.
+
+        All play on from the middle of the trace, and parts of its last part are compared.
+        """
         n, cluster = self.jobs.n_jobs, cluster_of(*self.place)
-        low = int(CHOSEN * n)
-        size = min(WINDOW, n - low)
-        starts = np.unique(np.linspace(low, n - size, min(WINDOWS, max(2 * ((n - low) // size), 2)), dtype=int))
-        windows = [self.window(int(at), size) for at in starts]
-        mine = np.array([_mean(policy, jobs, cluster) for jobs in windows])
-        known = zip(NAMES, RULES, strict=True)
-        rules = {name: np.array([_mean(rule, jobs, cluster) for jobs in windows]) for name, rule in known}
+        jobs = self.window(n // 2, n - n // 2)
+
+        def means(of: Any) -> FloatArray:
+            state = begin(jobs, cluster)
+            if hasattr(of, "finish"):
+                of.finish(jobs, cluster, state)
+            else:
+                finish_by_rule(jobs, cluster, state, scratch_of(cluster).ideal, of)
+            last = np.array_split((state.finish - jobs.submit)[int(CHOSEN * n) - n // 2 :], BLOCKS)
+            return np.array([x.mean() for x in last])
+
+        mine, rules = means(policy), {name: means(rule) for name, rule in zip(NAMES, RULES, strict=True)}
         best = min(rules, key=lambda name: float(rules[name].mean()))
         rows = []
         for name, theirs in rules.items():
@@ -110,15 +121,5 @@ class OwnCluster:
             rows.append({"rule": name, "mean_jct": float(theirs.mean()), "gnn_less": mean, "margin": margin})
         mean, margin = interval((mine - rules[best]) / rules[best].mean())
         use = margin is not None and mean + margin < 0
-        last = {"rule": "gnn", "mean_jct": float(mine.mean()), "use": bool(use), "windows": len(windows), "best": best}
+        last = {"rule": "gnn", "mean_jct": float(mine.mean()), "use": bool(use), "blocks": BLOCKS, "best": best}
         return [*rows, last]
-
-
-def _mean(policy: Any, jobs: Jobs, cluster: Cluster) -> float:
-    """Return the mean JCT by a policy, or by the three numbers of a rule."""
-    state: State = begin(jobs, cluster)
-    if hasattr(policy, "finish"):
-        policy.finish(jobs, cluster, state)
-    else:
-        finish_by_rule(jobs, cluster, state, scratch_of(cluster).ideal, policy)
-    return float((state.finish - jobs.submit).mean())

@@ -37,7 +37,7 @@ class GnnSettings(Limited):
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
-        validation_seeds: workloads of each kind.
+        validation_seeds: workloads of each ground.
     """
 
     width: int = limited(32, least=1)
@@ -94,5 +94,5 @@ RECIPE = Recipe(
     judge=Later("gangplan.systems.topdrl.ground:judge_online"),
     verdict=verdict,
     torch=False,
-    data="mixes of jobs like TopDRL's, and with lognormal lengths, on clusters of 24 to 1,024 GPUs",
+    data="jobs like TopDRL's, Philly's, and of lognormal lengths, on loaded clusters of 32 to 2,048 GPUs",
 )

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 from torch_geometric.utils import to_dense_batch
 
-from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, begin, first_jobs
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, first_jobs
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance
+from gangplan.simulator.gangs.traffic import Draw, Episode
 
 from ..graph.compiled import Graph, Network
 from ..graph.network import GraphNetwork, Packed
@@ -29,7 +30,6 @@ from .graph import SCHEMA, graph_room
 from .labels import EPISODES, FARTHEST, JOBS, RULE, kept, take
 from .recipe import GnnSettings
 from .rollouts import finish_by_rule, foresee
-from .workloads import Draw, Episode
 
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""
@@ -66,12 +66,12 @@ def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int)
         seed: of what is drawn.
     """
     rng = np.random.default_rng(seed)
-    jobs, cluster, _ = given
-    state, s, other = begin(jobs, cluster), scratch_of(cluster), scratch_of(cluster)
+    jobs, cluster = given.jobs, given.cluster
+    state, s, other = given.begin(), scratch_of(cluster), scratch_of(cluster)
     finish_by_rule(jobs, cluster, state, s.ideal, RULE)
-    unit = float((state.finish - jobs.submit).mean())
-    state, graph, room = begin(jobs, cluster), graph_room(cluster, s), graph_room(cluster, s)
-    share, go_on = min(JOBS / len(jobs.submit), 1.0), True
+    unit = given.mean_jct(state)
+    state, graph, room = given.begin(), graph_room(cluster, s), graph_room(cluster, s)
+    share, go_on = min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
         k = observe(jobs, cluster, state, s, graph, net, RULE, False)
         if k == 0:

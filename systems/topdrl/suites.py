@@ -8,41 +8,24 @@ from os import PathLike
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.instances.published import DATA, published
-from gangplan.instances.readers.measured import Steps, read_measured
-from gangplan.instances.readers.traces import read_trace
+from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.mixes import MIXES, TRAINING, VALIDATION, told_means
-from gangplan.simulator.gangs.step import at_best
+from gangplan.simulator.gangs.traces import pollux_seconds, read_jobs
+from gangplan.simulator.gangs.traffic import fit
 
-PHILLY = "philly/philly.csv.gz"
-CLUSTERS = ("0e4a51", "2869ce", "7f04ca", "e13805", "ee9e8c")
-"""The virtual clusters of Philly in which at least a fifth of the jobs are gangs."""
 WINDOW = 150
 """Jobs of a window."""
 SPLIT = {TRAINING: (0.0, 0.6), VALIDATION: (0.6, 0.7), 0: (0.7, 1.0)}
 """From which seed on which part of Philly's time is drawn from: what is learned from lies before what is tested on."""
 
-POLLUX = "pollux/workload-6.csv"
-HOURS = {
-    **dict.fromkeys(("cifar10", "ncf"), (0.1, 1.0)),
-    **dict.fromkeys(("bert", "deepspeech2"), (1.0, 10.0)),
-    **dict.fromkeys(("yolov3", "imagenet"), (10.0, 100.0)),
-}
-"""GPU hours of the jobs of a model, from and to (Qiao et al., OSDI 2021): the trace does not say them. ImageNet's, of
-100 to 1,000, are cut: one job would be most of a window."""
-
 
 def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
     """Return windows of consecutive jobs of Microsoft's Philly (Jeon et al., ATC 2019)."""
-    trace = read_trace(published(data, PHILLY)).workload
-    kept = np.flatnonzero(np.isin(trace.queue, CLUSTERS) & (trace.duration > 0))
-    trace = trace.take(kept[np.argsort(trace.submit[kept], kind="stable")])
-    proximity = Proximity()
+    trace, proximity = read_jobs("philly", str(data))
 
     def draw(seed: int) -> tuple[Workload, None]:
         begin, end = next(part for first, part in SPLIT.items() if seed >= first)
@@ -54,69 +37,22 @@ def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
 
 
 def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
-    """Return Pollux's jobs in the order of its trace from a drawn one on, as long as drawn in the bounds of `HOURS`.
+    """Return Pollux's jobs in the order of its trace from a drawn one on, as long as `pollux_seconds` draws.
 
     How much each model pays for being apart is fitted to its measured steps.
     """
-    trace = read_trace(published(data, POLLUX), seconds=dict.fromkeys(HOURS, 1.0)).workload
-    tables = (x for m in HOURS for x in read_measured(published(data, f"pollux/{m}-placements.csv")))
-    proximity = Proximity()
-    proximity = replace(
-        proximity, intensity={t.name: fit_intensity(t, proximity) for t in tables if isinstance(t, Steps)}
-    )
+    trace, proximity = read_jobs("pollux", str(data))
     n = trace.n_jobs
     gap = np.diff(trace.submit, append=trace.submit[-1] * (1 + 1 / n))
 
     def draw(seed: int) -> tuple[Workload, None]:
         rng = np.random.default_rng(seed)
         order = (np.arange(n) + rng.integers(n)) % n
-        jobs = trace.take(order)
-        low, high = np.log(np.array([HOURS[m] for m in jobs.model])).T
-        seconds = np.exp(rng.uniform(low, high)) * 3600 / jobs.gpus
+        jobs = pollux_seconds(trace.take(order), rng)
         submit = np.append(0.0, np.cumsum(gap[order])[:-1])
-        return fit(replace(jobs, submit=submit, duration=seconds), fleet, proximity), None
+        return fit(replace(jobs, submit=submit), fleet, proximity), None
 
     return Suite(name, fleet, proximity, draw, width=fleet.n_gpus, step=600.0)
-
-
-def load(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
-    """Return the GPU seconds that jobs take at their fastest, over those of the cluster until the last is submitted."""
-    span = float(workload.submit.max() - workload.submit.min())
-    work = float(at_best(workload, fleet, proximity).duration @ workload.gpus)
-    return work / (fleet.n_gpus * span) if span > 0 else float("inf")
-
-
-def fit(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
-    """Return the jobs with gangs of at most all GPUs, submitted from 0 on and so fast that the load is 1."""
-    capped = replace(
-        workload, submit=workload.submit - workload.submit.min(), gpus=np.minimum(workload.gpus, fleet.n_gpus)
-    )
-    return replace(capped, submit=capped.submit * load(capped, fleet, proximity))
-
-
-def fit_intensity(steps: Steps, proximity: Proximity) -> float:
-    """Return how intense a model's communication is, by its measured steps on one node and on several, at least 0.
-
-    With as many workers and as large a batch, a step on several nodes takes (1 + i c) / (1 + i c1) of the time on one,
-    c and c1 the costs. Least squares over (1 + i c1) ratio = 1 + i c give i; all nodes are of one rack.
-    """
-    cost = (steps.workers - steps.nodes) * proximity.node + (steps.nodes - 1) * proximity.rack
-    alone: dict[tuple[int, float], list[float]] = {}
-    for k in np.flatnonzero(steps.nodes == 1).tolist():
-        alone.setdefault((int(steps.workers[k]), float(steps.batch[k])), []).append(float(steps.seconds[k]))
-    above, below = 0.0, 0.0
-    for k in np.flatnonzero(steps.nodes > 1).tolist():
-        workers = int(steps.workers[k])
-        together = alone.get((workers, float(steps.batch[k])))
-        if together:
-            ratio = float(steps.seconds[k]) / float(np.mean(together))
-            slope = float(cost[k]) - ratio * (workers - 1) * proximity.node
-            above, below = above + (ratio - 1) * slope, below + slope**2
-    if not below:
-        raise InstanceError(
-            "placement", f"{steps.name} was not measured with as many workers on one node and on several"
-        )
-    return max(above / below, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

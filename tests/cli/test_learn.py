@@ -116,6 +116,23 @@ def test_interrupted_and_resumed(config: Path, tmp_path: Path, cli: Any, listens
     assert (again.code, json.loads(again.out)["stages"][0]["updates"]) == (0, 4)
 
 
+def test_evolve(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search prints the rule in words and what it comes to on each ground, goes on, and refuses what is wrong."""
+    from gangplan.learned.online import evolve
+
+    monkeypatch.setattr(evolve, "TRAIN", evolve.TRAIN[:1])
+    monkeypatch.setattr(evolve, "VALIDATE", evolve.VALIDATE[:1])
+    call = ("learn", "evolve", "--out", tmp_path / "run", "--updates")
+    text = cli(*call, "1")
+    assert text.code == 0 and "powers-48" in text.out and "key = log seconds" in text.out
+    again = json.loads(cli(*call, "2", "--resume", "--json").out)
+    assert (
+        again["updates"] == 2 and not again["interrupted"] and [x["ground"] for x in again["grounds"]] == ["powers-48"]
+    )
+    assert "holds a run" in cli(*call, "2").err
+    assert "minutes: -1.0 is not" in cli("learn", "evolve", "--out", tmp_path / "x", "--minutes", "-1").err
+
+
 def test_list(cli: Any) -> None:
     """The list names policies, weights and configurations, in words and as JSON."""
     found = json.loads(cli("learn", "list", "--json").out)

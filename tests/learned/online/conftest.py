@@ -18,9 +18,9 @@ from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.recipe import GnnSettings
-from gangplan.learned.online.workloads import KINDS, Episode, episode
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
-from gangplan.simulator.gangs.mixes import TRAINING, Mix
+from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION, Mix
+from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode
 
 FAR = 1e9
 SMALL = GnnSettings(width=8, rounds=2)
@@ -74,10 +74,9 @@ def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **optio
 
 
 def short(number: int, jobs: int = 25, first: int = TRAINING) -> Episode:
-    """Return an episode of the kind that a number is of, on a small cluster, with a sixth of the jobs."""
-    while (given := episode(number, max(jobs // 6, 10), first)).cluster.first[-1] > 64:
-        number += 10_000 * len(KINDS)
-    return given
+    """Return an episode of a number, on a small cluster, with a sixth of the jobs."""
+    ground = VALIDATE[0] if first == VALIDATION else TRAIN[number % 2]
+    return ground.episode(first + number, max(jobs // 6, 10))
 
 
 @pytest.fixture

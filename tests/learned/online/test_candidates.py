@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances.placement import Fleet
-from gangplan.learned.online.candidates import BLOCKED, HELD_UP, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
+from gangplan.learned.online.candidates import BLOCKED, HELD_UP, IN_SIGHT, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
+from gangplan.learned.online.features import key_of
+from gangplan.learned.online.guard import RULES
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING
 from gangplan.simulator.gangs.step import advance, communication
 
@@ -45,8 +47,8 @@ def test_candidates_fit_and_differ(make_world: Callable[..., Any], unequal: Flee
 @pytest.mark.parametrize(("nodes", "size"), [(8, 0), (SMALL + 1, 1), (MEDIUM + 1, 2)])
 def test_a_long_queue_is_cut_to_the_least_work(make_world: Callable[..., Any], nodes: int, size: int) -> None:
     """Of more kinds of jobs than there is room for, those with the least work; the larger the cluster, the fewer."""
-    world = make_world(1, arrived=0, fleet=Fleet.regular(1, nodes, 4), jobs=400, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(400)))
+    world = make_world(1, arrived=0, fleet=Fleet.regular(1, nodes, 4), jobs=IN_SIGHT, length=200)
+    world = world.again(world.jobs._replace(submit=np.zeros(IN_SIGHT)))
     advance(world.jobs, world.cluster, world.state)
     jobs, state, s, k = world.jobs, world.state, world.s, check(world)
     waiting = state.queue[: state.count[WAITING]]
@@ -59,6 +61,17 @@ def test_a_long_queue_is_cut_to_the_least_work(make_world: Callable[..., Any], n
     assert least == work[: len(least)].tolist()
     assert np.bincount(s.of[:k]).max() <= PLACES[size]
     assert np.isfinite(world.x()).all()
+
+
+def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
+    """Candidates are of the first by the rule, at their places in the whole queue."""
+    world = make_world(1, arrived=0, fleet=Fleet.regular(1, 8, 4), jobs=400, length=200)
+    world = world.again(world.jobs._replace(submit=np.zeros(400)))
+    advance(world.jobs, world.cluster, world.state)
+    check(world)
+    key = [key_of(world.jobs, job, world.s.ideal, RULES[0]) for job in range(400)]
+    assert {*world.s.place[: world.s.most[LISTED]].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
+    assert world.state.count[WAITING] == 400
 
 
 def test_of_equal_jobs_the_first_submitted(make_world: Callable[..., Any]) -> None:

@@ -16,10 +16,10 @@ from gangplan.learned.online.episodes import look
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import finish_by_rule
-from gangplan.learned.online.workloads import episode
-from gangplan.simulator.gangs.arrays import ARRIVED, begin, jobs_of
+from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.mixes import MIXES, told_means
 from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.traffic import episode
 from gangplan.systems.topdrl.rules import Patient
 
 from .conftest import GnnSettings, World, world_of
@@ -115,8 +115,8 @@ def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number
     """The untrained network is `Patient` on workloads of training, too: other clusters, lognormal lengths."""
     given = episode(number, 80)
     s = scratch_of(given.cluster)
-    world = World(given.jobs, given.cluster, begin(given.jobs, given.cluster), s, graph_room(given.cluster, s))
-    named = world.again()
+    world = World(given.jobs, given.cluster, given.begin(), s, graph_room(given.cluster, s))
+    named = world._replace(state=given.begin())
     world.play(make_policy(0, 0.0))
     Patient().finish(named.jobs, named.cluster, named.state)
     assert np.array_equal(world.state.start, named.state.start)

@@ -13,9 +13,9 @@ from joblib import parallel_config
 from gangplan.learned.graph.compiled import Network, score
 from gangplan.learned.online import labels
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.labels import Label, label_episode, make_labels
+from gangplan.learned.online.labels import FEWEST, Label, label_episode, make_labels
 from gangplan.learned.online.recipe import GnnSettings
-from gangplan.learned.online.workloads import Episode
+from gangplan.simulator.gangs.traffic import Episode
 
 from .conftest import drawn, short
 
@@ -43,7 +43,7 @@ def test_labels_are_regrets(number: int) -> None:
     assert len(labels) > 5 and max(x.regret.max() for x in labels) > 0.1
     for x in labels:
         k = x.graph.kind[1]
-        assert 1 <= len(x.tried) == len(x.regret) <= SETTINGS.tries + 1
+        assert 1 <= len(x.tried) == len(x.regret) <= FEWEST + 1
         assert (np.diff(x.tried) > 0).all() and x.tried[0] >= 0 and x.tried[-1] < k
         assert x.regret.min() == 0 and np.isfinite(x.regret).all()
         assert np.argmax(x.graph.x[:k, BY_RULE]) in x.tried
@@ -77,7 +77,7 @@ def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arrays_of_another_process_may_be_read_only() -> None:
     """Joblib hands over memory that nobody may write to, and the labels are the same."""
     given, net = short(0, 150), drawn(0, 0.0).net
-    for x in (*given.jobs, *given.cluster, *given.pool, *net):
+    for x in (*given.jobs, *given.cluster, *given.pool, *given.state, *net):
         x.setflags(write=False)
     assert isinstance(given, Episode) and isinstance(net, Network)
     assert same([*label_episode(given, SETTINGS, net, 0)], labelled(0, 0))

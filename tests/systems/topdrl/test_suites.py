@@ -10,7 +10,8 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.gangs.mixes import MIXES, SMALL, TRAINING
-from gangplan.systems.topdrl.suites import SUITES, TRACES, load, suite
+from gangplan.simulator.gangs.traffic import load
+from gangplan.systems.topdrl.suites import SUITES, TRACES, suite
 
 
 @pytest.mark.parametrize("name", MIXES)

@@ -1,0 +1,127 @@
+"""A rule in two readable formulas, who goes first and who waits for closer GPUs; a whole run by them, compiled.
+
+A job's *key* is log seconds plus the weighted terms `ORDER`; the least goes first. It *waits*, as long as anything
+runs, where log(slower - 1) is above the weighted terms `WAIT`. Behind a job that waits or does not fit only those start
+of whom exp(key) is at most 1/`hold` times as much, anybody if that is 0. Of a job, seconds are those that are expected,
+slowdown the least that it can have, slower how many times that its own would be. Typical are the seconds of the jobs
+that run, in the geometric mean; crowd is log(1 + waiting/running).
+"""
+
+from __future__ import annotations
+
+from math import exp, log, log1p
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled.kernel import Floats, by_reference, kernel, lean
+
+from .allocate import CLOSEST, choose
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .listing import sort_in
+from .step import begin_job, communication, least_cost, pass_time, total
+
+ORDER = ("log GPUs", "log slowdown", "log(1 + waited/seconds)", "crowd log GPUs")
+WAIT = ("1", "log(seconds/typical)", "log GPUs", "log(1 + running)", "crowd", "log(1 + waited/seconds)")
+TERMS = (*(f"order: {x}" for x in ORDER), *(f"wait: {x}" for x in WAIT), "hold")
+GPUS, SLOWDOWN, WAITED, CROWDED, ONE, LENGTH, WIDTH, RUNS, CROWD, AGE, HOLD = range(len(TERMS))
+"""Weights of a formula, float64 (terms,)."""
+PATIENT = np.array([0.777, 0.639, 0.0, 0.0, log(exp(0.091) - 1), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+"""The rule `gangplan.solvers.placement.online.patient.Patient`."""
+
+
+def words(weights: FloatArray) -> tuple[str, str, str]:
+    """Return a formula in words: the key, when a job waits, and whom it holds."""
+    terms = zip((*ORDER, *WAIT), weights[:HOLD].tolist(), strict=True)
+    each = [f" {'-' if w < 0 else '+'} {abs(w):.3g}{'' if x == '1' else f' {x}'}" if w else "" for x, w in terms]
+    order, wait = "".join(each[: len(ORDER)]), "".join(each[len(ORDER) :])
+    hold = f"those behind with exp(key) more than {1 / weights[HOLD]:.3g} times as much" if weights[HOLD] else "nobody"
+    bound = wait.removeprefix(" +") or " 0"
+    return f"key = log seconds{order}", f"waits where log(slower - 1) >{bound}", f"holds {hold}"
+
+
+@lean
+def _late(jobs: Jobs, job: int, now: float) -> float:
+    return log1p((now - jobs.submit[job]) / max(jobs.expected[job], 1e-9))
+
+
+@lean
+def _key(jobs: Jobs, job: int, now: float, crowd: float, ideal: Floats, w: Floats) -> float:
+    key = log(max(jobs.expected[job], 1e-9)) + (w[GPUS] + w[CROWDED] * crowd) * log(jobs.gpus[job])
+    key += w[SLOWDOWN] * log(1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
+    return float(key + w[WAITED] * _late(jobs, job, now) if w[WAITED] != 0 else key)
+
+
+@lean
+def _waits(
+    jobs: Jobs, job: int, cost: float, now: float, seen: tuple[float, float, float], ideal: Floats, w: Floats
+) -> bool:
+    """Return whether a job waits for closer GPUs; `seen`: log typical, log(1 + running), crowd."""
+    slower = (1 + jobs.intensity[job] * cost) / (1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
+    if slower <= 1 + 1e-9:
+        return False
+    bound = w[ONE] + w[WIDTH] * log(jobs.gpus[job]) + w[RUNS] * seen[1] + w[CROWD] * seen[2]
+    if w[LENGTH] != 0:
+        bound += w[LENGTH] * (log(max(jobs.expected[job], 1e-9)) - seen[0])
+    if w[AGE] != 0:
+        bound += w[AGE] * _late(jobs, job, now)
+    return bool(log(slower - 1) > bound + 1e-9)
+
+
+@lean
+def _look(jobs: Jobs, state: State) -> tuple[float, float, float]:
+    """Return log typical, log(1 + running) and crowd."""
+    running, lengths = state.count[RUNNING], 0.0
+    for i in range(running):
+        lengths += log(max(jobs.expected[state.running[i]], 1e-9))
+    return lengths / max(running, 1), log1p(running), log1p(state.count[WAITING] / max(running, 1))
+
+
+@kernel
+def play(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
+    """Run from a state by a formula, to the last instant before `until`; return how many jobs were looked at.
+
+    Args:
+        ideal: see `least_cost`.
+        w: weights.
+        until: seconds, infinite to run to the end.
+    """
+    of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
+    take, key, looked, known, starts = np.zeros_like(state.free), np.zeros(len(jobs.submit)), 0, 0, 1
+    cost, asked = np.zeros_like(ideal), np.zeros(len(ideal), np.int64)  # by GPUs, while nobody starts or ends
+    while True:
+        seen, clock = _look(of, now), state.clock[NOW]
+        first = 0 if w[WAITED] != 0 or w[CROWDED] != 0 else known
+        for i in range(first, state.count[WAITING]):
+            key[state.queue[i]] = _key(of, state.queue[i], clock, seen[2], ideal, w)
+        sort_in(now, key, first)
+        at, idle, most = 0, total(state.free), np.inf
+        while at < state.count[WAITING] and idle > 0 and key[state.queue[at]] <= most:
+            job = state.queue[at]
+            looked += 1
+            need = jobs.gpus[job]
+            if need <= idle and asked[need] != starts:
+                choose(CLOSEST, need, on, state.free, take)
+                cost[need], asked[need] = communication(on, take), starts
+            if need <= idle and (state.count[RUNNING] == 0 or not _waits(of, job, cost[need], clock, seen, ideal, w)):
+                choose(CLOSEST, need, on, state.free, take)
+                begin_job(of, on, now, at, take)
+                idle -= need
+                starts += 1
+                continue
+            if w[HOLD] > 0:
+                most = min(most, key[job] - log(w[HOLD]))
+            at += 1
+        soon = jobs.submit[state.count[ARRIVED]] if state.count[ARRIVED] < len(jobs.submit) else np.inf
+        if state.count[RUNNING] > 0:
+            soon = min(soon, state.finish[state.running[0]])
+        if soon >= until:
+            return looked
+        known = state.count[WAITING]
+        starts += 1
+        pass_time(of, on, now)
+
+
+def finish(jobs: Jobs, cluster: Cluster, state: State, weights: FloatArray, until: float = np.inf) -> int:
+    """Do what `play` does, by default to the end."""
+    return int(play(jobs, cluster, state, least_cost(cluster), weights, until))
