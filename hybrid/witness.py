@@ -57,7 +57,7 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    found = _certificate(run, left / (4 if run.problem.objective == "placement" else 2))
+    found = _certificate(run, left / 2)
     return (found, ()) if found else (None, _witnesses(run, end))
 
 
