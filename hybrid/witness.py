@@ -16,8 +16,10 @@ from .table import installed, named, own, parts
 if TYPE_CHECKING:
     from gangplan.solvers.certificates.make import Proved
 
-SHARE = 0.2
+SHARE = 0.5
 """Share of the limit that proving an optimum may take, if there is so much left."""
+FIRST = 0.25
+"""Share of that which a certificate may take if there is a textbook model: few come later than in tenths of a second."""
 LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
@@ -57,8 +59,9 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    found = _certificate(run, left / 2)
-    return (found, ()) if found else (None, _witnesses(run, end))
+    able = _textbook(run)
+    found = _certificate(run, left * FIRST if able else left)
+    return (found, ()) if found else (None, _witnesses(run, able, end))
 
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
@@ -89,11 +92,16 @@ def _solvers(run: Run) -> set[str]:
     return set[str]().union(*({CPSAT, HIGHS} if x in strangers else SOLVERS.get(x, set()) for x in run.claimants))
 
 
-def _witnesses(run: Run, end: float) -> tuple[str, ...]:
-    """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
-    methods, used = named(run.problem.objective), _solvers(run)
+def _textbook(run: Run) -> list[str]:
+    """Return the textbook solvers whose model of the problem is not too large."""
+    methods = named(run.problem.objective)
     bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
-    able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
+    return [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
+
+
+def _witnesses(run: Run, able: list[str], end: float) -> tuple[str, ...]:
+    """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
+    used = _solvers(run)
     free = [x for x in able if TEXTBOOK[x] not in used]
     agreed = list[str]()
     for i, name in enumerate(free or able):
