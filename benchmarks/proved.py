@@ -118,7 +118,8 @@ def shares(found: Found) -> str:
         share = f"{done / len(within):.0%}" if within else ""
         certified = sum(x["certified"] for x in within)
         lines.append((case, str(len(every)), str(len(within)), f"{done:.0f}", share, f"{certified:.0f}"))
-    return table(("", "problems", f"optimal in {LIMIT:g} s", f"proved in {MORE * LIMIT:g} s", "share", "certified"), lines)
+    head = "", "problems", f"optimal in {LIMIT:g} s", f"proved in {MORE * LIMIT:g} s", "share", "certified"
+    return table(head, lines)
 
 
 STUDY = Study(

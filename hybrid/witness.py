@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import can_fork, forked
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SHARE = 0.5
 """Share of the limit that proving an optimum may take, if there is so much left."""
-FIRST = 0.25
-"""Share of that which a certificate may take if there is a textbook model: few come later than in tenths of a second."""
+_CERTIFICATE, _MOST, _CELLS = 0.25, 0.75, 200
+"""Share of that which a certificate may take beside a textbook model; of more cells, ops times devices, most of it."""
 LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
@@ -60,7 +60,8 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     if left < _WORTH:
         return None, ()
     able = _textbook(run)
-    found = _certificate(run, left * FIRST if able else left)
+    share = _CERTIFICATE if _cells(run.problem) <= _CELLS else _MOST
+    found = _certificate(run, left * share if able else left)
     return (found, ()) if found else (None, _witnesses(run, able, end))
 
 
@@ -90,6 +91,13 @@ def _solvers(run: Run) -> set[str]:
     objective = run.problem.objective
     strangers = named(objective).keys() - own(objective).keys()
     return set[str]().union(*({CPSAT, HIGHS} if x in strangers else SOLVERS.get(x, set()) for x in run.claimants))
+
+
+def _cells(problem: Any) -> int:
+    """Return the ops times devices, jobs times nodes, or jobs of a problem: rows of a textbook model go by these."""
+    if problem.objective in ("placement", "schedule"):
+        return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
+    return int(problem.graph.n_ops * problem.cluster.n_devices)
 
 
 def _textbook(run: Run) -> list[str]:

@@ -61,7 +61,8 @@ class Covers(Certificate):
 
     def proves(self, cover: Cover) -> Fraction | float:
         """Return the bound, of which the search is over."""
-        return max(cover.value * cover.unit, self.threshold) / (1 + SLACK)
+        found: Fraction | float = max(cover.value * cover.unit, self.threshold) / (1 + SLACK)
+        return found
 
 
 class Cover:

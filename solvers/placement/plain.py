@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
-from math import gcd, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from gangplan.instances.placement.rate import model_of, ring_bytes
 from ..partition.sizes import most
 from ..plain import Minimise, Rows, Search, new_rows, refine, solve_cpsat, solve_milp
 from ..run import Run
-from .formulation import FORMULATION as FORMULATION
+from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
+
 
 def rows(problem: PlacementProblem) -> int:
     """Return the number of rows of either model, but for a few."""

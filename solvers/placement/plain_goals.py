@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import isclose, isfinite
+from math import comb, isclose, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
-from gangplan.instances.placement.rate import best_rate, model_of, pair_seconds, pairs, rates
+from gangplan.instances.placement.rate import best_rate, model_of, pair_seconds, rates
 from gangplan.instances.verify.placement import Fragmentation
 
 from ..partition.sizes import most
@@ -69,7 +69,7 @@ def most_cost(problem: PlacementProblem) -> float:
     for job, best, seconds in zip(problem.jobs, best_rate(problem), _slowest(problem), strict=True):
         cost = {"slowdown": float(best) / job.gang * seconds, "throughput": 1.0}.get(problem.goal, 0.0)
         if problem.goal == "communication":
-            cost = float(pairs(np.array(job.worker.grants * job.workers[-1]))) * float(max(inside.max(), across.max()))
+            cost = comb(job.worker.grants * job.workers[-1], 2) * float(max(inside.max(initial=0), across.max(initial=0)))
         total += max(job.weight * cost, job.value or 0.0)
     return total
 
@@ -120,11 +120,11 @@ def _communication(gangs: Gangs) -> Any:
                 for x, y in pairwise(reached):
                     model.row(y, x)
                 for m, x in enumerate(reached):
-                    more = each * each * m + each * (each - 1) // 2
+                    more = each * each * m + comb(each, 2)
                     within += more * x
                     cost += model.units(job.weight * float(inside[a]) * more) * x if not level else 0
             if level:
-                met = model.count(int(pairs(np.array(each * gangs.most[j]))), "across", level, j)
+                met = model.count(comb(each * gangs.most[j], 2), "across", level, j)
                 model.row(within - below, met)
                 cost += model.units(job.weight * float(across[level - 1])) * met
             below = within
@@ -132,7 +132,7 @@ def _communication(gangs: Gangs) -> Any:
 
 
 def _fragments(gangs: Gangs) -> Any:
-    """Add (F): what is free on a node and no use to a task: all of it unless that fits, else of GPUs too full for it."""
+    """Add (F): what is free on a node and no use to a task: all unless that fits, else that of GPUs too full for it."""
     model, fleet, cost = gangs.model, gangs.problem.fleet, 0
     model.letter("F")
     measure, one = Fragmentation(gangs.problem), most(1.0, sum(gangs.most))
@@ -146,7 +146,8 @@ def _fragments(gangs: Gangs) -> Any:
             rest, top = model.amount(1, "rest", n, q), 1 + share / gangs.unit
             cost += rest
             each = model.units(share, top)
-            free = [each * x + sum(model.units(-share * s) * y for s, y in own) for x, own in zip(used, held, strict=True)]
+            parts = (sum(model.units(-share * s) * y for s, y in own) for own in held)
+            free = [each * x + y for x, y in zip(used, parts, strict=True)]
             if not measure.fits(n, task, [1.0] * int(fleet.gpus[n]), empty):
                 model.row(each * idle + sum(free), rest)
                 continue
