@@ -63,13 +63,13 @@ def _slowest(problem: PlacementProblem) -> list[float]:
 
 def most_cost(problem: PlacementProblem) -> float:
     """Return no less than any placement costs."""
-    inside, across = pair_seconds(problem.fleet)
+    apart = float(np.concatenate(pair_seconds(problem.fleet)).max())
     total = sum(run.migration for run in problem.running)
     total += float(problem.fleet.gpus.sum()) if problem.goal == "fragmentation" else 0.0
     for job, best, seconds in zip(problem.jobs, best_rate(problem), _slowest(problem), strict=True):
         cost = {"slowdown": float(best) / job.gang * seconds, "throughput": 1.0}.get(problem.goal, 0.0)
         if problem.goal == "communication":
-            cost = comb(job.worker.grants * job.workers[-1], 2) * float(max(inside.max(initial=0), across.max(initial=0)))
+            cost = comb(job.worker.grants * job.workers[-1], 2) * apart
         total += max(job.weight * cost, job.value or 0.0)
     return total
 
@@ -77,11 +77,15 @@ def most_cost(problem: PlacementProblem) -> float:
 def total(gangs: Gangs) -> Any:
     """Return the goal of a model, in units."""
     problem, units = gangs.problem, gangs.model.units
-    goals = {"throughput": _losses, "communication": _communication, "fragmentation": _fragments}
-    cost = goals.get(problem.goal, lambda gangs: sum(gangs.steps()))(gangs)
+    goals = {"slowdown": _slowdowns, "throughput": _losses, "communication": _communication}
+    cost = goals.get(problem.goal, _fragments)(gangs)
     absent = sum(units(job.value) * x for job, x in zip(problem.jobs, gangs.out, strict=True) if job.value is not None)
     moved = (units(run.migration) * x for run, x in zip(problem.running, gangs.moved, strict=True) if run.movable)
     return cost + absent + sum(moved)
+
+
+def _slowdowns(gangs: Gangs) -> Any:
+    return sum(gangs.steps())
 
 
 def _losses(gangs: Gangs) -> Any:
