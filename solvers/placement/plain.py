@@ -81,7 +81,7 @@ class Gangs:
             [[model.binary(name, j, n) for n in self.N] for j in self.J] for name in ("busy", "here")
         )
         self.card: dict[tuple[int, int], list[Any]] = {}
-        self._held: dict[tuple[int, int], list[Any]] = {}
+        self.holds: dict[tuple[int, int], list[Any]] = {}
         self.used: dict[int, list[Any]] = {}
         timed = problem.goal in ("slowdown", "throughput")
         self.c, self.s = ([model.amount(self.top[j], x, j) for j in self.J if timed] for x in "cs")
@@ -167,7 +167,11 @@ class Gangs:
             self.used[n] = [model.binary("used", n, g) for g in range(gpus if parts else 0)]
             for j in parts:
                 self.card[j, n] = [model.count(self.most[j], "card", j, n, g) for g in range(gpus)]
+                self.holds[j, n] = [model.binary("holds", j, n, g) for g in range(gpus)]
                 self.equal(sum(self.card[j, n]), self.w[j][n])
+                for count, holds in zip(self.card[j, n], self.holds[j, n], strict=True):
+                    model.row(count, self.most[j] * holds)
+                    model.row(holds, count)
             for g, used in enumerate(self.used[n]):
                 load = sum(model.share(share[j] / one) * self.card[j, n][g] for j in parts)
                 model.row(load, model.share(1.0) * used)
@@ -182,7 +186,7 @@ class Gangs:
         both = {(i, j, n): self.model.binary("both", i, j, n) for i, j in combinations(self.J, 2) for n in self.N}
         for (i, j, n), y in both.items():
             self.model.row(self.busy[i][n] + self.busy[j][n], 1 + y)
-            near[i, j, n] = self._on_one_gpu(i, j, n) if (i, n) in self.card and (j, n) in self.card else 0
+            near[i, j, n] = self._on_one_gpu(i, j, n) if {(i, n), (j, n)} <= self.card.keys() else 0
         for j in self.J:
             fastest = min((x for x in seconds[j] if isfinite(x)), default=0.0)
             self.model.row(self._cost(j, fastest) * self.placed[j], self.c[j])
@@ -197,26 +201,14 @@ class Gangs:
 
     def _on_one_gpu(self, i: int, j: int, n: int) -> Any:
         """Return whether two jobs have workers on one GPU of a node."""
-        model, meet = self.model, []
-        for g, pair in enumerate(zip(self._holds(i, n), self._holds(j, n), strict=True)):
-            meet.append(model.binary("meet", i, j, n, g))
-            for x in pair:
-                model.row(meet[g], x)
-            model.row(sum(pair), 1 + meet[g])
-        share = model.binary("share", i, j, n)
-        for x in meet:
-            model.row(x, share)
-        model.row(share, sum(meet))
+        meet, share = [], self.model.binary("share", i, j, n)
+        for g, (x, y) in enumerate(zip(self.holds[i, n], self.holds[j, n], strict=True)):
+            meet.append(self.model.binary("meet", i, j, n, g))
+            self.model.row(2 * meet[g], x + y)
+            self.model.row(x + y, 1 + meet[g])
+        self.model.row(sum(meet), len(meet) * share)
+        self.model.row(share, sum(meet))
         return share
-
-    def _holds(self, j: int, n: int) -> list[Any]:
-        """Return of each shared GPU of a node whether a job has workers on it."""
-        if (j, n) not in self._held:
-            self._held[j, n] = [self.model.binary("holds", j, n, g) for g in range(len(self.card[j, n]))]
-            for count, holds in zip(self.card[j, n], self._held[j, n], strict=True):
-                self.model.row(count, self.most[j] * holds)
-                self.model.row(holds, count)
-        return self._held[j, n]
 
     def _cross(self) -> None:
         """inside[l][j][a]: j has tasks in member a of level l; cross[l][j][a]: and in another one."""
