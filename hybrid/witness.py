@@ -94,10 +94,11 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _cells(problem: Any) -> int:
-    """Return the ops times devices, jobs times nodes, or jobs of a problem: rows of a textbook model go by these."""
+    """Return the ops times devices, jobs times nodes, jobs, or pairs of ops: rows of a textbook model go by these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
-    return int(problem.graph.n_ops * problem.cluster.n_devices)
+    each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices
+    return int(problem.graph.n_ops * each)
 
 
 def _textbook(run: Run) -> list[str]:

@@ -36,9 +36,9 @@ _ARCS = 10**6
 """Arcs of minimum cuts that are looked at in a second."""
 _INPUTS = 10**5
 """Inputs of ops that are looked at in a second."""
-_PATHS, _CLOSE = 150_000, Fraction(1, 10**8)
+_PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
-_PAIRS = 100_000
+_PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
