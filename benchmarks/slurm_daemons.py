@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -80,6 +81,39 @@ class Daemons:
         self._processes = dict[str, subprocess.Popen[bytes]]()
 
     def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except TimeoutError:  # perhaps somebody took a port
+            self.renew()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def renew(self) -> None:
+        """End all of it, and begin anew, with no jobs."""
+        self.end()
+        shutil.rmtree(self.folder)
+        self._begin()
+
+    def rest(self, seconds: float = 20.0) -> bool:
+        """End all jobs, and wait until all nodes are idle; return whether they became so, else all began anew.
+
+        Raises:
+            RuntimeError: if that failed before.
+        """
+        if not self._processes:
+            raise RuntimeError("Slurm did not begin anew")
+        try:
+            self.ask("scancel", "--user=root")
+            self.wait(lambda: self.states().count("idle") == len(self.nodes), "idle nodes", seconds)
+        except (RuntimeError, TimeoutError) as error:
+            warnings.warn(f"Slurm begins anew: {error}", stacklevel=2)
+            self.renew()
+            return False
+        return True
+
+    def _begin(self) -> None:
         self._write()
         with ExitStack() as stack:
             stack.callback(self.end)
@@ -92,10 +126,6 @@ class Daemons:
                 self.start_node(node)
             self.wait(lambda: self.states().count("idle") == len(self.nodes), "the nodes")
             stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def _write(self) -> None:
         """Write the configuration, and make nodes of devices that nobody opens."""
@@ -146,7 +176,8 @@ class Daemons:
 
     def ask(self, *words: str) -> str:
         """Return what a command of Slurm prints."""
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False, cwd=self.folder)
+        options: dict[str, Any] = {"capture_output": True, "text": True, "cwd": self.folder}
+        done = subprocess.run(("timeout", "30", *words), env=self.environment, check=False, **options)
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
         return done.stdout
@@ -169,18 +200,26 @@ class Daemons:
         of = (f"{x['array_job_id']}_{x['array_task_id']}" if x["array_job_id"] else f"{x['job_id']}" for x in rows)
         return dict(zip(of, rows, strict=True))
 
-    def wait(self, until: Callable[[], object], what: str, seconds: float = 120.0, every: float = 0.2) -> None:
+    def wait(self, until: Callable[[], object], what: str, seconds: float = 60.0, every: float = 0.2) -> None:
         """Wait for something, generously, looking so often.
 
         Raises:
-            TimeoutError: with what the controller wrote last.
+            TimeoutError: with what Slurm says of nodes and jobs, and the controller wrote last.
         """
         end = time.monotonic() + seconds
         while not until():
             if time.monotonic() > end:
-                log = self.folder / "log" / "slurmctld"
-                raise TimeoutError(f"no {what}: {log.read_text()[-2000:] if log.exists() else ''}")
+                raise TimeoutError(f"no {what}: {self._told()}")
             time.sleep(every)
+
+    def _told(self) -> str:
+        log = self.folder / "log" / "slurmctld"
+        wrote = log.read_text()[-2000:] if log.exists() else ""
+        try:
+            nodes = self.ask("sinfo", "--noheader", "--Node", "--partition=all", "--format=%N is %T: %E")
+            return f"{nodes}{self.ask('squeue')}{wrote}"
+        except RuntimeError as error:
+            return f"{error}\n{wrote}"
 
     def crossing(self, nodes: Sequence[str]) -> int:
         """Return the number of pairs of nodes that are in different racks."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -16,8 +17,8 @@ _SECONDS = 90.0
 _ORDERS = ("update", "release", "uhold", "requeuehold", "--signal=TERM")
 """Words of `scontrol` and `scancel` that one job may be refused; whatever else fails, Slurm is away."""
 _AWAY = re.compile(r"contact|connect|timed out|zero bytes|not responding|munge|auth|standby|initializ", re.IGNORECASE)
-_NAMES = {"SLURM_BITSTR_LEN": "0", "LC_ALL": "C"}
-"""Environment in which all tasks of an array are named, in English."""
+_NAMES = {"SLURM_BITSTR_LEN": "0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
+"""Environment in which all tasks of an array are named, and times written in full, in English."""
 _RANGES = re.compile(r"\[([^\]]*)\]")
 
 
@@ -46,6 +47,12 @@ def run(*words: str) -> str:
         order = words[1] in _ORDERS and not _AWAY.search(told)
         raise (InstanceError if order else AwayError)("slurm", f"{words[0]}: {told}")
     return done.stdout.decode(errors="replace").replace("\0", "\ufffd")
+
+
+def booted() -> float:
+    """Return when slurmctld began, in seconds since 1970; 0 if it does not say."""
+    found = re.search(r"BOOT_TIME\s*=\s*(\d\S+)", run("scontrol", "show", "config"))
+    return datetime.fromisoformat(found[1]).timestamp() if found else 0.0
 
 
 def jobs() -> list[dict[str, Any]]:

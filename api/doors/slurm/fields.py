@@ -16,7 +16,7 @@ _TEXTS = (
 _NUMBERS = (
     "array_job_id", "array_max_tasks", "array_task_id", "batch_flag", "contiguous", "cpus", "eligible_time", "end_time",
     "het_job_id", "job_id", "max_nodes", "minimum_cpus_per_node", "minimum_tmp_disk_per_node", "nice", "node_count",
-    "priority", "requeue", "tasks", "tasks_per_node", "time_limit", "user_id",
+    "priority", "requeue", "restart_cnt", "tasks", "tasks_per_node", "time_limit", "user_id",
 )  # fmt: skip
 """Fields of a job that are read; all but `_NEEDED` may be missing."""
 _NEEDED = ("job_id", "job_state", "name", "partition", "priority")

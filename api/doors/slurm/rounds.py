@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
 from ..core import Core, checked, encoded
-from .client import AwayError, plain, run
+from .client import AwayError, booted, names_in, plain, run
 from .gang import NotOursError, events_of
 from .reasons import job_of, reasons
 from .refusals import COMING, Refusal, noted
@@ -48,7 +48,7 @@ class Rounds:
         self._refused = dict[str, Refusal]()
         self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
         self._asked = dict[str, str]()  # what gives jobs back the numbers of nodes that they asked for
-        self._released = set[str]()
+        self._released = dict[str, tuple[float, Any]]()  # when, and after how many restarts
         self._signalled, self._leaving = set[str](), set[str]()  # told to stop by their names; stopped, and requeued
         self._holders = dict[str, SlurmJob]()
         self._fleet: Any = None
@@ -159,6 +159,7 @@ class Rounds:
         for name in self.core.scheduler.waiting:
             job, piece = job_of(name, view)
             if job is not None and not job.waits and job.id in self._leaving:
+                self._requeue(job, "RUNNING")  # Slurm was killed before it saved that it is to leave
                 continue
             if piece or job is None or not (job.waits and self._ours(job)) or not self._same(job, view):
                 self._tell("withdraw", job=name)
@@ -178,16 +179,23 @@ class Rounds:
         Whatever is not known to pass as nodes become free is a reason: a limit, a license, a hold of its user's.
         """
         if job.held:
-            return job.reason if job.id in self._released or job.reason != "JobHeldUser" else ""
+            return job.reason if job.reason != "JobHeldUser" or self._keeps(name, job) else ""
         late = self.now - self.core.scheduler._state.running[name].since > GRACE
-        return job.reason if late or job.reason not in COMING else ""
+        other = "," in job.row["partition"] and job.reason.startswith(("ReqNode", "Partition"))  # of the one tried last
+        return job.reason if late or not (other or job.reason in COMING) else ""
+
+    def _keeps(self, name: str, job: SlurmJob) -> bool:
+        """Return whether Slurm holds a job knowing of its release: it has neither begun nor requeued the job since."""
+        since, restarts = self._released.get(job.id, (0.0, None))
+        same = ({*names_in(job.row["required_nodes"])}, job.row["restart_cnt"]) == ({*self.places(name)}, restarts)
+        return same and booted() < since - 1.0
 
     def _refuse(self, name: str, job: SlurmJob, reason: str) -> None:
         """Have a job that Slurm does not start give back its nodes, and wait before it is tried again."""
+        if (job.id in self._released or not job.held) and not self._hold(job):
+            return
         refusal = Refusal.next(self._refused.get(job.id) or Refusal.read(job.row["comment"]), reason, self.now)
         self._refused[job.id] = refusal
-        if job.id in self._released or not job.held:
-            self._hold(job)
         self._tell("withdraw", job=name)
         self._note(job.id, str(refusal), job)
 
@@ -204,23 +212,19 @@ class Rounds:
         return None
 
     def _changed(self, view: View) -> None:
-        """Forget what was noted of jobs that start; when one ends, try another that waits for a limit of its user's.
-
-        Limits are of a user, an account or a QOS.
-        """
+        """Forget what was noted of jobs that start; when one ends, try another that waits for a limit of its user's."""
         held, self._holders = self._holders, {name: job for name, job in view.jobs.items() if job.holds}
-        for memory in (self._refused, self._told, self._asked):
+        for memory in (self._refused, self._told, self._asked, self._released):
             for name in memory.keys() - view.jobs.keys():
                 del memory[name]
-        self._released &= view.jobs.keys()
         for name in self._holders.keys() - held.keys():
             self._refused.pop(name, None)
-            self._released.discard(name)
+            self._released.pop(name, None)
             self._comment(view.jobs[name], "")
         for gone in (held[name] for name in held.keys() - self._holders.keys()):
             for name, refusal in self._refused.items():
                 limit = refusal.reason.startswith(("QOS", "Assoc")) and refusal.until > self.now
-                if limit and _shares(gone, view.jobs[name]):
+                if limit and gone.shares(view.jobs[name]):
                     self._refused[name] = replace(refusal, until=self.now)
                     break
 
@@ -251,9 +255,9 @@ class Rounds:
 
     def _take_back(self, name: str, job: SlurmJob, why: str) -> None:
         """Have a released job wait again."""
-        self._note(job.id, f"{why}, and is placed anew")
-        self._hold(job)
-        self._tell("withdraw", job=name)
+        if self._hold(job):
+            self._note(job.id, f"{why}, and is placed anew")
+            self._tell("withdraw", job=name)
 
     def _new(self, view: View) -> None:
         """Tell of jobs that the scheduler does not know: those that hold nodes, and those that are to wait."""
@@ -337,8 +341,7 @@ class Rounds:
             job, piece = job_of(name, view)
             if job is None or piece or not (job.waits and job.held):
                 continue
-            nodes = self.places(name)
-            where = [f"ReqNodeList={','.join(nodes)}"]
+            where = [f"ReqNodeList={','.join(nodes := self.places(name))}"]
             if most := job.row["max_nodes"]:
                 where.append(f"NumNodes={len(nodes)}-{len(nodes)}")
                 self._asked[job.id] = f"NumNodes={job.row['node_count'] or 1}-{most}"
@@ -349,7 +352,7 @@ class Rounds:
             else:
                 done.append(f"{job.id} on {','.join(nodes)}")
                 self._said.pop(job.id, None)
-                self._released |= {job.id} if self.mark is not None else set()
+                self._released |= {job.id: (self.now, job.row["restart_cnt"])} if self.mark is not None else {}
         return done
 
     def _stop(self, stops: list[dict[str, Any]], view: View) -> None:
@@ -376,12 +379,14 @@ class Rounds:
             self._leaving.add(job.id)
         return not why
 
-    def _hold(self, job: SlurmJob) -> None:
+    def _hold(self, job: SlurmJob) -> bool:
+        """Have Slurm hold a job that waits; return whether it does, since it may just have started the job."""
         self._leaving.discard(job.id)
-        self._released.discard(job.id)
+        self._released.pop(job.id, None)
         back = ("ReqNodeList=", *filter(None, [self._asked.get(job.id)]))
         if why := self._order(job, ("uhold", job.id), ("update", f"JobId={job.id}", *back)):
             self._note(job.id, why)
+        return not why
 
     def _order(self, job: SlurmJob, *commands: tuple[str, ...], by: str = "scontrol") -> str:
         """Tell Slurm something of a job; return why it did not take it, "" if it did."""
@@ -393,8 +398,3 @@ class Rounds:
         except InstanceError as error:
             return plain(error.problem)
         return ""
-
-
-def _shares(one: SlurmJob, other: SlurmJob) -> bool:
-    """Return whether two jobs have a user, an account or a QOS in common."""
-    return one.user == other.user or any(one.row[x] and one.row[x] == other.row[x] for x in ("account", "qos"))

@@ -74,6 +74,10 @@ class SlurmJob:
         """Return whose it is."""
         return plain(self.row["user_name"] or self.row["user_id"])
 
+    def shares(self, other: SlurmJob) -> bool:
+        """Return whether it has a user, an account or a QOS in common with another."""
+        return self.user == other.user or any(self.row[x] == other.row[x] != "" for x in ("account", "qos"))
+
     def parts(self) -> dict[str, tuple[int, int]]:
         """Return the GPUs and CPUs that it has on each node."""
         names = self.row["seats"] or names_in(self.row["nodes"])
@@ -173,17 +177,18 @@ def tracks_memory() -> bool:
 
 def _jobs(told: Sequence[Mapping[str, Any]]) -> dict[str, SlurmJob]:
     """Return all jobs; of the tasks of an array that are held together, so many as its limit lets run."""
-    found, busy = dict[str, SlurmJob](), Counter[int]()
+    found, busy, most = dict[str, SlurmJob](), Counter[int](), Counter[int]()
     for row in told:
         job = SlurmJob("", row)
         busy[row["array_job_id"]] += job.holds or (job.waits and not job.held)
+        most[row["array_job_id"]] = max(most[row["array_job_id"]], row["array_max_tasks"] or 0)  # told once
     for row in told:
-        array, most = row["array_job_id"], row["array_max_tasks"] or 0
+        array, job = row["array_job_id"], SlurmJob("", row)
+        left = max(0, most[array] - busy[array]) if array and most[array] else _TASKS
         if row["array_task_id"] is not None:
-            names = [f"{array}_{row['array_task_id']}"]
+            names = [f"{array}_{row['array_task_id']}"] if left or not (job.waits and job.held) else []
         elif array:
             tasks = numbers_in(row["array_task_string"].partition("%")[0].strip("[]"))
-            left = max(0, most - busy[array]) if most else _TASKS
             names = [f"{array}_{int(task)}" for task, _ in zip(tasks, range(min(left, _TASKS)), strict=False)]
         else:
             names = [f"{row['job_id']}"]

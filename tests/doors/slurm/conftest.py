@@ -15,6 +15,7 @@ from gangplan.doors.slurm import client, rounds, view
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
 
 OURS = ("--hold", "--comment=gangplan", "--time=5")
 """Options of a job that gangplan places."""
@@ -73,12 +74,11 @@ def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemons]:
 
 
 @pytest.fixture
-def slurm(daemons: Daemons, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemons]:
-    """Return the daemons with all nodes idle, and none but old jobs."""
+def slurm(daemons: Daemons, monkeypatch: pytest.MonkeyPatch) -> Daemons:
+    """Return the daemons with all nodes idle, and none but old jobs, whatever the test before left of them."""
     monkeypatch.setenv("SLURM_CONF", daemons.environment["SLURM_CONF"])
-    yield daemons
-    daemons.ask("scancel", "--user=root")
-    daemons.wait(lambda: daemons.states() == ["idle"] * 8, "idle nodes")
+    daemons.rest()
+    return daemons
 
 
 @pytest.fixture
@@ -140,7 +140,9 @@ class Played:
             self.signals.append(words[1:])
             return ""
         number = words[2].removeprefix("JobId=")
-        row = next(row for row in self.jobs if f"{row['job_id']}" == number)
+        row = next(row for row in self.jobs if f"{row['job_id']}" == number.partition("_")[0])
+        if row["job_state"] != "PENDING" and any(word.startswith("ReqNodeList=") for word in words):
+            raise InstanceError("slurm", f"scontrol: Invalid node name specified for job {number}")
         if words[1] == "requeuehold":
             self.set(row, "PENDING", nodes="", gres_detail=[], priority=0)
             row["state_reason"] = "JobHeldUser"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -105,6 +107,27 @@ def test_a_users_hold_after_the_release_is_kept(played: Played) -> None:
     assert played.round() == ["1 on n0,n1,n2,n3,n4,n5,n6,n7"]
 
 
+@pytest.mark.parametrize(
+    "since",
+    [
+        {"required_nodes": ""},  # all that was told
+        {"boot": 1.0},  # the release alone: the nodes were saved before
+        {"restart_cnt": 1},  # it was released, and Slurm requeued it
+    ],
+)
+def test_a_release_that_slurm_forgot_is_told_again(played: Played, since: dict[str, Any]) -> None:
+    """Killed before it saved the release, Slurm says that its user holds the job; it is released again, and runs."""
+    row = played.submit(1, nodes=8, restart_cnt=0)
+    played.reasons["1"] = "Resources"
+    assert played.round()
+    row |= {"priority": 0, "state_reason": "JobHeldUser"} | since
+    boot = datetime.fromtimestamp(played.now + row.pop("boot", -9.0)).isoformat(timespec="seconds")
+    played.told["scontrol show config"] = f"BOOT_TIME               = {boot}\n"
+    played.reasons.clear()
+    assert played.round() == ["1 on n0,n1,n2,n3,n4,n5,n6,n7"]
+    assert row["job_state"] == "RUNNING" and row["comment"] == "gangplan"
+
+
 @pytest.mark.parametrize("reason", ["JobHeldAdmin", "JobHoldMaxRequeue", "BadConstraints", "ReservationDeleted"])
 def test_who_else_holds_a_job_is_heeded(played: Played, reason: str) -> None:
     """A job that an administrator or Slurm itself holds is neither placed nor released."""
@@ -181,3 +204,30 @@ def test_a_comment_is_read_and_written() -> None:
     assert Refusal.read("gangplan [gangplan: Slurm says X, tried 6 times; held]") == Refusal("X", 6, inf)
     for text in ("", "[gangplan: x]", "[gangplan: Slurm says X, tried 1 time; again at noon]"):
         assert Refusal.read(text) is None
+
+
+def test_of_several_partitions_slurm_may_name_one_that_is_full(played: Played) -> None:
+    """Slurm says for a moment that nodes in the other are not there: the job is not taken back, and starts."""
+    for i, node in enumerate(played.told["sinfo --json"]["nodes"]):
+        node["partitions"] = ["right" if i > 3 else "left"]
+    played.restart()
+    row = played.submit(1, nodes=3, partition="left,right")
+    played.reasons["1"] = "ReqNodeNotAvail"
+    assert played.round()
+    where = row["required_nodes"]
+    played.round()
+    assert row["priority"] and row["required_nodes"] == where
+    row["state_reason"] = "None"
+    played.round()
+    assert row["job_state"] == "RUNNING" and "tried" not in row["comment"]
+
+
+def test_the_last_task_of_an_array_keeps_to_its_limit(played: Played) -> None:
+    """It has a number of its own before it starts, and waits still until one of the two that may run has ended."""
+    array = {"array_job_id": 1, "array_max_tasks": 2}
+    rows = [played.submit(i, **array | {"array_task_id": i, "array_max_tasks": 2 * (i == 1)}) for i in (1, 2, 3)]
+    for row in rows[1:]:
+        played.set(row, "RUNNING", nodes=f"n{row['job_id']}", gres_detail=["gpu:4"], priority=9)
+    assert played.round() == []
+    played.set(rows[1], "COMPLETED")
+    assert played.round() == ["1_1 on n0"]

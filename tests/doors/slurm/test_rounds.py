@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,18 +78,22 @@ def test_a_killed_command_goes_on(slurm: Daemons, tmp_path: Path) -> None:
 def test_a_killed_controller_comes_back(slurm: Daemons, tmp_path: Path) -> None:
     """While slurmctld is away the command waits, and goes on when it answers again."""
     log = tmp_path / "log.jsonl"
-    names = [slurm.submit(4, *OURS, "--nodes=4", "--gres=gpu:4") for _ in range(4)]
+    words = (tmp_path / "end", *OURS, "--nodes=4", "--gres=gpu:4")
+    names = [slurm.submit(*words) for _ in range(2)]
     with loop(slurm, log) as process:
-        slurm.wait(lambda: any(x["job_state"] == "RUNNING" for x in slurm.jobs().values()), "start")
-        now, kept = time.time(), slurm.folder / "state" / "job_state"  # else Slurm itself forgets who runs
-        slurm.wait(lambda: kept.exists() and kept.stat().st_mtime > now, "state on disk")
+        slurm.wait(lambda: all(slurm.jobs()[x]["job_state"] == "RUNNING" for x in names), "start")
+        names += [slurm.submit(*words, "--job-name=later") for _ in range(2)]
+        kept = ("grep", "-qs", "later", slurm.folder / "state" / "job_state")
+        slurm.wait(lambda: subprocess.run(kept, check=False).returncode == 0, "state on disk")  # with who runs
         slurm.kill("slurmctld")
         told = slurm.folder / "log" / "gangplan"
         slurm.wait(lambda: "trying again" in told.read_text(), "word that it is away")
         slurm.start("slurmctld", "-D")
         slurm.wait(slurm.states, "controller")
+        (tmp_path / "end").touch()
         slurm.wait(lambda: completed(slurm, names), "end of the jobs")
         assert process.poll() is None
+    assert all(slurm.jobs()[name]["restart_cnt"] == 0 for name in names)
     assert "Traceback" not in told.read_text()
 
 
@@ -265,9 +268,7 @@ def partitions(slurm: Daemons) -> Iterator[None]:
     for name, words in kinds.items():
         slurm.ask("scontrol", "create", f"PartitionName={name}", *words.split())
     yield
-    slurm.ask("scancel", "--user=root")
-    slurm.wait(lambda: slurm.states() == ["idle"] * 8, "idle nodes")
-    for name in kinds:
+    for name in kinds if slurm.rest() else ():
         slurm.ask("scontrol", "delete", f"PartitionName={name}")
 
 
@@ -381,6 +382,38 @@ def test_a_stop_has_a_grace(played: Played, end: str) -> None:
     for _ in range(3):
         played.round()
     assert low["job_state"] == ("COMPLETED" if end == "COMPLETED" else "RUNNING")
+
+
+def test_a_stop_that_slurm_forgot_is_told_again(played: Played) -> None:
+    """Killed before it saved that a job is requeued, Slurm says that it runs; it leaves, and who was to start does."""
+    played.restart(price=0.0)
+    low = played.submit(1, nodes=8, requeue=True, batch_flag=True)
+    played.round()
+    high = played.submit(2, nodes=8, partition="urgent")
+    was = dict(low)
+    played.round()
+    assert high["job_state"] == "RUNNING" and low["job_state"] == "PENDING"
+    low |= was
+    played.set(high, "PENDING", nodes="", gres_detail=[], priority=0, required_nodes="")
+    high["state_reason"] = "JobHeldUser"
+    for _ in range(3):
+        played.round()
+    assert high["job_state"] == "RUNNING" and low["job_state"] == "PENDING" and low["priority"] == 0
+
+
+def test_who_starts_while_it_is_taken_back_stays(played: Played) -> None:
+    """Another had its node, left, and Slurm starts the job as it is to be placed anew: the decision stays as it was."""
+    row = played.submit(1)
+    played.reasons["1"] = "Resources"
+    assert played.round() == ["1 on n0"]
+    other = played.submit(2, comment="", priority=9)
+    played.set(other, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
+    view = View.read()
+    played.set(other, "COMPLETED")
+    played.set(row, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
+    played.door.round(view)
+    played.round()
+    assert played.core.scheduler.running == ("1",) and played.door.places("1") == ("n0",)
 
 
 def test_who_cannot_be_requeued_is_not_stopped(played: Played) -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.slurm_daemons import Daemons
 
 from .conftest import OURS, nodes_of
@@ -45,3 +47,13 @@ def test_a_loop_of_ones_own(slurm: Daemons) -> None:
     assert done.startswith(f"{name} on n")
     slurm.wait(lambda: slurm.jobs()[name]["job_state"] == "RUNNING", "the job to run")
     assert nodes_of(slurm.jobs()[name]) == set(done.split()[-1].split(","))
+
+
+def test_daemons_begin_anew_for_the_next_test(slurm: Daemons) -> None:
+    """A node that a test leaves drained costs the next one nothing: all nodes are idle again, and no jobs are there."""
+    slurm.submit(600)
+    slurm.ask("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+    with pytest.warns(UserWarning, match="n3 is drained: test"):
+        assert not slurm.rest(0.5)
+    assert slurm.states() == ["idle"] * 8 and slurm.jobs() == {}
+    assert slurm.rest()
