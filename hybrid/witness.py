@@ -59,10 +59,8 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    able = _textbook(run)
-    share = _CERTIFICATE if _cells(run.problem) <= _CELLS else _MOST
-    found = _certificate(run, left * share if able else left)
-    return (found, ()) if found else (None, _witnesses(run, able, end))
+    found = _certificate(run, left * (_CERTIFICATE if _cells(run.problem) <= _CELLS else _MOST))
+    return (found, ()) if found else (None, _witnesses(run, end))
 
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
@@ -101,16 +99,11 @@ def _cells(problem: Any) -> int:
     return int(problem.graph.n_ops * each)
 
 
-def _textbook(run: Run) -> list[str]:
-    """Return the textbook solvers whose model of the problem is not too large."""
-    methods = named(run.problem.objective)
-    bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
-    return [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
-
-
-def _witnesses(run: Run, able: list[str], end: float) -> tuple[str, ...]:
+def _witnesses(run: Run, end: float) -> tuple[str, ...]:
     """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
-    used = _solvers(run)
+    methods, used = named(run.problem.objective), _solvers(run)
+    bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
+    able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
     free = [x for x in able if TEXTBOOK[x] not in used]
     agreed = list[str]()
     for i, name in enumerate(free or able):
