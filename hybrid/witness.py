@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import can_fork, forked
@@ -16,8 +16,10 @@ from .table import installed, named, own, parts
 if TYPE_CHECKING:
     from gangplan.solvers.certificates.make import Proved
 
-SHARE = 0.2
+SHARE = 0.5
 """Share of the limit that proving an optimum may take, if there is so much left."""
+_CERTIFICATE, _MOST, _CELLS = 0.25, 0.75, 200
+"""Share of that which a certificate may take beside a textbook model; of more cells, ops times devices, most of it."""
 LEAST, AS_LONG = 10.0, 2.0
 """Seconds that it may take however fast the claim was, and else how many times as long as the claim took."""
 ZERO = "zero"
@@ -57,7 +59,7 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
         return None, (ZERO,)
     if left < _WORTH:
         return None, ()
-    found = _certificate(run, left / (4 if run.problem.objective == "placement" else 2))
+    found = _certificate(run, left * (_CERTIFICATE if _cells(run.problem) <= _CELLS else _MOST))
     return (found, ()) if found else (None, _witnesses(run, end))
 
 
@@ -87,6 +89,14 @@ def _solvers(run: Run) -> set[str]:
     objective = run.problem.objective
     strangers = named(objective).keys() - own(objective).keys()
     return set[str]().union(*({CPSAT, HIGHS} if x in strangers else SOLVERS.get(x, set()) for x in run.claimants))
+
+
+def _cells(problem: Any) -> int:
+    """Return the ops times devices, jobs times nodes, jobs, or pairs of ops: rows of a textbook model go by these."""
+    if problem.objective in ("placement", "schedule"):
+        return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
+    each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices
+    return int(problem.graph.n_ops * each)
 
 
 def _witnesses(run: Run, end: float) -> tuple[str, ...]:

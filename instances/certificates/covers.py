@@ -54,17 +54,19 @@ class Covers(Certificate):
             return Fraction(0)
         nodes = Nodes(problem)
         weights(self.prices, len(nodes.families), "prices")
-        able = {x.family for options, _, _ in nodes.kinds for x in options}
-        if any(family.value is None and f not in able for f, family in enumerate(nodes.families)):
-            return inf
         cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST), "are over before the search is"))
-        if cover.value * nodes.unit < self.threshold > 0:
+        if cover.value * nodes.unit < self.threshold:
             cover.search(self.threshold)
-        return max(cover.value * nodes.unit, self.threshold) / (1 + SLACK)
+        return self.proves(cover)
+
+    def proves(self, cover: Cover) -> Fraction | float:
+        """Return the bound, of which the search is over."""
+        found: Fraction | float = max(cover.value * cover.unit, self.threshold) / (1 + SLACK)
+        return found
 
 
 class Cover:
-    """The search for nodes that hold all gangs. `value`: what prices alone prove, in the unit of costs."""
+    """The search for nodes that hold all gangs. `value`: what prices alone prove, in the unit of costs, or `inf`."""
 
     def __init__(self, nodes: Nodes, prices: tuple[Fraction, ...], steps: Budget) -> None:
         self.families, self.unit, self.steps = nodes.families, nodes.unit, steps
@@ -75,7 +77,10 @@ class Cover:
             for pattern in kind.patterns(0, self.steps):
                 kind.limit = min(kind.limit, pattern.reduced)
         self.least = [kind.limit for kind in self.kinds]
-        self.value = sum(family.size * x for family, x in zip(self.families, self.prices, strict=True))
+        able = {x.family for options, _, _ in nodes.kinds for x in options}
+        impossible = any(family.value is None and f not in able for f, family in enumerate(self.families))
+        self.value: Any = inf if impossible else 0
+        self.value += sum(family.size * x for family, x in zip(self.families, self.prices, strict=True))
         self.value += sum(kind.count * low for kind, low in zip(self.kinds, self.least, strict=True))
 
     def search(self, threshold: Fraction) -> None:

@@ -16,6 +16,7 @@ from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import Batch
 from ..run import Run
 from .bounds import BELOW, LONGEST, rounded
+from .make import Proved
 
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""
@@ -23,8 +24,11 @@ _PRICED = 0.3
 """Share of the time that is left for prices."""
 
 
-def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
-    """Yield certificates of a placement problem: prices alone, then a search that refutes what is below the plan."""
+def candidates(run: Run, left: Callable[[], float]) -> Iterator[Proved]:
+    """Yield certificates of a placement problem: prices alone, then a search that refutes what is below the plan.
+
+    It is the checker's own search, so that what comes out of it is checked.
+    """
     problem: Any = run.problem
     kinds = 1 + len({name for one in problem.running for name in one.nodes})
     if problem.goal != "slowdown" or len(problem.jobs) * kinds > _JOBS:
@@ -37,7 +41,7 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
             cover = Cover(nodes, prices, _Timed(left))
         except InstanceError:
             continue  # there is no time for a search like that
-        yield Covers(Fraction(0), prices, MOST - cover.steps.left)
+        yield _proved(cover, Fraction(0), prices)
         if best is None or cover.value > best.value:
             best, chosen = cover, prices
     if best is None or best.value * nodes.unit >= threshold:
@@ -46,20 +50,25 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
         best.search(threshold)
     except InstanceError:
         return  # a plan may be below the threshold, for all that is counted here, or time is up
-    yield Covers(threshold, chosen, MOST - best.steps.left)
+    yield _proved(best, threshold, chosen)
+
+
+def _proved(cover: Cover, threshold: Fraction, prices: tuple[Fraction, ...]) -> Proved:
+    certificate = Covers(threshold, prices, MOST - cover.steps.left)
+    return Proved(certificate, certificate.proves(cover))
 
 
 class _Timed(Budget):
-    """As many steps as the checker allows, as long as there is time; the checker takes as long once more."""
+    """As many steps as the checker allows, as long as there is time."""
 
     def __init__(self, left: Callable[[], float]) -> None:
         super().__init__(MOST)
-        self._wall, self._left, self._cpu = left() / 2, left, time.process_time() + LONGEST
+        self._left, self._cpu = left, time.process_time() + LONGEST
 
     def take(self, steps: int = 1) -> None:
         """Take some; raise if there are no more, or no time."""
         super().take(steps)
-        if self._left() < self._wall or time.process_time() > self._cpu:
+        if self._left() < 0 or time.process_time() > self._cpu:
             raise InstanceError("steps", "take too long")
 
 

@@ -351,7 +351,7 @@ class PatternBound:
     def _raise(self, price: FloatArray, node: FloatArray) -> bool:
         total = self.rest + float(self.count @ price + self.nodes @ node)
         total -= _EPS * (1 + abs(total))
-        if total <= self.bound:
+        if not self.bound < total < np.inf:
             return False
         self.bound, self._best = total, price.copy()
         self.run.raise_bound(total, "bounds")

@@ -25,7 +25,7 @@ class Arrays(NamedTuple):
         level: that joins two devices, -1 for one device, int64 (k, k).
         near: whether two devices are joined by a lower level than the highest, bool (k, k).
         group: of each op, int64 (n,).
-        work: seconds of each group on each device, infinite where it cannot run, float64 (k, G).
+        work: seconds of each group on each device, infinite where it cannot run or is too large, float64 (k, G).
         need, room: bytes of each group, float64 (G,), and device, float64 (k,), infinite where all fits.
         twin: class of each device, see `Prepared.twins`, int64 (k,).
         edge_first, edge, other: edges of each group to other groups, CSR: number of the edge in `Prepared.edges`, and
@@ -88,7 +88,8 @@ def arrays_of(p: Prepared) -> Arrays:
         level=_int(p.level),
         near=np.ascontiguousarray(near),
         group=_int(p.group_of),
-        work=_float(p.group_time[p.type_of]),
+        # sums of bytes that had what is too large, and have it no longer, would have lost smaller amounts
+        work=_float(np.where(p.allowed.T, p.group_time[p.type_of], np.inf)),
         need=_float(p.group_memory),
         room=_float(p.room),
         twin=_int(p.twins),

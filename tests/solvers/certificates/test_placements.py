@@ -105,7 +105,10 @@ def test_what_is_made_against_enumeration() -> None:
     for seed, problem, optimum in random_problems(30):
         run = Run(problem, time_limit=60.0)
         run.objective = optimum
-        bounds = [verify_bound(problem, json.loads(json.dumps(write(x)))) for x in candidates(run, lambda: 60.0)]
+        bounds = list[Any]()
+        for certificate, bound in candidates(run, lambda: 60.0):
+            bounds.append(verify_bound(problem, json.loads(json.dumps(write(certificate)))))
+            assert bounds[-1] == bound, "its maker says what the checker says"
         assert max(bounds) <= optimum, seed
         tight, tried = tight + certifies(max(bounds), optimum), tried + 1
     assert tight > tried * 0.7

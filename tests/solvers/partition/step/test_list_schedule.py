@@ -182,3 +182,19 @@ def test_compiled_heft_is_no_worse(seed):
     assert (runs[0].plan is None) == (runs[1].plan is None)
     if runs[0].objective is not None and runs[1].objective is not None:
         assert runs[1].objective <= runs[0].objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["list_schedule", "local_search"])
+def test_memory_is_missed_by_a_hair(name: str) -> None:
+    """An op that needs a billion times what a device has leaves no trace in the sum of the small ones tried there."""
+    graph = OpGraph(
+        ("a", "b", "c"), ("x", "y"), [[0.1, 0.1, 0.1], [0.6, 0.7, 0.3]], [0.002, 0.09, 8e8], np.zeros(3), np.zeros(3),
+        [0, 0, 1], [1, 2, 2], [0.2, 0.2, 0.0],
+    )  # fmt: skip
+    cluster = Cluster.flat((DeviceType("x", memory=0.092 * (1 - 2e-9)), 1), (DeviceType("y"), 1), bandwidth=1.0)
+    problem = StepProblem(graph, cluster)
+    run, tools = Run(problem, time_limit=60), suite("step")
+    prepared = tools.prepare(run)
+    tools.draft(run, prepared)
+    tools.methods[name].run(run, prepared)
+    assert run.objective == pytest.approx(tools.optimum(problem))
