@@ -45,8 +45,15 @@ def links(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
     case = poisson(seed, jobs, SERVERS, kind="ring", load=0.7, cluster=CLUSTER + seed)
     truth = _truth(case)
     for link in np.unique(truth.hidden.link[:, : SERVERS // 4]).tolist():
-        truth = truth.slower_link(link, 0.5)
+        truth = slower_link(truth, link, 0.5)
     return case, truth
+
+
+def slower_link(truth: HiddenTruth, link: int, factor: float) -> HiddenTruth:
+    """Return the truth with one link at `factor` of its bandwidth: a server's NIC, or behind them an uplink."""
+    quality = truth.hidden.quality.copy()
+    quality[link] *= factor
+    return HiddenTruth(truth.hidden._replace(quality=quality))
 
 
 def _truth(case: Case) -> HiddenTruth:

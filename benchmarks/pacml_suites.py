@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gangplan.systems.pacml.arrivals import SEQUENTIAL, SERVERS
-from gangplan.systems.pacml.baselines import RAMP_POLICIES
 from gangplan.systems.pacml.jobs import MODELS
 from gangplan.systems.pacml.step import Units
 
@@ -31,8 +30,15 @@ LOADS = (0.5, 0.75, 1.0, 1.25, 1.5)
 CONSTANTS = tuple(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16))
 KEPT = tuple(f"{name}+best" for name in CONSTANTS[1:])
 """A constant degree, and the block that leaves the most free blocks."""
-RULES = tuple(p for p in RAMP_POLICIES if "+" in p)
+BLOCK_RULES = (
+    *("para-max", "para-min"),
+    *(f"constant-{d}" for d in (2, 4, 6, 8, 16)),
+    "smallest",
+    *(f"{rule}-{d}" for rule in ("from", "about") for d in (2, 4, 8)),
+)
+RULES = tuple(f"{rule}+{block}" for rule in BLOCK_RULES for block in ("first", "best"))
 """A degree by rule, and a choice of the block."""
+RAMP_POLICIES = ("para-max", "para-min", "random", *CONSTANTS, *RULES)
 
 BEST = (
     *("constant-4+best", "constant-8+best", "from-2+best", "from-4+best", "from-8+best", "about-4+best"),

@@ -11,7 +11,7 @@ from typing import Any
 from gangplan.hybrid.bench.makers import SCHEDULERS, Near
 from gangplan.instances import InstanceError
 from gangplan.simulator.gangs.mixes import SMALL
-from gangplan.systems.topdrl.bound import bound, window
+from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
 from gangplan.systems.topdrl.suites import SUITES, Suite, suite
@@ -19,6 +19,7 @@ from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 from .rows import Task, digest
 from .study import Options, Study
 from .topdrl_tables import BOUND, CLASSIC, GRID, NEAR, NEAREST, ORACLE, OTHERS, RESULTS, SUMMARY, WINDOWS, full
+from .topdrl_window import window
 
 JOBS, SECONDS = 15, 10.0
 """Of a window, and for its proof."""

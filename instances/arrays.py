@@ -44,6 +44,11 @@ def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:
     return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
 
 
+def row_sums(index: NDArray[Any], rows: Iterable[NDArray[Any]], count: int) -> FloatArray:
+    """Return `sums` of each row, float64 (rows, count)."""
+    return np.stack([sums(index, row, count) for row in rows])
+
+
 def distinct(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct rows of whole numbers from 0 on as sorted columns, each row's index among them, and counts.
 

@@ -128,5 +128,3 @@ ENTRIES = Limit("GANGPLAN_MAX_ENTRIES", 100_000_000, "entries")
 
 LEVELS = Limit("GANGPLAN_MAX_LEVELS", 64, "levels")
 """Of a tree of devices; clusters have two to four."""
-
-LIMITS = (BYTES, JSON_BYTES, DEPTH, ROWS, DEVICES, ENTRIES, LEVELS)

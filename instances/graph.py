@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
 import numpy as np
 
 from .arrays import AMOUNT, NONE, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
 from .errors import InstanceError
+
+T = TypeVar("T")
 
 _MOST = 1e300
 """No sum of times or bytes may come near the end of floats."""
@@ -97,6 +101,35 @@ class OpGraph:
         return topological_order(self.n_ops, self.source, self.target, self.names)
 
 
+def grouped(pairs: Iterable[tuple[int, T]], count: int) -> list[list[T]]:
+    """Return what is paired with each number below `count`, in the order of the pairs."""
+    found: list[list[T]] = [[] for _ in range(count)]
+    for at, value in pairs:
+        found[at].append(value)
+    return found
+
+
+def heaviest_paths(
+    order: Iterable[int], before: Sequence[Sequence[int]], weight: Iterable[float]
+) -> tuple[list[float], list[int]]:
+    """Return the greatest weight of a path that ends in each node, and the node before it there, -1 for none."""
+    reach, last = list(weight), [-1] * len(before)
+    for v in order:
+        if before[v]:
+            last[v] = max(before[v], key=reach.__getitem__)
+            reach[v] += reach[last[v]]
+    return reach, last
+
+
+def heaviest_path(order: Iterable[int], before: Sequence[Sequence[int]], weight: Iterable[float]) -> tuple[int, ...]:
+    """Return the nodes of a path of the greatest weight, from its first on."""
+    reach, last = heaviest_paths(order, before, weight)
+    path = [max(range(len(reach)), key=reach.__getitem__)]
+    while last[path[-1]] >= 0:
+        path.append(last[path[-1]])
+    return tuple(reversed(path))
+
+
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:
     """Return an order of n nodes in which every edge points forward, int32 (n,); ties by index.
 
@@ -106,9 +139,7 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
     if (source < target).all():
         return np.arange(n, dtype=np.int32)
     indegree = np.bincount(target, minlength=n).tolist()
-    successors: list[list[int]] = [[] for _ in range(n)]
-    for a, b in zip(source.tolist(), target.tolist(), strict=True):
-        successors[a].append(b)
+    successors = grouped(zip(source.tolist(), target.tolist(), strict=True), n)
     ready = [v for v in range(n) if not indegree[v]]
     heapify(ready)
     order: list[int] = []

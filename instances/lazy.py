@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for, so that a program loads what it uses and no more."""
+"""Names that are imported, and values that are made, when they are first asked for: a program loads what it uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class Lazy(Mapping[str, Any]):
@@ -54,6 +56,20 @@ def exported(package: str, source: str) -> Callable[[str], Any]:
         return value
 
     return attribute
+
+
+class OfLast(Generic[T]):
+    """What `make` returns of a thing, made anew when it is asked of another one."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self._of = make, None
+        self._made: T
+
+    def __call__(self, of: Any) -> T:
+        """Return it of this one."""
+        if self._of is not of:
+            self._of, self._made = of, self._make(of)
+        return self._made
 
 
 class Later:

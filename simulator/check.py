@@ -15,6 +15,12 @@ _MOST = 5
 _SLACK = 1e-9
 
 
+def assert_sound(faults: list[str], made: str = "an impossible schedule") -> None:
+    """Raise an AssertionError if a check has found something: then the simulator is wrong."""
+    if faults:
+        raise AssertionError(f"the simulator made {made}: {'; '.join(faults[:3])}")
+
+
 def check(outcome: Outcome) -> list[str]:
     """Return what is wrong with a schedule, in words; nothing if it is right.
 

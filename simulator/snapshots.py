@@ -50,13 +50,6 @@ class Snapshots:
         """Return the sum of `workers` or `ps` of each job, (n,)."""
         return np.asarray(np.bincount(self.job, tasks, len(self.kind)).astype(np.int64))
 
-    def dense(self, jobs: int, servers: int) -> Long:
-        """Return workers and parameter servers as (s, jobs, servers, 2), the k-th job of a snapshot in row k."""
-        found = np.zeros((len(self), jobs, servers, 2), dtype=np.int64)
-        of, job = self.of[self.job], self.job
-        found[of, job - self.first[of], self.server] = np.stack([self.workers, self.ps], axis=1)
-        return found
-
     def take(self, chosen: Long) -> tuple[Snapshots, Long]:
         """Return some of the snapshots, and which jobs these are of all."""
         jobs = ranges(self.first[chosen], self.first[chosen + 1])

@@ -25,6 +25,16 @@ def compiled(*functions: Any) -> Kernels:
     return lambda: tuple(function.find() for function in functions)
 
 
+def without_plan(make: Callable[[Run, Any], Any]) -> Callable[[Run, Any], None]:
+    """Return what offers a plan, for `Method.start`: what `make` offers, if there is none yet."""
+
+    def start(run: Run, prepared: Any) -> None:
+        if run.plan is None:
+            make(run, prepared)
+
+    return start
+
+
 def _always(prepared: Any) -> bool:
     return True
 
@@ -106,10 +116,6 @@ def plain_methods(
     return {**({"milp": replace(milp, start=start)} if start else {}), "plain_cpsat": cpsat, "plain_milp": milp}
 
 
-Referee = tuple[Callable[[Any], float | None], Callable[[int, str], Any]]
-"""What enumerates the plans of a tiny problem, and what makes such a problem from a seed and a variant."""
-
-
 @dataclass(frozen=True, slots=True)
 class Suite:
     """Everything that solves one kind of problem.
@@ -119,7 +125,8 @@ class Suite:
         variants: of the problem; ``("",)`` if there is but one.
         prepare: turns a run's problem into what all its methods share; proves on the way that there is no plan if
             that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.
-        referee: imports and returns what `optimum` and `random_problem` call, which no solve needs.
+        optimum: returns the optimum of a tiny problem by looking at every plan, `None` if there is none.
+        random_problem: makes a tiny problem from a seed and a variant.
         draft: offers a plan that costs next to nothing, without what is prepared if that is not there.
         repair: returns a plan with the choices of one whose times do not hold, which it was made for; `None` if plans
             have no times.
@@ -129,7 +136,8 @@ class Suite:
     methods: Mapping[str, Method]
     variants: tuple[str, ...]
     prepare: Callable[[Run], Any]
-    referee: Callable[[], Referee]
+    optimum: Callable[[Any], float | None]
+    random_problem: Callable[[int, str], Any]
     draft: Callable[[Run, Any], None] = _no_draft
     repair: Callable[[Any, Any], Any] | None = None
     bare: Callable[[Run], Any] = _itself
@@ -141,14 +149,6 @@ class Suite:
     def variants_of(self, method: Method) -> tuple[str, ...]:
         """Return the variants that `method` solves."""
         return method.variants or self.variants
-
-    def optimum(self, problem: Any) -> float | None:
-        """Return the optimum of a tiny problem by looking at every plan, `None` if there is none."""
-        return self.referee()[0](problem)
-
-    def random_problem(self, seed: int, variant: str) -> Any:
-        """Return a tiny problem."""
-        return self.referee()[1](seed, variant)
 
 
 _HOME = {

@@ -21,7 +21,7 @@ ORDER = ["instances", "solvers", "simulator", "learned", "systems", "hybrid", "a
 
 HEAVY = {
     *("fastapi", "kubernetes", "psycopg", "pydantic", "ray", "starlette", "uvicorn"),
-    *("gymnasium", "highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "pettingzoo", "plotly", "pulp"),
+    *("gymnasium", "highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "pettingzoo", "pulp"),
     *("pyarrow", "safetensors", "scipy", "tensordict", "torch", "torch_geometric", "torchrl"),
 }
 """Packages that take long to import, and so wait until something needs them."""

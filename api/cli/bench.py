@@ -173,12 +173,12 @@ def report(
     ledger: Ledger = None,
     short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs the extra bench."""
+    """Write FOLDER/report.md and FOLDER/report.html from the rows."""
     _report(folder, ledger_in(folder, ledger), short)
 
 
 def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
-    from gangplan.hybrid.bench.report import write_report
+    from .bench_report import write_report
 
     written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")

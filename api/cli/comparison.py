@@ -57,8 +57,9 @@ def compare(
     lines += [("not compared", f"{count} {fate}: they are played, and hold GPUs") for fate, count in others.items()]
     lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
     if html is not None:
+        from ..plot.html import table as html_table
         from ..plot.simulation import simulation_scene
-        from .simulation_report import html_table, page
+        from .simulation_report import page
 
         outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
         figures = [html_table(*each) for each in _tables(told, labels)]

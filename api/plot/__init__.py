@@ -1,4 +1,4 @@
-"""Pictures of plans: what is where, what each device or link carries, what runs when. Needs the extra ``plot``.
+"""Pictures of plans: what is where, what each device or link carries, what runs when. PNG needs the extra ``plot``.
 
 The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 """

@@ -83,6 +83,6 @@ def week_panels(outcome: Outcome, first: float, last: float, epoch: float) -> li
         told = [f"{name}: share of the most" for name in NAMES]
         heat = Heat(mean / most if most > 0 else mean, (0, 0, HOURS, DAYS), SHADES, rows=told)
         head = Words(np.array([[0.0, -0.45]]), [words], 10.0, GREY, "left", outside=True)
-        y = Axis(DAYS, 0, "", days, quiet=i > 0)
+        y = Axis(DAYS, 0, "", () if i else days)
         panels.append(Panel("week", x, y, [heat, head], left=left + i * (wide + 0.55), width=wide, height=1.4))
     return panels

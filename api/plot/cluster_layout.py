@@ -145,7 +145,7 @@ def gpu_tiles(problem: PlacementProblem, plan: PlacementPlan, nodes: FloatArray,
     card = first[plan.node[plan.grant_row]] + plan.grant_gpu
     left = np.where(np.asarray(fleet.usable)[node], IDLE, DOWN)
     job = plan.job[plan.grant_row].astype(np.int64)
-    of, job, amount = _parts(card, job, _share(problem, plan), left, np.ones(len(node)))
+    of, job, amount = _parts(card, job, shares(problem, plan), left, np.ones(len(node)))
     before = np.cumsum(amount) - amount
     start = before - before[np.searchsorted(of, of)]  # parts come GPU by GPU
     x = corner[of, 0] + start
@@ -161,7 +161,7 @@ def band_tiles(problem: PlacementProblem, plan: PlacementPlan, boxes: FloatArray
     of, job, amount = _parts(
         np.concatenate([unit[plan.node[plan.grant_row]], np.arange(n)]),
         np.concatenate([plan.job[plan.grant_row], np.full(n, DOWN)]),
-        np.concatenate([_share(problem, plan), lost]),
+        np.concatenate([shares(problem, plan), lost]),
         np.full(n, IDLE),
         total.astype(np.float64),
     )
@@ -204,7 +204,8 @@ def runs(tiles: Tiles) -> tuple[FloatArray, IntArray]:
     return joint, job[start]
 
 
-def _share(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
+def shares(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
+    """Return how much of its GPU each grant of a plan has, float (g,)."""
     part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
     return part[plan.job[plan.grant_row]]
 

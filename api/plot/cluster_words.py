@@ -11,7 +11,7 @@ from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
 from gangplan.instances.quantities import counted, quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from .cluster_layout import DOWN, IDLE, Layout, Tiles
+from .cluster_layout import DOWN, IDLE, Layout, Tiles, shares
 from .scene import FloatArray, IntArray
 
 
@@ -45,14 +45,11 @@ def sizes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
 def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
     """Return what each node has, and what of it is in use."""
     fleet = problem.fleet
-    part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
-    row = plan.grant_row
-    gpus = np.bincount(plan.node[row], weights=part[plan.job[row]], minlength=fleet.n_nodes)
-    cpu, memory = np.zeros(fleet.n_nodes), np.zeros(fleet.n_nodes)
-    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
-        job = problem.jobs[j]
-        cpu[n] += w * job.worker.cpu + p * job.server.cpu
-        memory[n] += w * job.worker.memory + p * job.server.memory
+    gpus = np.bincount(plan.node[plan.grant_row], weights=shares(problem, plan), minlength=fleet.n_nodes)
+    asks = ((x.worker.cpu, x.worker.memory, x.server.cpu, x.server.memory) for x in problem.jobs)
+    ask, tasks = np.array([*asks])[plan.job], (plan.workers, plan.servers)
+    held = (tasks[0] * ask[:, k] + tasks[1] * ask[:, k + 2] for k in (0, 1))
+    cpu, memory = (np.bincount(plan.node, weights=x, minlength=fleet.n_nodes) for x in held)
     return tuple(
         f"{name}: {gpus[n]:g} of {counted(fleet.gpus[n], _kind(problem, n))}"
         f"<br>{cpu[n]:g} of {fleet.cpu[n]:g} cores, {quantity(memory[n], 'B')} of {quantity(fleet.memory[n], 'B')}"
@@ -152,37 +149,27 @@ MOST_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """What gangs send over links, f flows.
+    """What gangs send over links.
 
     The links of level 0 are those of the nodes, of level l those of the groups of level l - 1.
 
     Attributes:
         members: per level, which of its links each node lies under, numbered from 0, int (m,).
-        level, member, job: of each flow its link and its gang, int (f,).
-        rate: bytes/s in one direction, float (f,).
+        sent: per level, of each link what each gang that crosses it sends, bytes/s in one direction, and the gang.
         bandwidth: bytes/s of the links of each level.
     """
 
     members: tuple[IntArray, ...]
-    level: IntArray
-    member: IntArray
-    job: IntArray
-    rate: FloatArray
+    sent: list[list[list[tuple[float, int]]]]
     bandwidth: tuple[float, ...]
-
-    def count(self, level: int) -> int:
-        """Return how many links a level has."""
-        return int(self.members[level].max()) + 1
 
     def gangs(self, level: int) -> IntArray:
         """Return how many gangs cross each link of a level."""
-        return np.bincount(self.member[self.level == level], minlength=self.count(level))
+        return np.array([len(link) for link in self.sent[level]])
 
     def busy(self, level: int) -> FloatArray:
         """Return the share of the time that each link of a level is busy, from 0 to 1."""
-        mine = self.level == level
-        rate = np.bincount(self.member[mine], weights=self.rate[mine], minlength=self.count(level))
-        return rate / self.bandwidth[level]
+        return np.array([sum(rate for rate, _ in link) for link in self.sent[level]]) / self.bandwidth[level]
 
 
 def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows:
@@ -197,7 +184,7 @@ def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows
     nodes = np.arange(problem.fleet.n_nodes)
     members = (nodes, *(np.unique(group, return_inverse=True)[1] for group in topology.group))
     gradient = problem.speeds.gradient[model_of(problem)]
-    parts: list[tuple[int, IntArray, int, FloatArray]] = []
+    crossing: list[list[list[tuple[float, int]]]] = [[[] for _ in range(x.max() + 1)] for x in members[:-1]]
     for j in np.unique(plan.job).tolist():
         rows = np.flatnonzero(plan.job == j)
         workers, servers = plan.workers[rows], plan.servers[rows]
@@ -217,12 +204,9 @@ def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows
                 sent = np.full(len(here), passed)
             else:
                 sent = np.full(len(here), ring_bytes(total, size) if job.collective == "ring" else 2 * size)
-            parts.append((level, here, j, sent / float(found.step[j])))
-    count = [len(links) for _, links, _, _ in parts]
-    of_level, of_job = (np.repeat([p[k] for p in parts], count).astype(np.int64) for k in (0, 2))
-    member = np.concatenate([np.zeros(0, dtype=np.int64), *(p[1] for p in parts)])
-    rate = np.concatenate([np.zeros(0), *(p[3] for p in parts)])
-    return Flows(members, of_level, member, of_job, rate, tuple(level.bandwidth for level in topology.levels))
+            for link, rate in zip(here.tolist(), (sent / found.step[j]).tolist(), strict=True):
+                crossing[level][link].append((rate, j))
+    return Flows(members, crossing, tuple(level.bandwidth for level in topology.levels))
 
 
 def link_lines(
@@ -250,14 +234,10 @@ def link_lines(
 
 def link_texts(problem: PlacementProblem, found: Flows, level: int, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return what crosses each link of a level, whose members have these `names`."""
-    busy, gangs = found.busy(level), found.gangs(level)
-    mine = np.flatnonzero(found.level == level)
-    mine = mine[np.lexsort((-found.rate[mine], found.member[mine]))]
-    who = np.split(found.job[mine], np.cumsum(gangs)[:-1])
-    bandwidth = found.bandwidth[level]
-    texts = []
-    for name, share, these in zip(names, busy.tolist(), who, strict=True):
-        told = [problem.jobs[j].name for j in these[:MOST_NAMED].tolist()]
+    bandwidth, texts = found.bandwidth[level], []
+    for name, share, link in zip(names, found.busy(level).tolist(), found.sent[level], strict=True):
+        these = [j for _, j in sorted(link, key=lambda one: -one[0])]
+        told = [problem.jobs[j].name for j in these[:MOST_NAMED]]
         more = [f"{len(these) - MOST_NAMED} more"] if len(these) > MOST_NAMED else []
         rate = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
         text = f"link of {name}: busy {share:.1%} of the time, {rate}<br>{counted(len(these), 'gang')}"

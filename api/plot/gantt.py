@@ -57,24 +57,13 @@ def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
     longest = max(len(row.name) for t in drawn for row in t.rows)
     left = max(0.9, 0.35 + longest * CHARACTER * 8.5 / 72)
     rows = []
-    for i, (entry, t) in enumerate(zip(entries, drawn, strict=True)):
+    for entry, t in zip(entries, drawn, strict=True):
         panel = Panel("gantt", axis, axis, (), left=left, width=WIDTH - left - (SIDE if memory else BUSY))
         panel = _chart(panel, entry, t, factor, unit, pitch, several)
-        if i < len(drawn) - 1:
-            panel = replace(panel, x=replace(axis, label=""), below=0.3)
         rows.append([panel, _side(panel, entry, t)])
-    keys = list(dict.fromkeys(key for row in rows for key in row[0].keys))  # one legend will do for all
-    rows = [[replace(a, keys=() if i else _joint(keys)), b] for i, (a, b) in enumerate(rows)]
     what = f"{len(entries)} plans on one axis of time" if several else describe(entries[0], drawn[0])
     more = " · links of devices not shown" if crowded else ""
     return Scene(title(entries[0].problem, name), what + more, rows)
-
-
-def _joint(keys: Sequence[Key]) -> list[Key]:
-    """Return entries of one label as one with the colours of all."""
-    labels = sorted({key.label: i for i, key in reversed(list(enumerate(keys)))}.items(), key=lambda one: one[1])
-    shades = {label: sorted({c for key in keys if key.label == label for c in key.colours}) for label, _ in labels}
-    return [replace(keys[i], colours=tuple(shades[label])) for label, i in labels]
 
 
 def describe(entry: Drawn, drawn: Timeline) -> str:
@@ -117,18 +106,11 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
     at = np.stack([start, middle - tall / 2, finish - start, tall], axis=1)
     texts = [_text(entry.problem, drawn.rows[bar.row], bar, unit) for bar in drawn.bars]
     across = np.stack([np.zeros(len(top)), top, np.full(len(top), panel.x.high), height], axis=1)
-    panel, keys = panel.add(Boxes(across, BAND)), []
-    for kind in KINDS:
-        shades = []
-        for critical in (False, True):
-            mine = [i for i, bar in enumerate(drawn.bars) if (bar.kind, bar.critical) == (kind, critical)]
-            if mine:
-                shades.append(COLOURS[kind][critical])
-                panel = panel.add(Boxes(at[mine], shades[-1], [texts[i] for i in mine], kind, edge="#ffffff"))
-        keys += [Key(kind, tuple(shades))] if shades else []
-    inks = ["#ffffff" if bar.critical else INK for bar in drawn.bars]
-    chain = np.array(drawn.chain, dtype=np.int64)
-    steps = [(p, q) for p, q in _steps(start[chain], finish[chain], middle[chain]) if p != q]
+    kinds, shades = [bar.kind for bar in drawn.bars], [COLOURS[bar.kind][bar.critical] for bar in drawn.bars]
+    panel = panel.add(Boxes(across, BAND), Boxes(at, shades, texts, kinds, edge="#ffffff"))
+    keys = [Key(kind, COLOURS[kind]) for kind in KINDS if kind in kinds]
+    steps = [((finish[i], middle[i]), (start[j], middle[j])) for i, j in pairwise(drawn.chain)]
+    steps = [(p, q) for p, q in steps if p != q]
     few = len(steps) <= MOST_STEPS
     goal = f"{GOALS.get(entry.problem.objective, entry.problem.objective)} {quantity(drawn.makespan, unit, 6)}"
     keys += [Key("dark: the chain that decides the end", look="line"), Key("the end" if several else goal, look="|")]
@@ -138,21 +120,13 @@ def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str
         bound = "bound" if several else f"bound {quantity(entry.bound, unit, 6)}"
         keys.append(Key(f"{bound}: no plan is better", look="dash"))
         marks.append(_upright(entry.bound / factor, panel, keys[-1]))
-    names = names_in(at, [list(_shorter(bar.label)) for bar in drawn.bars], panel.scale, colour=inks)
+    names = names_in(at, [list(_shorter(bar.label)) for bar in drawn.bars], panel.scale, paper=shades)
     return replace(panel.add(names, *marks), keys=keys)
 
 
 def _upright(x: float, panel: Panel, key: Key) -> Lines:
     """Return the line across a chart that an entry of the legend is of."""
     return Lines([[(x, panel.y.high), (x, panel.y.low)]], width=1.4, dash=key.look == "dash", name=key.label)
-
-
-def _steps(
-    start: FloatArray, finish: FloatArray, y: FloatArray
-) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    """Return the lines from the end of each bar of a chain to the start of the next."""
-    ends, begins = (list(zip(x.tolist(), y.tolist(), strict=True)) for x in (finish, start))
-    return list(zip(ends[:-1], begins[1:], strict=True))
 
 
 def _side(panel: Panel, entry: Drawn, drawn: Timeline) -> Panel:

@@ -1,249 +1,159 @@
-"""A scene as one HTML file that needs nothing else, by plotly: zoom, hover texts, legends that hide what is clicked."""
+"""Pages that need nothing else: of pictures, to point at, zoom, and go through; of words and tables besides."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import singledispatch
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
-import numpy as np
-import plotly.graph_objects as go
-
-from .colours import FAINT, GREY, GRID, INK
-from .scene import LINE, WIDTH, Axis, Boxes, Dots, FloatArray, Heat, Key, Lines, Mark, Panel, Scene, Words
-
-PIXELS = 84.0
-"""Of an inch on a usual screen."""
-MOST_BARS = 3000
-"""Boxes that can be pointed at anywhere; of more the middle is told."""
-SYMBOLS = {"o": "circle", "D": "diamond", "v": "triangle-down", "|": "line-ns-open", "x": "x-thin-open", "": "circle"}
-CLEAR = "rgba(0, 0, 0, 0)"
-STYLE = (
-    f"<style>:root{{color-scheme:light dark}}body{{margin:0;min-width:{WIDTH * PIXELS:.0f}px}}"
-    "@media (prefers-color-scheme:dark){body{background:#14171b}"
-    ".plotly-graph-div{filter:invert(0.91) hue-rotate(180deg)}}</style>"
-)
-"""A page that is dark where the reader's system is."""
-
-
-def draw(scene: Scene) -> bytes:
-    """Return the bytes of the page."""
-    page = _written(scene, whole=True)
-    return page.replace("<head>", f"<head><title>{escape(scene.title)}</title>{STYLE}", 1).encode()
-
-
-def embed(scene: Scene) -> str:
-    """Return the picture as a part of a page, with all that it needs."""
-    return STYLE.replace("body{margin:0;", ".plotly-graph-div{", 1) + _written(scene, whole=False)
-
-
-def _written(scene: Scene, whole: bool) -> str:
-    figure = go.Figure()
-    for at, size, text in ((0.30, 17, f"<b>{safe(scene.title)}</b>"), (0.60, 14, safe(scene.subtitle))):
-        _say(figure, scene, 0.25, at, text, size)
-    links: dict[str, str] = {}
-    for number, panel in enumerate(scene.panels, 1):
-        _panel(figure, scene, panel, "" if number == 1 else str(number), links)
-    figure.update_layout(
-        height=scene.height * PIXELS, margin={"l": 0, "r": 0, "t": 0, "b": 0, "pad": 4}, template="plotly_white",
-        font={"family": "system-ui, sans-serif", "color": INK}, paper_bgcolor=CLEAR, plot_bgcolor=CLEAR,
-        barmode="overlay", hovermode="closest", dragmode="zoom",
-        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
-    )  # fmt: skip
-    config = {"displaylogo": False, "responsive": True, "scrollZoom": any(panel.square for panel in scene.panels)}
-    page: str = figure.to_html(include_plotlyjs=True, full_html=whole, config=config)
-    return page
-
-
-def _say(figure: Any, scene: Scene, left: float, top: float, text: str, size: float, align: str = "left") -> None:
-    place = {"xref": "paper", "yref": "paper", "x": left / WIDTH, "y": 1 - top / scene.height}
-    figure.add_annotation(text=text, font={"size": size}, xanchor=align, yanchor="middle", showarrow=False, **place)
-
-
-def _panel(figure: Any, scene: Scene, panel: Panel, number: str, links: dict[str, str]) -> None:
-    low = 1 - (panel.top + panel.height) / scene.height
-    domains = ([panel.left / WIDTH, (panel.left + panel.width) / WIDTH], [max(low, 0.0), 1 - panel.top / scene.height])
-    for which, axis, domain, other in zip("xy", (panel.x, panel.y), domains, "yx", strict=True):
-        layout = _axis(axis) | {"domain": domain, "anchor": f"{other}{number}", "visible": not panel.bare}
-        if axis.link in links:
-            layout["matches"] = links[axis.link]
-        elif axis.link:
-            links[axis.link] = f"{which}{number}"
-        if panel.square:
-            layout |= {"constrain": "domain", "constraintoward": "left" if which == "x" else "top"}
-            layout |= {"scaleanchor": f"x{number}"} if which == "y" else {}
-        figure.update_layout({f"{which}axis{number}": layout})
-    axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
-    named = {key.label for other in scene.panels for key in other.keys}
-    for mark in panel.marks:
-        if isinstance(mark, Words) and mark.outside:
-            _beside(figure, scene, panel, mark)
-            continue
-        for trace in _traces(mark, panel):
-            name = getattr(mark, "name", "")
-            group = {"legendgroup": name} if name in named else {}
-            figure.add_trace(trace.update(showlegend=False, **group, **axes))
-    left = panel.edge
-    if panel.heading:
-        top = panel.top - LINE * len(panel.legend) - 0.16
-        _say(figure, scene, left, top, f"<b>{safe(panel.heading)}</b>", 13)
-    place: dict[str, Any] = {"x": (left - 0.08) / WIDTH, "xanchor": "left", "yanchor": "top", "orientation": "h"}
-    place["y"] = 1 - (panel.top - LINE * len(panel.legend) - 0.04) / scene.height
-    if panel.inside:
-        right, bottom = panel.left + panel.width - 0.1, panel.top + panel.height - 0.1
-        place = {"x": right / WIDTH, "xanchor": "right", "y": 1 - bottom / scene.height, "yanchor": "bottom"}
-    for key in panel.keys:
-        legend = f"legend{number}"
-        figure.add_trace(_entry(key).update(legend=legend, legendgroup=key.label, **axes))
-        figure.update_layout({legend: place | {"bgcolor": CLEAR, "font": {"size": 12}}})
-
-
-def _beside(figure: Any, scene: Scene, panel: Panel, mark: Words) -> None:
-    """Say what stands beside the axes: there plotly draws no marks."""
-    size = np.broadcast_to(np.array(mark.size), len(mark.texts))
-    for (x, y), text, points in zip(np.asarray(mark.at).tolist(), mark.texts, size.tolist(), strict=True):
-        left = panel.left + (x - panel.x.low) / (panel.x.high - panel.x.low) * panel.width
-        top = panel.top + panel.height - (y - panel.y.low) / (panel.y.high - panel.y.low) * panel.height
-        _say(figure, scene, left, top, safe(text), points * PIXELS / 72, mark.align)
-
-
-def _axis(axis: Axis) -> dict[str, Any]:
-    layout: dict[str, Any] = {"range": [axis.low, axis.high], "title": {"text": safe(axis.label), "font": {"size": 13}}}
-    layout |= {"showgrid": axis.grid, "gridcolor": GRID, "zeroline": False, "tickfont": {"color": GREY, "size": 11.5}}
-    layout |= {"linecolor": FAINT, "showline": False}
-    layout |= {"showticklabels": False, "title": {"text": ""}} if axis.quiet else {}
-    if axis.log:
-        layout |= {"type": "log", "range": [np.log10(axis.low), np.log10(axis.high)]}
-    if axis.ticks is not None:
-        words = [safe(text.replace("\n", "<br>")) for _, text in axis.ticks]
-        layout |= {"tickvals": [at for at, _ in axis.ticks], "ticktext": words}
-    return layout
-
-
-def _entry(key: Key) -> Any:
-    colour = key.colours[-1] if key.look == "box" else key.colours[0]
-    entry = go.Scatter(x=[None], y=[None], name=safe(key.label), showlegend=True)
-    if key.look in {"line", "dash"}:
-        dash = "solid" if key.look == "line" else "dash"
-        return entry.update(mode="lines", line={"color": colour, "width": 2, "dash": dash})
-    symbol = {"box": "square", "hatch": "square"}.get(key.look) or SYMBOLS[key.look]
-    marker = {"color": colour, "symbol": symbol, "size": 12, "line": {"color": key.colours[-1], "width": 1}}
-    marker |= {} if key.look else {"color": CLEAR, "line": {"width": 0}}
-    return entry.update(mode="markers", marker=marker)
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2126; --line: #c9cfd6; --main: #0060a0; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #14171b; --ink: #e4e7eb; --line: #3b434c; --main: #6cb8ee; }
+  figure > svg { filter: invert(0.91) hue-rotate(180deg); }
+}
+* { box-sizing: border-box; }
+[hidden] { display: none !important; }
+body { margin: 0 auto; max-width: 1280px; padding: 0.5rem 1rem 2rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0.3rem 0; }
+h2 { font-size: 1.1rem; margin: 2rem 0 0.3rem; }
+dl { display: grid; grid-template-columns: max-content auto; gap: 0.1rem 1.2rem; }
+dt { opacity: 0.7; }
+dd { margin: 0; }
+summary { cursor: pointer; font-weight: 600; }
+pre { border: 1px solid var(--line); padding: 0.5rem; overflow: auto; max-height: 20rem; }
+table { border-collapse: collapse; margin: 0.6rem 0 1.2rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.18rem 0.7rem; text-align: right; vertical-align: bottom; border-bottom: 1px solid var(--line); }
+th.word, td.word { text-align: left; }
+td.best { font-weight: 700; }
+.wide, figure { margin: 0; overflow-x: auto; }
+figure > svg { display: block; width: 100%; min-width: 640px; user-select: none; }
+.key, .key * { cursor: pointer; pointer-events: all; }
+.key.off { opacity: 0.35; }
+#tip { position: fixed; margin: 0; padding: 0.3rem 0.6rem; border: 1px solid var(--line); background: var(--paper);
+  color: var(--ink); font: 13px/1.4 system-ui, sans-serif; white-space: pre-line; pointer-events: none; z-index: 2; }
+nav { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; padding: 0.5rem 0; position: sticky; top: 0;
+  background: var(--paper); border-bottom: 1px solid var(--line); z-index: 1; }
+nav input { flex: 1 1 12rem; accent-color: var(--main); }
+button { font: inherit; color: var(--ink); background: var(--paper); border: 1px solid var(--line); border-radius: 6px;
+  padding: 0.3rem 0.9rem; cursor: pointer; }
+button:disabled { opacity: 0.45; cursor: default; }
+:focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
+#told { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+@media print { h2, tr, figure { break-inside: avoid; } h2 { break-after: avoid; } }
+"""
+_POLICY = """<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">"""
+"""Nothing is fetched, no script runs."""
+_NAV = """<h1>{title}</h1>
+<nav aria-label="Steps"><button id="back">Back</button><button id="next">Next</button><button id="play">Play</button>
+<input id="step" type="range" min="0" max="{last}" value="0" aria-label="Step"><span id="where"></span></nav>
+<p id="told" aria-live="polite">{told}</p>"""
+_POINT = """
+const tip = document.body.appendChild(document.createElement("p"));
+tip.id = "tip";
+tip.hidden = true;
+addEventListener("pointermove", ({ target, clientX, clientY }) => {
+  const title = target.querySelector?.(":scope > title");
+  if (title) { target.dataset.told = title.textContent; title.remove(); }
+  tip.textContent = target.dataset?.told ?? "";
+  tip.hidden = !tip.textContent;
+  tip.style.left = `${Math.max(0, Math.min(clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${clientY + tip.offsetHeight + 22 < innerHeight ? clientY + 14 : clientY - tip.offsetHeight - 8}px`;
+});
+for (const svg of document.querySelectorAll("figure > svg")) {
+  const whole = svg.getAttribute("viewBox"), [, , width, height] = whole.split(" ").map(Number);
+  const frame = document.createElementNS(svg.namespaceURI, "path");
+  const at = ({ clientX, clientY }) => new DOMPoint(clientX, clientY).matrixTransform(svg.getScreenCTM().inverse());
+  let from = null;
+  const box = to => [Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(from.x - to.x), Math.abs(from.y - to.y)];
+  frame.setAttribute("fill", "#0060a033");
+  svg.onpointerdown = event => { from = at(event); };
+  svg.onpointermove = event => {
+    if (!from || !event.buttons) return;
+    const [x, y, w, h] = box(at(event));
+    frame.setAttribute("d", `M${x} ${y}h${w}v${h}h${-w}z`);
+    svg.append(frame);
+  };
+  svg.onpointerup = event => {
+    const [x, y, w, h] = box(at(event)), share = Math.max(w / width, h / height);
+    frame.remove();
+    if (share > 0.02) svg.setAttribute("viewBox", [x, y, share * width, share * height].join(" "));
+  };
+  svg.ondblclick = () => svg.setAttribute("viewBox", whole);
+  svg.onclick = ({ target }) => {
+    const key = target.closest(".key"), off = key?.classList.toggle("off");
+    for (const mark of key ? svg.querySelectorAll("[data-name]:not(.key)") : [])
+      if (mark.dataset.name === key.dataset.name) mark.style.display = off ? "none" : "";
+  };
+}
+"""
+_STEP = """
+const figures = [...document.querySelectorAll("figure")], $ = id => document.getElementById(id);
+const last = figures.length - 1;
+let at = 0, timer = 0;
+function go(to) {
+  at = Math.max(0, Math.min(last, to));
+  figures.forEach((figure, i) => { figure.hidden = i !== at; });
+  $("told").textContent = figures[at].dataset.told;
+  $("step").value = at;
+  $("step").setAttribute("aria-valuetext", figures[at].dataset.told);
+  $("where").textContent = `${at} of ${last}`;
+  $("back").disabled = at === 0;
+  $("next").disabled = at === last;
+  if (at === last) stop();
+}
+function stop() { clearInterval(timer); timer = 0; $("play").textContent = "Play"; }
+function play() {
+  if (timer) return stop();
+  if (at === last) go(0);
+  timer = setInterval(() => go(at + 1), 1200);
+  $("play").textContent = "Stop";
+}
+$("back").onclick = () => go(at - 1);
+$("next").onclick = () => go(at + 1);
+$("play").onclick = play;
+$("step").oninput = () => go(Number($("step").value));
+addEventListener("keydown", event => {
+  if (event.target.id === "step" || event.ctrlKey || event.metaKey || event.altKey) return;
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
+  if (to !== undefined) { event.preventDefault(); go(to); }
+});
+go(0);
+"""
 
 
-@singledispatch
-def _traces(mark: Mark, panel: Panel) -> Iterator[Any]:
-    raise TypeError(type(mark).__name__)
+def document(title: str, body: Iterable[str], *, static: bool = False) -> bytes:
+    """Return a page that needs nothing else; in a static one no script runs, whatever its words are."""
+    script = "" if static else f'<script type="module">{_POINT}</script>'
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+{_POLICY * static}<title>{escape(title)}</title><style>{_STYLE}</style></head>
+<body>{"".join(body)}{script}</body></html>
+""".encode()
 
 
-@_traces.register
-def _(mark: Boxes, panel: Panel) -> Iterator[Any]:
-    at = np.asarray(mark.at, dtype=np.float64)
-    if not len(at):
-        return
-    hover = _hover(mark.texts)
-    pattern = {"shape": "/", "fgcolor": mark.edge, "size": 6} if mark.hatch else {}
-    if len(at) <= MOST_BARS:
-        colour = np.broadcast_to(np.array(mark.colour, dtype=object), len(at)).tolist()
-        # what is narrower than a pixel would vanish without a line of its colour
-        wide = at[:, 2] * panel.scale[0] * PIXELS > 4
-        edges = [(mark.edge or c) if w else c for w, c in zip(wide, colour, strict=True)]
-        line = {"color": edges, "width": np.where(wide & bool(mark.edge), mark.line, 0.7).tolist()}
-        bars = {"base": at[:, 0], "x": at[:, 2], "y": at[:, 1] + at[:, 3] / 2, "width": np.abs(at[:, 3])}
-        yield go.Bar(
-            orientation="h",
-            marker={"color": [c or CLEAR for c in colour], "line": line, "pattern": pattern},
-            **{name: values.round(6).tolist() for name, values in bars.items()},
-            **hover,
-        )
-        return
-    for colour, mine in _by_colour(mark.colour, len(at)):
-        x, y = (np.stack([at[mine, k], at[mine, k] + at[mine, k + 2]], axis=1) for k in (0, 1))
-        paths = [np.stack([a[[0, 1, 1, 0, 0]], b[[0, 0, 1, 1, 0]]], axis=1) for a, b in zip(x, y, strict=True)]
-        line = {"color": mark.edge or colour, "width": mark.line if mark.edge else 0}
-        yield _path(paths).update(fill="toself", fillcolor=colour, line=line)
-    if mark.texts:
-        yield from _traces(Dots(at[:, :2] + at[:, 2:] / 2, shape="", texts=mark.texts), panel)
+def page(title: str, pictures: Sequence[tuple[str, str]]) -> bytes:
+    """Return the page of a picture as SVG, or of several that follow each other, each with what is told of it."""
+    body = []
+    if len(pictures) > 1:
+        body.append(_NAV.format(title=escape(title), last=len(pictures) - 1, told=escape(pictures[0][0])))
+        body.append(f'<script type="module">{_STEP}</script>')
+    for i, (told, svg) in enumerate(pictures):
+        body.append(f'<figure data-told="{escape(told)}"{" hidden" if i else ""}>{svg}</figure>')
+    return document(title, body)
 
 
-@_traces.register
-def _(mark: Lines, panel: Panel) -> Iterator[Any]:
-    paths = [np.asarray(path, dtype=np.float64) for path in mark.paths]
-    widths = np.round(np.broadcast_to(np.array(mark.width), len(paths)) * 1.2, 1)
-    for colour, of_colour in _by_colour(mark.colour, len(paths)):
-        for width in np.unique(widths[of_colour]).tolist():
-            mine = [paths[i] for i in of_colour if widths[i] == width]
-            line = {"color": colour, "width": 0 if mark.fill else width, "dash": "dash" if mark.dash else "solid"}
-            fill = {"fill": "toself", "fillcolor": colour} if mark.fill else {}
-            yield _path(mine).update(line=line, opacity=mark.opacity, **fill)
-
-
-@_traces.register
-def _(mark: Dots, panel: Panel) -> Iterator[Any]:
-    if not len(mark.at):
-        return
-    size = (np.broadcast_to(np.array(mark.size), len(mark.at)) * PIXELS / 72).round(2).tolist()
-    colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
-    marker: dict[str, Any] = {"color": colour, "size": size, "symbol": SYMBOLS[mark.shape], "opacity": 1}
-    marker |= {"line": {"color": mark.edge, "width": 0.6}} if mark.shape else {"color": CLEAR, "size": 6}
-    x, y = np.asarray(mark.at, dtype=np.float64).round(6).T.tolist()
-    yield go.Scatter(x=x, y=y, mode="markers", marker=marker, **_hover(mark.texts))
-
-
-@_traces.register
-def _(mark: Words, panel: Panel) -> Iterator[Any]:
-    if not len(mark.at):
-        return
-    x, y = np.asarray(mark.at, dtype=np.float64).round(6).T.tolist()
-    size = (np.broadcast_to(np.array(mark.size), len(x)) * PIXELS / 72).round(2).tolist()
-    colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
-    where = {"left": "middle right", "center": "middle center", "right": "middle left"}[mark.align]
-    look = {"textposition": where, "textfont": {"size": size, "color": colour}, "hoverinfo": "skip"}
-    yield go.Scatter(x=x, y=y, mode="text", text=[safe(text) for text in mark.texts], **look)
-
-
-@_traces.register
-def _(mark: Heat, panel: Panel) -> Iterator[Any]:
-    x, y, width, height = mark.box
-    rows, columns = mark.values.shape
-    places = {"x": (x + (np.arange(columns) + 0.5) * width / columns).round(6).tolist()}
-    places["y"] = (y + (np.arange(rows) + 0.5) * height / rows).round(6).tolist()
-    scale = [[i / (len(mark.shades) - 1), colour] for i, colour in enumerate(mark.shades)]
-    told: dict[str, Any] = {"hoverinfo": "skip"}
-    if mark.rows:
-        told = {"customdata": [[name] * columns for name in mark.rows]}
-        told["hovertemplate"] = "%{customdata}: %{z:.1%}<extra></extra>"
-    missing = np.isnan(mark.values)
-    values = np.where(missing, None, mark.values.round(4)).tolist()  # type: ignore[call-overload]
-    yield go.Heatmap(z=values, colorscale=scale, zmin=0, zmax=1, showscale=False, **places, **told)
-    if missing.any():
-        look = {"colorscale": [[0, mark.missing], [1, mark.missing]], "showscale": False, "hoverinfo": "skip"}
-        yield go.Heatmap(z=np.where(missing, 0.0, None).tolist(), **places, **look)  # type: ignore[call-overload]
-
-
-def _hover(texts: Sequence[str]) -> dict[str, Any]:
-    return {"hovertext": [safe(text) for text in texts], "hoverinfo": "text"} if texts else {"hoverinfo": "skip"}
-
-
-def _by_colour(colour: str | Sequence[str], count: int) -> list[tuple[str, list[int]]]:
-    """Return the indices of each colour."""
-    if isinstance(colour, str):
-        return [(colour, list(range(count)))] if count else []
-    found: dict[str, list[int]] = defaultdict(list)
-    for i, one in enumerate(colour):
-        found[one].append(i)
-    return list(found.items())
-
-
-def _path(paths: Sequence[FloatArray]) -> Any:
-    """Return one trace of several polylines: None between two of them lifts the pen."""
-    x, y = ([v for path in paths for v in [*path[:, k].round(6).tolist(), None]] for k in (0, 1))
-    return go.Scatter(x=x, y=y, mode="lines", hoverinfo="skip")
-
-
-def safe(text: str) -> str:
-    """Return `text` with all but our own line breaks escaped: names come from files."""
-    return "<br>".join(escape(part) for part in text.split("<br>"))
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Return a table whose first columns are words; the best of a column, which has a star, is bold."""
+    kinds = [' class="word"' if i < words else "" for i in range(len(head))]
+    lines = ["".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))]
+    for row in rows:
+        cells = []
+        for place, word in zip(kinds, row, strict=True):
+            best = not place and word.startswith("*")
+            kind, cell = (' class="best"', word[1:]) if best else (place, word)
+            cells.append(f"<td{kind}>{escape(cell)}</td>")
+        lines.append("".join(cells))
+    top, *below = (f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><thead>{top}</thead><tbody>{"".join(below)}</tbody></table></div>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,8 @@ from .scene import FloatArray, IntArray
 GAP = 0.5
 """Between nodes, a GPU's lane being 1."""
 TINY = 1e-9
+TIME, ROOM = (0, 1), (2, 3)
+"""Columns of a table of boxes: start and end, lower and upper lane; then come row and rate."""
 Pieces = tuple[tuple[float, float], ...]
 """From where to where in the lanes of a node."""
 
@@ -58,59 +59,47 @@ def lanes(outcome: Outcome) -> Lanes:
     for n in range(len(room)):
         rows = np.flatnonzero((node == n) & (outcome.row_end > outcome.row_start))
         found += [[*box[:2], top[n] + box[2], top[n] + box[3], *box[4:]] for box in _node(outcome, rows, int(room[n]))]
-    table = _joined(np.array(found, dtype=np.float64).reshape(-1, 6), outcome.row_job)
-    row = table[:, 4].astype(np.int64)
-    job, ends = outcome.row_job[row].astype(np.int64), (top.astype(np.float64), (top + room).astype(np.float64))
-    start, end, low, high = table[:, :4].T
-    return Lanes(start, end, low, high, job, row, table[:, 5] == 0, *ends)
+    table = np.array(found, dtype=np.float64).reshape(-1, 6)
+    for columns in (TIME, ROOM):
+        table = _joined(table, outcome.row_job, columns)
+    row, (start, end, low, high) = table[:, 4].astype(np.int64), table[:, :4].T
+    job, restoring = outcome.row_job[row].astype(np.int64), table[:, 5] == 0
+    return Lanes(start, end, low, high, job, row, restoring, top.astype(np.float64), (top + room).astype(np.float64))
 
 
-def _joined(table: FloatArray, owner: NDArray[np.int32]) -> FloatArray:
-    """Make one box of those of a job that lie side by side all the time: start, end, low, high, row, rate of each."""
-    start, end, low, high, row, rate = table.T
-    job = owner[row.astype(np.int64)]
-    order = np.lexsort((low, end, start, job))
-    same = np.ones(max(len(order) - 1, 0), dtype=bool)
-    for values in (job, start, end, rate == 0):
-        same &= values[order][1:] == values[order][:-1]
-    same &= np.abs(low[order][1:] - high[order][:-1]) < TINY
-    first = np.flatnonzero(np.append(True, ~same)[: len(order)])
-    last = np.append(first[1:], len(order))[: len(first)] - 1
-    joint = table[order[first]]
-    joint[:, 3] = high[order[last]]
-    return joint
+def _joined(table: FloatArray, owner: NDArray[np.int32], ends: tuple[int, int]) -> FloatArray:
+    """Make one box of those of a job that follow each other, from one of two columns to the other, else alike."""
+    low, high = (table[:, k] for k in ends)
+    others = table[:, [k for k in (*TIME, *ROOM) if k not in ends]]
+    same = np.column_stack([owner[table[:, 4].astype(np.int64)], others, table[:, 5] == 0])
+    order = np.lexsort((low, *same.T))
+    joint = np.abs(low[order][1:] - high[order][:-1]) < TINY
+    joint &= (same[order][1:] == same[order][:-1]).all(axis=1)
+    first = np.flatnonzero(np.append(True, ~joint)[: len(order)])
+    found = table[order[first]]
+    found[:, ends[1]] = high[order[np.append(first[1:], len(order))[: len(first)] - 1]]
+    return found
 
 
 def _node(o: Outcome, rows: IntArray, room: int) -> list[list[float]]:
     """Return start, end, low, high, row and rate of each box of a node's rows."""
     boxes: list[list[float]] = []
-    busy: list[tuple[float, int]] = []  # end and row
     held: dict[int, Pieces] = {}
-    before: dict[tuple[int, int], tuple[float, Pieces, list[int], bool]] = {}
-    order = rows[np.lexsort((-o.row_gpus[rows], o.row_start[rows]))].tolist()
-    ends_at = {(int(o.row_job[r]), int(o.row_gpu[r]), float(o.row_end[r])) for r in order}
-    # who goes on where it is chooses before who comes
-    start_of = {r: (int(o.row_job[r]), int(o.row_gpu[r]), float(o.row_start[r])) for r in order}
-    order.sort(key=lambda r: (start_of[r][2], start_of[r] not in ends_at))
-    for r in order:
-        start, end, key = float(o.row_start[r]), float(o.row_end[r]), (int(o.row_job[r]), int(o.row_gpu[r]))
-        while busy and busy[0][0] <= start:
-            del held[heapq.heappop(busy)[1]]
-        amount, running = float(o.row_gpus[r] * o.row_share[r]), bool(o.row_rate[r] > 0)
-        last = before.get(key)
-        if last and last[0] == start and abs(_size(last[1]) - amount) < TINY:
-            pieces, mine, same = last[1], last[2], last[3] == running
-        else:
-            pieces, mine, same = _take(_gaps(held, *((room, 0) if key[1] < 0 else (1, key[1]))), amount), [], False
-        if same:
-            for i in mine:
-                boxes[i][1] = end
-        else:
-            mine = list(range(len(boxes), len(boxes) + len(pieces)))
-            boxes += [[start, end, low, high, r, o.row_rate[r]] for low, high in pieces]
-        held[r] = pieces
-        heapq.heappush(busy, (end, r))
-        before[key] = (end, pieces, mine, running)
+    before: dict[tuple[int, int], tuple[float, Pieces]] = {}
+    whose = {r: (int(o.row_job[r]), int(o.row_gpu[r])) for r in rows.tolist()}
+    ends = {(*whose[r], float(o.row_end[r])) for r in whose}
+    # who goes on where it is chooses before who comes, and the large before the small
+    for r in sorted(
+        whose, key=lambda r: (o.row_start[r], (*whose[r], float(o.row_start[r])) not in ends, -o.row_gpus[r])
+    ):
+        start, end, gpu = float(o.row_start[r]), float(o.row_end[r]), whose[r][1]
+        held = {other: pieces for other, pieces in held.items() if o.row_end[other] > start}
+        amount = float(o.row_gpus[r] * o.row_share[r])
+        last, pieces = before.get(whose[r], (-np.inf, ()))
+        if last != start or abs(sum(high - low for low, high in pieces) - amount) > TINY:
+            pieces = _take(_gaps(held, *((room, 0) if gpu < 0 else (1, gpu))), amount)
+        boxes += [[start, end, low, high, r, o.row_rate[r]] for low, high in pieces]
+        held[r], before[whose[r]] = pieces, (end, pieces)
     return boxes
 
 
@@ -139,7 +128,3 @@ def _take(gaps: list[tuple[float, float]], amount: float) -> Pieces:
         if amount <= TINY:
             break
     return tuple(taken)
-
-
-def _size(pieces: Pieces) -> float:
-    return sum(high - low for low, high in pieces)

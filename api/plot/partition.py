@@ -69,18 +69,20 @@ def partition_scene(
     factor, seconds = scale(objective, unit)
     transfer = verdict.transfer[used] / factor
     per = f"{seconds} per pass" if unit else ""
-    bars = [_bars("load", names, verdict.load[used] / factor - transfer, per, f"busy, {per}", transfer)]
-    if not unit:
-        bars = [replace(bars[0], y=replace(bars[0].y, label="busy per pass (unit of the file)"))]
+    label = f"busy, {per}" if unit else "busy per pass (unit of the file)"
+    bars = [_bars("load", names, verdict.load[used] / factor - transfer, per, label, transfer)]
     if bound is not None:
-        line = Lines([[(bars[0].x.low, bound / factor), (bars[0].x.high, bound / factor)]], width=1.2, dash=True)
         key = Key(f"bound {quantity(bound, unit, 6)}: no plan is better", look="dash")
-        bars = [_limited(bars[0], line, key, bound / factor)]
+        bars = [_limited(bars[0], np.full(len(used), bound / factor), key)]
     limit = np.array([np.inf if kind.memory is None else kind.memory for kind in kinds])
     if np.isfinite(limit).any():
         factor, size = scale(float(verdict.memory[used].max()), "B")
         panel = _bars("memory", names, verdict.memory[used] / factor, size, f"memory, {size}")
-        bars.append(_memory(panel, limit / factor, quantity(float(limit.min()), "B")))
+        if panel.y.high / 1.06 < OFF_SCALE * float(limit.min()) / factor:
+            panel = replace(panel, keys=[Key(f"capacity {quantity(float(limit.min()), 'B')}, off the scale", look="")])
+        else:
+            panel = _limited(panel, limit / factor, Key("capacity", look="line"))
+        bars.append(panel)
     if len(bars) == 2:
         halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
         bars = [replace(panel, left=left, width=width) for panel, (left, width) in zip(bars, halves, strict=True)]
@@ -128,19 +130,12 @@ def _bars(
     return Panel(name, axis, Axis(0.0, top, label, grid=True), marks, keys, height=2.4, below=0.8)
 
 
-def _limited(panel: Panel, line: Lines, key: Key, limit: float) -> Panel:
-    """Return the panel with a limit, up to which its axis reaches."""
-    axis = replace(panel.y, high=max(panel.y.high, limit * 1.06))
+def _limited(panel: Panel, limit: FloatArray, key: Key) -> Panel:
+    """Return the panel with the limit of each bar, up to which its axis reaches."""
+    lines = [[(i - 0.46, y), (i + 0.46, y)] for i, y in enumerate(limit.tolist()) if np.isfinite(y)]
+    axis = replace(panel.y, high=max(panel.y.high, 1.06 * float(limit[np.isfinite(limit)].max())))
+    line = Lines(lines, width=1.4, dash=key.look == "dash")
     return replace(panel.add(line), y=axis, keys=[*panel.keys, key])
-
-
-def _memory(panel: Panel, limit: FloatArray, least: str) -> Panel:
-    """Return the panel of memory with the capacity of each device, unless bars would be too low to be seen."""
-    finite = np.flatnonzero(np.isfinite(limit))
-    if panel.y.high / 1.06 < OFF_SCALE * float(limit.min()):
-        return replace(panel, keys=[Key(f"capacity {least}, off the scale", look="")])
-    lines = [[(i - 0.46, limit[i]), (i + 0.46, limit[i])] for i in finite.tolist()]
-    return _limited(panel, Lines(lines, width=1.4), Key("capacity", look="line"), float(limit[finite].max()))
 
 
 MOST_DOTS, MOST_COLUMNS, MOST_ROWS = 800, 200, 40
@@ -269,10 +264,9 @@ def graph_panel(
     at, words = np.stack([x, y], axis=1), None
     if max(map(len, graph.names)) <= SHORT and size >= 11:
         words = Words(at, graph.names, min(8.0, size * 0.48), "#ffffff")
-    for d, (name, c) in enumerate(zip(named, colour, strict=True)):
-        mine = np.flatnonzero(device == d)
-        panel = panel.add(Dots(at[mine], c, size, texts=[f"{texts[i]}<br>{name}" for i in mine.tolist()], name=name))
-    return panel.add(words)
+    owners = [named[d] for d in device.tolist()]
+    told = [f"{text}<br>{name}" for text, name in zip(texts, owners, strict=True)]
+    return panel.add(Dots(at, [colour[d] for d in device.tolist()], size, texts=told, name=owners), words)
 
 
 def _blocks(
@@ -307,11 +301,10 @@ def _blocks(
     pitch = float(np.diff(np.unique(x)).min(initial=np.inf))
     pitch = pitch if np.isfinite(pitch) else 1.0
     boxes = np.stack([x - pitch / 2, y - height / 2, np.full(len(x), pitch), height], axis=1)
-    marks: list[Mark] = []
-    for d in range(many):
-        mine = np.flatnonzero(of == d)
-        told = [f"{count[i]} {'backward' if side[i] else 'forward'} ops<br>{named[d]}" for i in mine.tolist()]
-        marks.append(Boxes(boxes[mine], colour[d], told, named[d]))
+    halves = [("forward", "backward")[half] for half in side.tolist()]
+    owners = [named[d] for d in of.tolist()]
+    told = [f"{n} {half} ops<br>{name}" for n, half, name in zip(count.tolist(), halves, owners, strict=True)]
+    marks: list[Mark] = [Boxes(boxes, [colour[d] for d in of.tolist()], told, owners)]
     marks.append(Lines(lines, INK, np.minimum(1.6 + 0.35 * np.log2(weight), 3.0).tolist(), opacity=0.85))
     if many <= MOST_ANCHORS:
         owners = [named[g % many] for g in group.tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,8 @@ DPI = 110
 """Pixels of an inch of a PNG."""
 CHARACTER = 0.62
 """Width of a character in its size."""
-ENDS = {".png": "matplotlib", ".svg": "matplotlib", ".html": "plotly"}
-"""What draws each kind of file."""
+ENDS = (".png", ".svg", ".html")
+"""Kinds of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +36,31 @@ class Boxes:
         at: see above; boxes narrower than a line are drawn as wide as one.
         colour: of all or of each.
         texts: what a pointer is told, of each; lines have ``<br>`` between them.
-        name: of the entry of the legend that they belong to.
-        edge, line: colour and width of their outline, points.
+        name: of the entry of the legend that they belong to, of all or of each.
+        edge, line: colour, of all or of each, and width of their outline, points.
         hatch: whether they are hatched, in the colour of the outline.
+        crisp: whether their edges are drawn as whole pixels, so that there are no seams.
     """
 
     at: FloatArray
     colour: str | Sequence[str]
     texts: Sequence[str] = ()
-    name: str = ""
-    edge: str = ""
+    name: str | Sequence[str] = ""
+    edge: str | Sequence[str] = ""
     line: float = 0.5
     hatch: bool = False
+    crisp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Polylines, each float (points, 2); with `fill` they are filled, as areas."""
+    """Polylines, each float (points, 2)."""
 
     paths: Iterable[ArrayLike]
     colour: str | Sequence[str] = INK
     width: float | Sequence[float] = 1.0
     dash: bool = False
     opacity: float = 1.0
-    fill: bool = False
     name: str = ""
 
 
@@ -72,7 +74,7 @@ class Dots:
     shape: str = "o"
     edge: str = "white"
     texts: Sequence[str] = ()
-    name: str = ""
+    name: str | Sequence[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Words:
         align: whether `at` is their ``left`` end, ``center`` or ``right`` end.
         halo: colours that lines below them are hidden with.
         outside: whether they stand beside the axes, and not on them.
+        bold, turned: their look, and whether they are read from below.
     """
 
     at: FloatArray
@@ -95,6 +98,8 @@ class Words:
     align: str = "center"
     halo: Sequence[str] = ()
     outside: bool = False
+    bold: bool = False
+    turned: bool = False
 
     @classmethod
     def of(
@@ -133,6 +138,11 @@ class Key:
     colours: tuple[str, ...] = (INK,)
     look: str = "box"
 
+    @property
+    def room(self) -> float:
+        """Inches that it takes."""
+        return 0.46 + len(self.label) * 0.078
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -144,8 +154,8 @@ class Axis:
         ticks: places and words; automatic if `None`.
         log: whether it is logarithmic.
         grid: whether lines lead through the panel.
-        link: axes of one name are zoomed together.
-        quiet: whether the panel below says what it would.
+        link: axes of one name are one, and said below the last of the panels below each other.
+        quiet: whether it is said elsewhere.
     """
 
     low: float
@@ -166,12 +176,11 @@ class Panel:
         name: of its kind; several may have the same.
         x, y: the axes.
         marks: what is drawn.
-        keys: of the legend above it, or inside its lower right corner if `inside`.
+        keys: of the legend above it, which has no key that stands above a panel before it.
         left, width, height: inches.
         heading: words above it.
         below: inches for what the axis below says; the same for all of a row.
         bare: whether axes are left out.
-        square: whether both axes have one scale.
         top: inches from the top of the picture, see `Scene`.
     """
 
@@ -186,28 +195,20 @@ class Panel:
     heading: str = ""
     below: float = 0.62
     bare: bool = False
-    square: bool = False
-    inside: bool = False
     top: float = 0.0
 
     @property
     def legend(self) -> list[list[Key]]:
         """The entries of the legend above it, line by line."""
         lines: list[list[Key]] = []
-        room, wide = 0.0, self.width + 0.5 if self.width < WIDTH / 2 else WIDTH - 0.5
-        for key in () if self.inside else self.keys:
-            needs = 0.62 + len(key.label) * 0.072
-            if needs > room:
+        room, wide = 0.0, WIDTH - 0.5 if self.bare else self.left + self.width - self.edge
+        for key in self.keys:
+            if key.room > room:
                 lines.append([])
                 room = wide
             lines[-1].append(key)
-            room -= needs
+            room -= key.room
         return lines
-
-    @property
-    def lines(self) -> list[list[Key]]:
-        """The entries of the legend line by line, wherever it is."""
-        return [list(self.keys)] if self.inside else self.legend
 
     @property
     def edge(self) -> float:
@@ -237,20 +238,29 @@ class Scene:
     Attributes:
         title, subtitle: what it is, and how good.
         rows: panels beside each other, from the top down.
+        width: inches.
     """
 
     title: str
     subtitle: str
     rows: Sequence[Sequence[Panel]]
+    width: float = WIDTH
     panels: tuple[Panel, ...] = field(init=False)
     height: float = field(init=False)
 
     def __post_init__(self) -> None:
-        top, placed = HEADER, []
-        for row in self.rows:
-            top += max(panel.above for panel in row)
-            placed += [replace(panel, top=top) for panel in row]
-            top += max(panel.height + panel.below for panel in row)
+        top, placed, known = HEADER, list[Panel](), set[Key]()
+        for row, after in zip_longest(self.rows, self.rows[1:]):
+            close = after and after[0].x.link and after[0].x.link == row[0].x.link and not after[0].heading
+            panels = []
+            for panel in row:
+                new = [key for key in panel.keys if key not in known]
+                known |= {*new}
+                quiet = replace(panel, x=replace(panel.x, quiet=True), below=0.02) if close else panel
+                panels.append(replace(quiet, keys=new))
+            top += max(panel.above for panel in panels)
+            placed += [replace(panel, top=top) for panel in panels]
+            top += max(panel.height + panel.below for panel in panels)
         object.__setattr__(self, "panels", tuple(placed))
         object.__setattr__(self, "height", top + FOOT)
 
@@ -261,35 +271,31 @@ class Scene:
         names = list(dict.fromkeys(p.name for p in self.panels))
         if panel not in names:
             raise InstanceError("panel", f"{panel!r} is not one of {', '.join(names)}")
-        rows: list[list[Panel]] = []
-        known, heading = {key: None for p in self.panels for key in p.keys}, ""
+        rows, heading = list[list[Panel]](), ""
         for row in self.rows:
             heading = row[0].heading or heading
             kept = [p for p in row if p.name == panel]
             if len(kept) == 1 < len(row) and not kept[0].bare:  # it has the room of its row
                 right = max(p.left + p.width for p in row)
                 kept = [replace(kept[0], left=row[0].left, width=right - row[0].left)]
-            if not kept:
-                continue
-            first = replace(kept[0], heading=kept[0].heading or heading, x=replace(kept[0].x, quiet=False))
-            if kept[0].x.quiet:
-                first = replace(first, below=max(first.below, 0.62))
-            if not rows:  # what the legends of others say of it
-                told = {getattr(mark, "name", "") for mark in first.marks} - {""}
-                first = replace(first, keys=[key for key in known if key in first.keys or key.label in told])
-            rows.append([first, *kept[1:]])
-        return Scene(self.title, self.subtitle, rows)
+            if kept:
+                rows.append([replace(kept[0], heading=kept[0].heading or heading), *kept[1:]])
+        return replace(self, rows=rows)
 
     def render(self, path: str) -> bytes:
         """Return the content of a file: PNG, SVG or self-contained HTML, as the ending of `path` says."""
         ending = check(path)
-        if ending == ".html":
-            from .html import draw as draw_html
+        if ending == ".png":
+            from .image import draw as draw_image
 
-            return draw_html(self)
-        from .image import draw
+            return draw_image(self)
+        from .svg import draw
 
-        return draw(self, ending)
+        if ending == ".svg":
+            return draw(self).encode()
+        from .html import page
+
+        return page(self.title, [("", draw(self))])
 
     def save(self, path: str | Path) -> None:
         """Write the picture; see `render`."""
@@ -308,14 +314,14 @@ class Scene:
 
 
 def check(path: str) -> str:
-    """Return the ending of a file name; refuse one that says no known kind of picture, or whose package is absent."""
+    """Return the ending of a file name; refuse one that says no known kind of picture, and PNG without its package."""
     from importlib.util import find_spec
 
     ending = Path(path).suffix.lower()
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)
-    if find_spec(ENDS[ending]) is None:
-        raise InstanceError("plot", f"needs {ENDS[ending]}; {extra('plot')}", path)
+    if ending == ".png" and find_spec("matplotlib") is None:
+        raise InstanceError("plot", f"needs matplotlib; {extra('plot')}", path)
     return ending
 
 
@@ -330,7 +336,7 @@ def names_in(
     names: Iterable[Sequence[str]],
     scale: tuple[float, float],
     sizes: tuple[float, float] = (6.0, 8.5),
-    colour: str | Sequence[str] = INK,
+    paper: str | Sequence[str] = "#ffffff",
     halo: bool = False,
 ) -> Words | None:
     """Return the names that can be read in their boxes.
@@ -340,15 +346,15 @@ def names_in(
         names: of each, the longest that may be shown first.
         scale: inches of a unit of each axis.
         sizes: the least and the greatest, points.
-        colour: of all or of each.
-        halo: whether lines below are hidden with the paper; `colour` is then of the paper.
+        paper: colour below the names, of all or of each.
+        halo: whether lines below are hidden with it.
     """
-    found, papers = [], []
-    for i, ((x, y, width, height), options) in enumerate(zip(boxes.tolist(), names, strict=True)):
-        for text in options:
-            if size := fit(text, width * scale[0], height * scale[1], sizes):
-                paper = colour if isinstance(colour, str) else colour[i]
-                found.append((x + width / 2, y + height / 2, text, size, ink_on(paper) if halo else paper))
-                papers.append(paper)
-                break
-    return Words.of(found, halo=papers if halo else ())
+    told, papers = [], []
+    colours = [paper] * len(boxes) if isinstance(paper, str) else paper
+    for (x, y, width, height), options, colour in zip(boxes.tolist(), names, colours, strict=True):
+        fitting = ((text, fit(text, width * scale[0], height * scale[1], sizes)) for text in options)
+        text, size = next((each for each in fitting if each[1]), ("", 0.0))
+        if text:
+            told.append((x + width / 2, y + height / 2, text, size, ink_on(colour)))
+            papers.append(colour)
+    return Words.of(told, halo=papers if halo else ())

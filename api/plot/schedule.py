@@ -16,7 +16,7 @@ from gangplan.simulator.trace import Outcome
 from .colours import BAND, INK, SHADE
 from .partition import Drawn, subtitle
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
-from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, stacked, words
+from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, words
 
 MOST_JOBS, ROW = 48, 0.24
 """Jobs that have a row each, and inches of it; of more, lanes show who holds which GPUs."""
@@ -47,8 +47,8 @@ def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
             panels.insert(0, jobs_panel(outcome, span, classes))
         panels[0] = replace(panels[0], heading=f"{entry.name} · {told}" if len(entries) > 1 else "")
         if len(panels) == 3:
-            panels[1] = replace(panels[1], height=1.4, keys=panels[1].keys[-1:])
-        rows += [[replace(panel, width=RIGHT - LEFT)] for panel in stacked(panels)]
+            panels[1] = replace(panels[1], height=1.4)
+        rows += [[replace(panel, width=RIGHT - LEFT)] for panel in panels]
     jobs, capacity = len(problem.jobs), problem.capacity
     where = counted(total(capacity), "GPU")
     if isinstance(capacity, NodePool):
@@ -116,16 +116,12 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
     )
     keys = [*classes.keys, Key("waits from its release on", (SHADE,), "line")]
     boxes = np.stack([span.at(plan.start), row + 0.1, span.at(finish) - span.at(plan.start), np.full(len(row), 0.8)], 1)
-    labels = []
-    for i, (name, shade) in enumerate(zip(classes.names, classes.colours, strict=True)):
-        mine = np.flatnonzero(runs & (classes.of == i))
-        panel = panel.add(Boxes(boxes[mine], shade, [_text(entry, j, finish) for j in mine.tolist()], name))
-    for j, d in _chosen(plan):
-        count = problem.jobs[j].degrees[d]
-        labels.append((j, [counted(count, "GPU"), str(count)], classes.ink(j)))
-    if labels:
-        which, texts, inks = zip(*labels, strict=True)
-        panel = panel.add(names_in(boxes[list(which)], texts, panel.scale, colour=inks))
+    mine, of = np.flatnonzero(runs), [classes.keys[k] for k in classes.of[runs].tolist()]
+    told, shades = [_text(entry, j, finish) for j in mine.tolist()], [key.colours[0] for key in of]
+    panel = panel.add(Boxes(boxes[mine], shades, told, [key.label for key in of]))
+    counts = [problem.jobs[j].degrees[d] for j, d in _chosen(plan)]
+    texts = [[counted(n, "GPU"), str(n)] for n in counts]
+    panel = panel.add(names_in(boxes[mine], texts, panel.scale, paper=shades))
     due = [(j, job.deadline) for j, job in enumerate(problem.jobs) if job.deadline is not None]
     later = sum(deadline > span.last for _, deadline in due)
     due = [(j, deadline) for j, deadline in due if deadline <= span.last]

@@ -16,7 +16,7 @@ from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
 from .calendar import DAY, calendar_ticks, date, week_panels
-from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
+from .colours import BAND, FEW, GREY, INK, SHADE, colours
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
 
@@ -45,20 +45,10 @@ TICKS = (
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Put jobs into a few classes that colours tell apart: names, colours, and the class of each job, int (n,)."""
+    """Put jobs into a few classes that colours tell apart: entries of a legend, and that of each job, int (n,)."""
 
-    names: tuple[str, ...]
-    colours: tuple[str, ...]
+    keys: tuple[Key, ...]
     of: IntArray
-
-    @property
-    def keys(self) -> list[Key]:
-        """The entries of a legend."""
-        return [Key(name, (colour,)) for name, colour in zip(self.names, self.colours, strict=True)]
-
-    def ink(self, job: int) -> str:
-        """Return the colour of text on a job."""
-        return ink_on(self.colours[int(self.of[job])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +93,10 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: flo
     rows = [[_curves(outcomes)]]
     for policy, outcome in outcomes.items():
         first = (jobs_panel if small(outcome) else load_panel)(outcome, span, classes)
-        panels = [replace(first, heading=_heading(policy, outcome)), queue_panel(outcome, span)]
-        panels += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
-        rows += [_with_scale(panel) for panel in stacked(panels)]
+        rows += [[replace(first, heading=_heading(policy, outcome))], [queue_panel(outcome, span)]]
+        rows += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
         if epoch is not None and span.last - span.first > 2 * DAY:
             rows.append(week_panels(outcome, *period(outcome), epoch))
-    keys = list(dict.fromkeys(key for row in rows[1:] for key in row[0].keys))  # one legend will do for all
-    rows[1:] = [[replace(row[0], keys=() if i else keys), *row[1:]] for i, row in enumerate(rows[1:])]
     room = one.room.tolist()
     several = len({tuple(outcome.room.tolist()) for outcome in outcomes.values()})
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
@@ -124,20 +111,12 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: flo
     )
 
 
-def stacked(panels: list[Panel]) -> list[Panel]:
-    """Return panels of one axis of time close below each other: only the last says what the axis is."""
-    last = len(panels) - 1
-    bare = [replace(p, x=replace(p.x, quiet=True), below=0.02) for p in panels[:last]]
-    return [*bare, panels[last]]
-
-
 def _heading(policy: str, outcome: Outcome) -> str:
     m = summary(outcome)
     parts = [policy, f"mean JCT {words(m.mean_jct)}", f"p99 {words(m.p99_jct)}", f"mean wait {words(m.mean_wait)}"]
-    parts += [f"utilisation {m.utilisation:.1%}"]
-    parts += [f"{m.blocking_rate:.1%} rejected"] if m.blocking_rate else []
-    parts += [f"{m.interruptions:.2g} interruptions a job"] if m.interruptions else []
-    return " · ".join(parts)
+    parts += [f"utilisation {m.utilisation:.1%}", f"{m.blocking_rate:.1%} rejected" if m.blocking_rate else ""]
+    parts += [f"{m.interruptions:.2g} interruptions a job" if m.interruptions else ""]
+    return " · ".join(filter(None, parts))
 
 
 def _curves(outcomes: Mapping[str, Outcome]) -> Panel:
@@ -155,8 +134,8 @@ def _curves(outcomes: Mapping[str, Outcome]) -> Panel:
         marks.append(Dots(np.stack([x, y], axis=1), shape="", texts=told, name=policy))
     axis = Axis(low, high, "job completion time (JCT): from submission to finish", ticks(low, high), True, True)
     share = Axis(0, 1.01, "jobs done within it", [(k / 5, f"{k * 20}%") for k in range(6)], grid=True)
-    keys = [Key(policy, (shade,), "line") for policy, shade in shades.items()]
-    return Panel("jct", axis, share, marks, keys, inside=True)
+    keys = [Key(policy, (shade,), "line") for policy, shade in shades.items() if policy]
+    return Panel("jct", axis, share, marks, keys)
 
 
 def small(outcome: Outcome) -> bool:
@@ -168,13 +147,13 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     """Return the panel of GPUs in use over time by class, with those that there are."""
     edges, amount = span.edges, outcome.row_gpus * outcome.row_share
     time = (outcome.row_start, outcome.row_end, edges)
-    stack = np.cumsum(means_of_groups(classes.of[outcome.row_job], len(classes.names), amount, *time), axis=0)
+    stack = np.cumsum(means_of_groups(classes.of[outcome.row_job], len(classes.keys), amount, *time), axis=0)
     there = outcome.n_gpus - _down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0]
     at, below = span.at(edges), np.zeros(SPANS)
     marks: list[Mark] = []
-    for name, shade, top in zip(classes.names, classes.colours, stack, strict=True):
-        told = [f"{name}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
-        marks += _area(at, top, steps(at, below)[::-1], shade, told, name)
+    for key, top in zip(classes.keys, stack, strict=True):
+        told = [f"{key.label}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
+        marks.append(_area(at, below, top, key.colours[0], told, key.label))
         below = top
     marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
     keys = [*classes.keys, Key("GPUs there are", look="dash")]
@@ -186,20 +165,21 @@ def queue_panel(outcome: Outcome, span: Span) -> Panel:
     """Return the panel of how many jobs wait over time."""
     at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
     told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
-    marks = _area(at, waiting, np.array([(at[-1], 0.0), (0.0, 0.0)]), SHADE, told)
+    marks = [_area(at, np.zeros(SPANS), waiting, SHADE, told)]
     most = float(waiting.max())
     ticks = None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)]
     y = Axis(0, max(1.0, most * 1.05), "waiting", ticks, grid=True)
     return Panel("queue", span.axis, y, marks, height=0.75, width=ACROSS)
 
 
-def _area(
-    at: FloatArray, top: FloatArray, back: FloatArray, shade: str, texts: list[str], name: str = ""
-) -> list[Mark]:
-    """Return the area below a curve of steps, whose outline goes `back`, and what a pointer on each step is told."""
-    area = np.concatenate([steps(at, top), back])
-    spots = np.stack([(at[:-1] + at[1:]) / 2, top], axis=1)
-    return [Lines([area], shade, fill=True, name=name), Dots(spots, shape="", texts=texts, name=name)]
+def _area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: list[str], name: str = "") -> Boxes:
+    """Return what lies between two curves of steps as boxes, steps of the same height as one."""
+    curves = np.round([low, high], 9)
+    first = np.flatnonzero(np.append(True, (np.diff(curves) != 0).any(axis=0)))
+    last = np.append(first[1:], len(low))
+    boxes = np.stack([at[first], low[first], at[last] - at[first], (high - low)[first]], axis=1)
+    seen = boxes[:, 3] > 1e-9
+    return Boxes(boxes[seen], shade, [texts[i] for i in first[seen]], name, crisp=True)
 
 
 def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
@@ -214,29 +194,26 @@ def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     names = [] if flat else node_ticks((low + high) / 2, list(map(str, range(len(low)))), height)
     y = Axis(float(high[-1]), 0.0, "GPUs" if flat else "node", names)
     panel = Panel("jobs", span.axis, y, [Boxes(nodes, BAND)], height=height, width=ACROSS)
-    kind = np.where(found.restoring, len(classes.names), classes.of[found.job])
-    keys = classes.keys
+    restored, down = Key("restored", (RESTORING,)), Key("node down", (DOWN,))
+    kind = np.where(found.restoring, len(classes.keys), classes.of[found.job])
+    of = [[*classes.keys, restored][k] for k in kind.tolist()]
     lane = "#ffffff" if height / high[-1] * 72 > 3 else ""
-    for i, key in enumerate([*keys, Key("restored", (RESTORING,))]):
-        mine = np.flatnonzero(kind == i)
-        if len(mine):
-            panel = panel.add(Boxes(at[mine], key.colours[0], [told[j] for j in mine], key.label, lane))
+    panel = panel.add(Boxes(at, [key.colours[0] for key in of], told, [key.label for key in of], lane))
     if len(outcome.down_node):
         left, node = span.at(outcome.down_start), outcome.down_node
         gone = np.stack([left, low[node], span.at(outcome.down_end) - left, (high - low)[node]], axis=1)
-        panel = panel.add(Boxes(gone, DOWN, ["node down"] * len(gone), "node down"))
+        panel = panel.add(Boxes(gone, DOWN, [down.label] * len(gone), down.label))
     running = np.flatnonzero(~found.restoring)
     names_of = [[outcome.workload.names[j]] for j in found.job[running].tolist()]
-    inks = [classes.ink(j) for j in found.job[running].tolist()]
+    papers = [of[i].colours[0] for i in running.tolist()]
     roomy = panel.scale[0], panel.scale[1] * 1.3  # the name of a job on one GPU may fill its lane
-    extra = [Key("restored", (RESTORING,))] * bool(found.restoring.any())
-    extra += [Key("node down", (DOWN,))] * bool(len(outcome.down_node))
-    panel = panel.add(names_in(at[running], names_of, roomy, (5.5, 8.0), inks))
-    return replace(panel, keys=[*keys, *extra])
+    panel = panel.add(names_in(at[running], names_of, roomy, (5.5, 8.0), papers))
+    extra = [restored] * bool(found.restoring.any()) + [down] * bool(len(outcome.down_node))
+    return replace(panel, keys=[*classes.keys, *extra])
 
 
-def _heat(outcome: Outcome, span: Span) -> Panel:
-    """Return the panel of what share of the GPUs of each node, or of several, is held over time."""
+def _heat(outcome: Outcome, span: Span) -> list[Panel]:
+    """Return the panel of what share of the GPUs of each node, or of several, is held, and the scale of its shades."""
     m, edges = len(outcome.room), span.edges
     each = -(-m // MOST_NODES)
     group = np.arange(m) // each
@@ -250,19 +227,12 @@ def _heat(outcome: Outcome, span: Span) -> Panel:
     height = float(np.clip(count * HEAT_ROW, 0.7, 4.0))
     y = Axis(count, 0, "node" if each == 1 else "nodes", node_ticks(np.arange(count) + 0.5, names, height))
     heat = Heat(np.clip(share, 0.0, 1.0), (0, 0, span.axis.high, count), SHADES, DOWN, [f"held of {n}" for n in names])
-    return Panel("nodes", replace(span.axis, grid=False), y, [heat], height=height, width=ACROSS)
-
-
-def _with_scale(panel: Panel) -> list[Panel]:
-    """Return the panel, and beside a heat map the scale of its shades."""
-    if panel.name != "nodes":
-        return [panel]
+    panel = Panel("nodes", replace(span.axis, grid=False), y, [heat], height=height, width=ACROSS)
     shades = Heat(np.linspace(0, 1, 64)[:, None], (0, 0, 1, 1), SHADES)
-    at = np.array([[1.6, 0.0], [1.6, 0.5], [1.6, 1.0]])
-    told = Words(at, ["0%", "50%", "100% held"], 8.0, GREY, "left", outside=True)
-    axis = Axis(0, 1)
-    side = Panel(panel.name, axis, axis, [shades, told], left=panel.left + panel.width + 0.12, width=0.1, bare=True)
-    return [panel, replace(side, height=panel.height)]
+    words = ((0.0, "0%"), (0.5, "50%"), (1.0, "100% held"))
+    told = Words.of([(1.6, at, text, 8.0, GREY) for at, text in words], "left", outside=True)
+    left, unit = panel.left + panel.width + 0.12, Axis(0, 1)
+    return [panel, Panel("nodes", unit, unit, (), left=left, width=0.1, height=height, bare=True).add(shades, told)]
 
 
 def _down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:
@@ -281,12 +251,11 @@ def classify(workload: Workload) -> Classes:
         queues = [queue for queue, _ in work.most_common()]
         named = queues if len(queues) <= len(FEW) else queues[: len(FEW) - 1]
         number = {queue: i for i, queue in enumerate(named)}
-        others = [(f"{len(queues) - len(named)} others", SHADE)] * (len(queues) > len(named))
-        pairs = [(queue or "no queue", FEW[i]) for i, queue in enumerate(named)] + others
-        names, shades = zip(*pairs, strict=True)
-        return Classes(names, shades, np.array([number.get(queue, len(number)) for queue in workload.queue]))
+        keys = [Key(queue or "no queue", (FEW[i],)) for i, queue in enumerate(named)]
+        keys += [Key(f"{len(queues) - len(named)} others", (SHADE,))] * (len(queues) > len(named))
+        return Classes(tuple(keys), np.array([number.get(queue, len(number)) for queue in workload.queue]))
     sizes, of = members(workload, "size")
-    return Classes(tuple(sizes), tuple(SPECTRUM[SIZE_NAMES.index(name)] for name in sizes), of)
+    return Classes(tuple(Key(name, (SPECTRUM[SIZE_NAMES.index(name)],)) for name in sizes), of)
 
 
 def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:
@@ -301,7 +270,7 @@ def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str
             f"{o.workload.names[job]}{': restored' if restoring else ''}",
             share + held + (f" of node {node}" if node >= 0 else ""),
             f"{words(start - begin, 4)} to {words(end - begin, 4)}: {words(end - start)}",
-            f"asked for {counted(int(o.workload.gpus[job]), 'GPU')}, {classes.names[int(classes.of[job])]}",
+            f"asked for {counted(int(o.workload.gpus[job]), 'GPU')}, {classes.keys[int(classes.of[job])].label}",
             f"submitted at {first}, waited {wait}, done after {words(float(o.finish[job]) - submit)}",
         ]
         if not restoring and o.row_rate[row] != 1:

@@ -9,17 +9,10 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import io_error
 from gangplan.instances.outlet import write_whole
 
+from ..plot.html import document, table
 from ..units import percent
 from .grading import Grade, Mark
 from .suite import Suite
-
-_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
-table{border-collapse:collapse}td,th{padding:.2rem .8rem;border-bottom:1px solid #ccc;text-align:right}
-td:first-child,th:first-child{text-align:left}pre{background:#f4f4f4;padding:.5rem;overflow:auto;max-height:20rem}
-svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}
-pre{background:#282828}svg{background:#fff}}"""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Nothing is fetched, no script runs."""
 
 
 def make_folder(folder: str | Path) -> None:
@@ -43,7 +36,7 @@ def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> lis
     make_folder(folder)
     names = [_file(x.student) for x in grades]
     paths = [Path(folder, f"{name}{f'-{i}' * (name in names[:i])}.html") for i, name in enumerate(names)]
-    write_whole({path: page(x, suite).encode() for path, x in zip(paths, grades, strict=True)})
+    write_whole({path: page(x, suite) for path, x in zip(paths, grades, strict=True)})
     return paths
 
 
@@ -51,23 +44,20 @@ def _file(student: str) -> str:
     return "".join(c if c.isalnum() or c in "-_. " else "_" for c in student)[:80] or "_"
 
 
-def page(grade: Grade, suite: Suite) -> str:
+def page(grade: Grade, suite: Suite) -> bytes:
     """Return the page of a grade."""
     title = f"{grade.student}: {grade.points:g} of {suite.most:g} points"
-    rows = "".join(
-        f"<tr><td>{escape(x.problem)}<td>{x.kind}<td>{_value(x.value)}<td>{_value(x.best)}<td>{_gap(x)}"
-        f"<td>{x.points:g} of {x.most:g}</tr>"
+    rows = [
+        (x.problem, x.kind, _value(x.value), _value(x.best), _gap(x), f"{x.points:g} of {x.most:g}")
         for x in grade.marks
-    )
+    ]
     worth = ", ".join(f"{p:g} at {percent(g)}" for g, p in zip(suite.gaps, suite.points, strict=True))
-    notes = "".join(f"<p>{escape(x)}</p>" for x in grade.notes)
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
-        f'content="{_POLICY}"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    head = (
         f"<h1>{escape(title)}</h1><p>{escape(suite.title)}. Points by the gap to the best known: {worth}; else 0.</p>"
-        f"{notes}<table><tr><th>problem<th>what<th>yours<th>best known<th>gap<th>points</tr>{rows}</table>"
-        f"{''.join(map(_part, grade.marks))}</html>\n"
     )
+    figures = table(("problem", "what", "yours", "best known", "gap", "points"), rows, words=2)
+    notes = (f"<p>{escape(x)}</p>" for x in grade.notes)
+    return document(title, [head, *notes, figures, *map(_part, grade.marks)], static=True)
 
 
 def _part(x: Mark) -> str:
@@ -75,8 +65,9 @@ def _part(x: Mark) -> str:
     by = "verifier" if x.kind == "plan" else "checker of bounds"
     by = "submission" if x.by == "program" else by
     printed = f"<p>It printed:</p><pre>{escape(x.printed)}</pre>" if x.printed.strip() else ""
+    picture = f"<figure>{x.picture}</figure>" if x.picture else ""
     took = f" It took {x.seconds:.1f} s." if x.seconds else ""
-    return f"<h2>{escape(x.problem)}: {x.kind}</h2><p>The {by}: {escape(said)}.{took}</p>{x.picture}{printed}"
+    return f"<h2>{escape(x.problem)}: {x.kind}</h2><p>The {by}: {escape(said)}.{took}</p>{picture}{printed}"
 
 
 def _value(value: float | None) -> str:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import extra
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import STEPS
 from gangplan.instances.schedule import ScheduleProblem
@@ -21,7 +20,6 @@ from ..plot import picture
 from ..plot.colours import FEW
 from ..plot.scene import Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, check
 from .step import Step
-from .web import written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +37,6 @@ def scene(step: Step, last: Step | None = None) -> Scene:
         rows = [[_plain(panel) for panel in row] for row in picture(step.problem, step.plan).rows]
         if isinstance(step.problem, ScheduleProblem):  # who waits is seen in the rows of the jobs
             rows = [row for row in rows if row[0].name != "queue"]
-            rows[-1] = [replace(panel, x=replace(panel.x, quiet=False), below=0.62) for panel in rows[-1]]
     if any(other.prices for other in last.steps()):
         timed = isinstance(step.problem, ScheduleProblem) and rows
         rows.append([_prices(step, last, rows[-1][0].x if timed else None)])
@@ -69,7 +66,7 @@ def _trail(step: Step, last: Step) -> Panel:
         if points:
             marks.append(Lines([[points[0], *stairs]], colour, 1.6, dash=name == "bound", name=name))
             marks.append(Dots(np.array(points[-1:], dtype=float), colour, 6.0, name=name))
-    keys = [Key("objective of the plan", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
+    keys = [Key("objective", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
     every = -(-max(1, last.number) // 20)
     ticks = [(float(i), str(i)) for i in range(0, last.number + 1, every)]
     wide = max(1, last.number)
@@ -147,18 +144,16 @@ def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.
         InstanceError: if there are no or too many steps, `path` has another ending, a package is missing, or the file
             cannot be written.
     """
-    from importlib.util import find_spec
     from io import BytesIO
 
     name = fspath(path)
     if Path(name).suffix.lower() != ".gif":
         raise InstanceError("path", f"{name!r} does not end in .gif")
-    if find_spec("matplotlib") is None:
-        raise InstanceError("path", f"needs matplotlib; {extra('plot')}")
+    check("step.png")
     from PIL import Image
 
     _, scenes = _scenes(steps)
-    frames = [_image(one) for one in scenes]
+    frames = [Image.open(BytesIO(one.render("step.png"))).convert("RGB") for one in scenes]
     size = max(f.width for f in frames), max(f.height for f in frames)
     sheets = []
     for frame in frames:
@@ -169,17 +164,6 @@ def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.
     times = [round(1000 * seconds)] * (len(sheets) - 1) + [round(3000 * seconds)]
     sheets[0].save(content, "GIF", save_all=True, append_images=sheets[1:], duration=times, loop=0)
     write_whole({name: content.getvalue()})
-
-
-def _image(one: Scene) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-    from ..plot.image import figure_of
-
-    canvas: Any = FigureCanvasAgg(figure_of(one))
-    canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
 def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:
@@ -194,6 +178,7 @@ def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:
     Raises:
         InstanceError: if there are no or too many steps, `path` has another ending, or the file cannot be written.
     """
+    from ..plot.html import page as page_of
     from ..plot.svg import draw as draw_svg
 
     name = fspath(path)
@@ -201,4 +186,4 @@ def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:
         raise InstanceError("path", f"{name!r} does not end in .html")
     every, scenes = _scenes(steps)
     pictures = [(repr(step), draw_svg(one)) for step, one in zip(every, scenes, strict=True)]
-    write_whole({name: written(every[0].method, pictures).encode()})
+    write_whole({name: page_of(f"{every[0].method}, step by step", pictures)})

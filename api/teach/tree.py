@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_counts
 
+from ..plot.colours import GREY, INK
 from .programme import Programme, Row, milp
 from .words import Text
+
+if TYPE_CHECKING:
+    from ..plot.scene import Mark, Scene
 
 _COLOURS = {
     "branched": "#9aa5b1",
@@ -107,52 +113,32 @@ def text_tree(nodes: Iterable[Node]) -> Text:
     return Text("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A figure of matplotlib that a notebook shows; ``drawing.figure.savefig("tree.png")`` writes it."""
-
-    figure: Any
-
-    def _repr_svg_(self) -> str:
-        from io import StringIO
-
-        text = StringIO()
-        self.figure.savefig(text, format="svg")
-        return text.getvalue()
-
-
-def draw_tree(nodes: Iterable[Node]) -> Drawing:
-    """Draw a tree by matplotlib: a dot a node with its bound, colour by status, beside what it fixes.
+def draw_tree(nodes: Iterable[Node]) -> Scene:
+    """Draw a tree: a dot a node with its bound, colour by status, beside what it fixes.
 
     It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
     """
-    from matplotlib.figure import Figure
+    from ..plot.scene import Axis, Dots, Key, Lines, Panel, Scene, Words
 
     nodes = [*nodes]
     if not nodes:
         raise InstanceError("nodes", "there are none to draw")
     place = _places(nodes)
-    leaves, depth = max(x for x, _ in place.values()) + 1, max(node.depth for node in nodes) + 1
-    figure = Figure(figsize=(max(4.0, min(24.0, 1.3 * leaves)), max(2.5, 1.1 * depth)), layout="constrained")
-    axes = figure.add_subplot()
-    for node in nodes:
-        x, y = place[node.number]
-        if node.parent is not None:
-            at, above = place[node.parent]
-            axes.plot([at, x], [above, y], color="#5c7080", lw=1, zorder=1)
-            down = 0.4 if "<=" in node.fixed else 0.65  # so that those of two children are not on one line
-            words: Any = {"fontsize": 7, "ha": "center", "va": "center", "backgroundcolor": "white"}
-            axes.text(at + down * (x - at), above + down * (y - above), node.fixed, **words)
-        axes.scatter([x], [y], s=420, color=_COLOURS[node.status], edgecolors="#182026", zorder=2)
-        label = "-" if node.bound == inf else f"{node.bound:.3g}"
-        axes.text(x, y, label, fontsize=7, ha="center", va="center", zorder=3)
-    for status, colour in _COLOURS.items():
-        if any(node.status == status for node in nodes):
-            axes.scatter([], [], color=colour, edgecolors="#182026", label=status)
-    axes.legend(fontsize=7, loc="best")
-    axes.margins(0.08)
-    axes.set_axis_off()
-    return Drawing(figure)
+    leaves, depth = max(x for x, _ in place.values()) + 1, 1 - min(y for _, y in place.values())
+    steps = [(place[n.parent], place[n.number], n.fixed) for n in nodes if n.parent is not None]
+    fixed = []
+    for (at, above), (x, y), words in steps:
+        down = 0.4 if "<=" in words else 0.65  # so that those of two children are not on one line
+        fixed.append((at + down * (x - at), above + down * (y - above), words, 7.0, INK))
+    bounds = ["-" if node.bound == inf else f"{node.bound:.3g}" for node in nodes]
+    dots = Dots(np.array([place[n.number] for n in nodes]), [_COLOURS[n.status] for n in nodes], 20.0, edge=INK)
+    marks: list[Mark] = [Lines([step[:2] for step in steps], GREY), dots, Words(dots.at, bounds, 7.0)]
+    keys = [Key(status, (c,), "o") for status, c in _COLOURS.items() if any(node.status == status for node in nodes)]
+    width = max(5.0, min(24.0, 1.3 * leaves + 0.5))
+    axes = Axis(-0.6, leaves - 0.4), Axis(0.4 - depth, 0.4)
+    panel = Panel("tree", *axes, marks, keys, left=0.25, width=width - 0.5, height=1.1 * depth, below=0.1, bare=True)
+    panel = panel.add(Words.of(fixed, halo=["#ffffff"] * len(fixed)))
+    return Scene("Branch and bound", f"{len(nodes)} nodes", [[panel]], width)
 
 
 def _children(nodes: Iterable[Node]) -> Callable[[Node | None], list[Node]]:

@@ -5,7 +5,7 @@
 # for. You set prices by hand, find the best ones by a linear programme, and submit a proof to a checker that trusts
 # nobody.
 #
-# **Time**: 60 minutes. **Before**: notebooks 1 and 3, linear programmes. **Needs** the library, SciPy and plotly.
+# **Time**: 60 minutes. **Before**: notebooks 1 and 3, linear programmes. **Needs** the library and SciPy.
 
 # %%
 from fractions import Fraction
@@ -158,20 +158,22 @@ value, who = proved(answer), min(short, key=short.get)
 assert value >= 6.5, f"they prove {value:.3f}; mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
 
 # %% [markdown]
-# The bound as a function of the two prices, as the checker says: concave, with edges where another set of gangs becomes
-# the cheapest. The picture works offline; point at it.
+# The bound as a function of the two prices, as the checker says: concave, with corners where another set of gangs
+# becomes the cheapest. A line is a price of language; point at it.
 
 # %%
-import plotly.graph_objects as go
-from IPython.display import HTML
+from gangplan.plot.scene import Axis, Dots, Key, Lines, Panel, Scene
 
-axis = np.linspace(0.8, 1.8, 11)
-height = [[proved({"vision": x, "language": y}) for x in axis] for y in axis]
-figure = go.Figure(go.Surface(x=axis, y=axis, z=height, colorscale="Viridis"))
-figure.update_layout(
-    scene={"xaxis_title": "price of vision", "yaxis_title": "of language", "zaxis_title": "bound"}, height=450
-)
-HTML(figure.to_html(full_html=False, include_plotlyjs=True))
+axis, marks, keys = np.linspace(0.8, 1.8, 21), [], []
+shades = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#7a5c9e")
+for y, shade in zip(axis[::4], shades, strict=True):
+    line = [(x, proved({"vision": x, "language": y})) for x in axis]
+    texts = [f"vision {x:.2f}, language {y:.2f}: {bound:.3f}" for x, bound in line]
+    marks += [Lines([line], shade, 1.6), Dots(np.array(line), shade, 5.0, texts=texts)]
+    keys.append(Key(f"language {y:.1f}", (shade,), "line"))
+top = max(dots.at[:, 1].max() for dots in marks[1::2])
+up = Axis(top - 2, top + 0.1, "bound", grid=True)
+Scene("Prices", "what they prove", [[Panel("bound", Axis(0.78, 1.82, "price of vision"), up, marks, keys)]])
 
 # %% [markdown]
 # ## The best prices

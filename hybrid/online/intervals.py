@@ -17,6 +17,7 @@ Nothing here changes a decision.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import exp, expm1, inf, log1p
@@ -162,7 +163,8 @@ class StartIntervals:
         """
         if self.count < ENOUGH:
             return None
-        return self._interval(features(state, name, self.arrivals), state.now)
+        # a regression that is due is fitted to a copy, since a question changes nothing
+        return copy(self)._interval(features(state, name, self.arrivals), state.now)
 
     def save(self) -> dict[str, Any]:
         """Return what was learned, for JSON."""

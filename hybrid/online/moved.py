@@ -56,15 +56,21 @@ def moved(document: Mapping[str, Any], old: Fleet, new: Fleet) -> dict[str, Any]
 
 
 def turned_back(document: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Return a snapshot in which nothing has happened after `now`, and what did happened then."""
+    """Return a snapshot in which nothing has happened after `now`, and what did happened then.
+
+    Who was due when it started still was.
+    """
 
     def request(row: Mapping[str, Any]) -> dict[str, Any]:
         late = max(0.0, row["submit"] - now)
         return {**row, "submit": row["submit"] - late, "due": row["due"] - late}
 
     def run(row: Mapping[str, Any]) -> dict[str, Any]:
-        late = max(0.0, row["since"] - now)
-        return {**row, "request": request(row["request"]), "since": row["since"] - late, "end": row["end"] - late}
+        late, waited = max(0.0, row["since"] - now), request(row["request"])
+        since = row["since"] - late
+        if row["request"]["due"] <= row["since"]:
+            waited["due"] = min(waited["due"], since)
+        return {**row, "request": waited, "since": since, "end": row["end"] - late}
 
     intervals, later = document["intervals"], document.get("later")
     found = {**document, "now": now, "promises": {}, "waiting": [request(row) for row in document["waiting"]]}

@@ -108,8 +108,7 @@ class Notices:
         for row in rows:
             require_text(row["job"], "claims.job")
             require_number(row["degree"], "claims.degree", whole=True)
-            nodes = {name: tuple(gpus) for name, gpus in row["nodes"].items()}
-            self.claims[row["job"]] = Claim(**{**row, "nodes": nodes, "after": tuple(row["after"])})
+            self.claims[row["job"]] = Claim(**{**row, "nodes": _seats(row), "after": tuple(row["after"])})
 
 
 def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
@@ -117,8 +116,13 @@ def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
     state.find(row["job"], "runs")
     for field in ("left", "price", "since", "seconds"):
         require_number(row[field], f"stopping.{field}")
-    told = Stopping(**row)
+    told = Stopping(**{**row, "nodes": _seats(row)})
     if told.job in state.notices.stopping:
         raise InstanceError("stopping", f"{told.job!r} is there twice")
     state.notices.stopping[told.job] = told
     state.alter(state.running[told.job].told(told.until))
+
+
+def _seats(row: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the GPUs of a row of JSON by name of the node."""
+    return {name: tuple(gpus) for name, gpus in row["nodes"].items()}

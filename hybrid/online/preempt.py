@@ -64,6 +64,7 @@ class Preemption:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
+        self._over: set[int] = set()  # accounts that held more than their share when `lent` was asked
         self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: Running | None = None
@@ -91,6 +92,15 @@ class Preemption:
             return True
         self._hopeless.add(key)
         return False
+
+    def lent(self) -> bool:
+        """Return whether more queues give way, which hold more than their share, than when it was last asked."""
+        if self._starts.clear is None or not self._state.sharing.queues:
+            return False
+        before, self._over = self._over, self._lowest()[1][1]
+        if more := not self._over <= before:
+            self._hopeless.clear()
+        return more
 
     def vain(self, shape: Shape) -> bool:
         """Return whether nobody may be stopped or moved for the jobs of a line, whatever they need."""

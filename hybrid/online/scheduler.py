@@ -484,7 +484,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
         start_claims(state, starts)
-        stages, mends = Stages(state, lambda: bool(starts.stopped)), []
+        stages, mends = Stages(state, lambda: bool(starts.stopped), preemption.lent), []
         for _ in stages:
             if stages.again:
                 starts.clear = None

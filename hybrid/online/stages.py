@@ -28,20 +28,24 @@ class Stages:
     Args:
         state: whose queues show the lines of one stage at a time.
         stopped: tells whether jobs stopped so far.
+        lent: tells whether more queues hold more than their share than when it was last asked.
 
     Attributes:
         again: whether all are shown for the second time: nobody need stop any more.
     """
 
-    def __init__(self, state: ClusterState, stopped: Callable[[], bool]) -> None:
-        self._state, self._stopped, self.again = state, stopped, False
+    def __init__(self, state: ClusterState, stopped: Callable[[], bool], lent: Callable[[], bool]) -> None:
+        self._state, self._stopped, self._lent, self.again = state, stopped, lent, False
         self._lines: dict[Stage, list[Alike | Shape]] = {}
         self._open = Stage(False, 0)
 
     def __iter__(self) -> Iterator[Stage]:
-        """Open one stage after the other, all once more if jobs were stopped, and at last all lines."""
+        """Open one stage after the other, all once more if queues borrowed, and if jobs were stopped."""
         with kept(self._state):
+            self._lent()
             yield from self._once()
+            if self._lent():  # those that are owed their share may take it back
+                yield from self._once()
             if not self._state.alike and self._stopped():  # those that stopped may go on elsewhere
                 self.again = True
                 yield from self._once()

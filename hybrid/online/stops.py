@@ -107,7 +107,7 @@ class Stops:
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
-        first = [x for x in first if starts.degrees(x)]
+        first = [x for x in first if starts.degrees(x) and x.name not in starts.stopped]
         if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
+from ..graph import grouped
 from ..partition import precedence
 from .exact import SLACK, exact
 
@@ -44,9 +45,7 @@ def classes_of(problem: Any) -> Classes:
     """
     graph, cluster = problem.graph, problem.cluster
     of = numbered(graph.colocation.tolist())
-    members: list[list[int]] = [[] for _ in range(max(of) + 1)]
-    for i, g in enumerate(of):
-        members[g].append(i)
+    members = grouped(((g, i) for i, g in enumerate(of)), max(of) + 1)
     count: list[int | None] = cluster.counts().tolist()
     capacity = [inf if kind.memory is None else Fraction(kind.memory) * (1 + SLACK) for kind in cluster.device_types]
     if problem.objective == "stages":

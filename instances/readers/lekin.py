@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os import PathLike
 
+from ..arrays import require_choice
 from ..errors import InstanceError, in_file
 from ..intake import read_text
 from ..outlet import write_whole
@@ -44,8 +45,7 @@ def read_lekin(jobs: Path, machines: Path, due: str = "drop") -> ScheduleProblem
     Raises:
         InstanceError: naming file, line, field and value.
     """
-    if due not in DUE:
-        raise InstanceError("due", f"{due!r} is not one of {', '.join(DUE)}")
+    require_choice(due, "due", DUE)
     texts = read_text(jobs), read_text(machines)
     with in_file(machines):
         centres = [(x.name, max(1, len(x.parts))) for x in _blocks(texts[1], "Workcenter", "Machine")]

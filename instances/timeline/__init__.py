@@ -235,14 +235,11 @@ def load_timeline(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdi
     bars: list[Bar] = []
     busiest = int(verdict.load.argmax())
     for x in sorted(stage, key=stage.__getitem__):
-        kind = cluster.device_types[cluster.type_of[x]]
-        bars += (computed := _passes(graph, seconds, device == x, len(rows)))
-        at = computed[-1].finish
         moved = crossing[1][crossing[0] == x]
-        if verdict.transfer[x] > 0:
-            held = float(graph.output_bytes()[moved].sum())
-            bars.append(Bar(len(rows), "transfer", "transfer", at, float(verdict.load[x]), held, len(moved)))
-        rows.append(Row(f"{x} ({kind.name})", x))
+        load, transfer = float(verdict.load[x]), float(verdict.transfer[x])
+        last = Bar(len(rows), "transfer", "transfer", 0, load, float(graph.output_bytes()[moved].sum()), len(moved))
+        bars += _busy(graph, seconds, device == x, transfer, last)
+        rows.append(Row(f"{x} ({cluster.device_types[cluster.type_of[x]].name})", x))
     chain = [i for i, bar in enumerate(bars) if rows[bar.row].device == busiest]
     idle, slack = cluster.n_devices - len(rows), TOLERANCE * float(verdict.load.max())
     return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, slack)
@@ -263,13 +260,9 @@ def stages_timeline(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) 
     for s, degree in enumerate(plan.degree.tolist()):
         serving = np.flatnonzero(plan.serves == s)
         d, mine = int(serving[0]), plan.stage == s
-        load, sync = float(verdict.load[d]), float(verdict.transfer[d])
-        each = (load - sync) / (float(seconds[mine].sum()) or 1.0)
-        begun = len(bars)
-        bars += (computed := _passes(graph, seconds, mine, len(rows), each))
-        if sync > 0:
-            weights = float(graph.parameter_bytes[mine].sum())
-            bars.append(Bar(len(rows), "transfer", "synchronisation", computed[-1].finish, load, weights))
+        load, begun, weights = float(verdict.load[d]), len(bars), float(graph.parameter_bytes[mine].sum())
+        last = Bar(len(rows), "transfer", "synchronisation", 0, load, weights)
+        bars += _busy(graph, seconds, mine, float(verdict.transfer[d]), last)
         if not chain and load >= objective * (1 - TOLERANCE):
             chain = list(range(begun, len(bars)))
         replicas = len(serving) // degree
@@ -283,15 +276,19 @@ def stages_timeline(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) 
     return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, TOLERANCE * objective)
 
 
-def _passes(graph: OpGraph, seconds: FloatArray, mine: BoolArray, row: int, each: float = 1.0) -> list[Bar]:
-    """Return a bar for the forward ops among `mine`, then one for the backward ops."""
-    bars: list[Bar] = []
+def _busy(graph: OpGraph, seconds: FloatArray, mine: BoolArray, transfer: float, last: Bar) -> list[Bar]:
+    """Return a bar for the forward ops among `mine`, one for the backward ops, and `last` if it takes any time.
+
+    Ops share the time that `last`, which says when all is done, leaves: replicas take samples in turn.
+    """
+    bars, at = list[Bar](), 0.0
+    each = (last.finish - transfer) / (float(seconds[mine].sum()) or 1.0)
     for word, chosen in (("forward", mine & ~graph.backward), ("backward", mine & graph.backward)):
         if chosen.any():
-            at = bars[-1].finish if bars else 0.0
-            lasts, held = each * float(seconds[chosen].sum()), float(graph.memory[chosen].sum())
-            bars.append(Bar(row, word, word, at, at + lasts, held, int(chosen.sum())))
-    return bars
+            end, held = at + each * float(seconds[chosen].sum()), float(graph.memory[chosen].sum())
+            bars.append(Bar(last.row, word, word, at, end, held, int(chosen.sum())))
+            at = end
+    return [*bars, replace(last, start=at)] if transfer > 0 else bars
 
 
 def step_timeline(problem: StepProblem, plan: StepPlan, verdict: Verdict) -> Timeline:

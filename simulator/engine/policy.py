@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -194,8 +194,7 @@ class EngineScheduler:
         for i, part in enumerate(parts):
             if not any(hasattr(part, name) for name in DECISIONS):
                 raise InstanceError(f"parts[{i}]", f"{part!r} has none of {', '.join(DECISIONS)}")
-        if self.discipline not in DISCIPLINES:
-            raise InstanceError("discipline", f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}")
+        require_choice(self.discipline, "discipline", DISCIPLINES)
         for field in ("preemptive", "shared"):
             given = getattr(self, field)
             asked = any(getattr(part, field, False) for part in parts)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray, FloatArray, require_number
+from gangplan.instances.arrays import BoolArray, FloatArray, require_choice, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 from ..asking import asking
-from ..check import check
+from ..check import assert_sound, check
 from ..options import DegreeOptions
 from ..outcome import Outcome
 from ..trace.simulate import DISCIPLINES as PLAIN
@@ -140,9 +140,7 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
         options=options,
         beside=np.stack([state.fleet.cpu, state.fleet.memory], axis=1),
     )
-    wrong = check(outcome)
-    if wrong:
-        raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
+    assert_sound(check(outcome))
     return outcome
 
 
@@ -229,8 +227,8 @@ def simulate_named(
         raise InstanceError("consolidate", "does not go with racks: jobs get the closest GPUs there")
     if racks and discipline not in ("head", "overtake"):
         raise InstanceError("discipline", f"{discipline!r} does not go with racks: head and overtake do")
-    if isinstance(policy, str) and policy not in POLICIES:
-        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+    if isinstance(policy, str):
+        require_choice(policy, "policy", POLICIES)
     for field, value in (("cpu", cpu), ("memory", memory)):
         require_number(value, field, optional=True)
     for field, value in (("nodes", nodes), ("gpus", gpus)):

@@ -6,10 +6,12 @@ idle GPUs in the order of their distance from a seed. `CLOSEST` is ours, see `so
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gangplan.instances.arrays import require_choice
-from gangplan.instances.placement import Fleet
+from gangplan.instances.lazy import OfLast
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.compiled.kernel import Ints, lean, lean_kernel
 from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
@@ -121,16 +123,13 @@ class Close:
     def __init__(self, allocator: str = "closest") -> None:
         require_choice(allocator, "allocator", ALLOCATORS)
         self._rule = ALLOCATORS.index(allocator)
-        self._of: Fleet | None = None
-        self._cluster: Cluster
+        self._cluster = OfLast(partial(cluster_of, proximity=Proximity()))
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Return where a job starts now, None if it does not fit."""
-        if self._of is not view.fleet:
-            self._of, self._cluster = view.fleet, cluster_of(view.fleet, Proximity())
-        first, take = self._cluster.first, np.zeros(view.fleet.n_nodes, dtype=np.int64)
-        if not allocate(self._rule, degree, self._cluster, view.free, take):
+        cluster, take = self._cluster(view.fleet), np.zeros(view.fleet.n_nodes, dtype=np.int64)
+        if not allocate(self._rule, degree, cluster, view.free, take):
             return None
         nodes = np.flatnonzero(take).tolist()
-        chosen = [np.flatnonzero(view.idle[first[k] : first[k + 1]])[: take[k]] for k in nodes]
+        chosen = [np.flatnonzero(view.idle[cluster.first[k] : cluster.first[k + 1]])[: take[k]] for k in nodes]
         return Rows(np.repeat(np.arange(len(take)), take), np.ones(degree, dtype=np.int64), np.concatenate(chosen))

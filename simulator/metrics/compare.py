@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 
 from .summary import Metrics
 
@@ -51,8 +52,7 @@ def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIG
         words = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise InstanceError("found", f"has other numbers of seeds: {words}")
     for figure in figures:
-        if figure not in FIGURES:
-            raise InstanceError("figures", f"{figure!r} is not one of {', '.join(FIGURES)}")
+        require_choice(figure, "figures", FIGURES)
     everyone = [run for runs in found.values() for run in runs]
     known = [figure for figure in figures if all(getattr(run, figure) is not None for run in everyone)]
     base = next(iter(found))

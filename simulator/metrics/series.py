@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import FloatArray
 
 from ..outcome import Outcome
 from ..spans import Spans, spans
@@ -57,10 +57,6 @@ class Steps:
         over = np.diff(self.integral(edges))
         return np.divide(over, long, out=np.zeros(len(long)), where=long > 0)
 
-    def mean(self, start: float, end: float) -> float:
-        """Return the mean from `start` to `end`; of no time, 0."""
-        return float(self.means(np.array([start, end]))[0])
-
 
 def means_of_groups(
     group: NDArray[Any], groups: int, amount: NDArray[Any], start: FloatArray, end: FloatArray, edges: FloatArray
@@ -88,12 +84,10 @@ def period(outcome: Outcome) -> tuple[float, float]:
     return first, float(outcome.finish[ran].max()) if ran.any() else first
 
 
-def held_gpus(outcome: Outcome, rows: BoolArray | None = None) -> Steps:
-    """Return the GPUs held over time, shares added up, by `rows`, bool (r,), or by all."""
-    pick = slice(None) if rows is None else rows
-    amount = (outcome.row_gpus * outcome.row_share)[pick]
-    start, end = outcome.row_start[pick], outcome.row_end[pick]
-    return Steps.of(np.concatenate([start, end]), np.concatenate([amount, -amount]))
+def held_gpus(outcome: Outcome) -> Steps:
+    """Return the GPUs held over time, shares added up."""
+    amount = outcome.row_gpus * outcome.row_share
+    return Steps.of(np.concatenate([outcome.row_start, outcome.row_end]), np.concatenate([amount, -amount]))
 
 
 def available_gpus(outcome: Outcome) -> Steps:
@@ -111,9 +105,9 @@ def present_jobs(outcome: Outcome) -> Steps:
     return Steps.of(np.concatenate([enter, leave]), np.repeat([1.0, -1.0], len(enter)))
 
 
-def waiting_jobs(outcome: Outcome, parts: Spans | None = None) -> Steps:
+def waiting_jobs(outcome: Outcome) -> Steps:
     """Return how many jobs wait over time, to start or to go on after they were stopped."""
-    begin, end = stints(spans(outcome) if parts is None else parts)
+    begin, end = stints(spans(outcome))
     enter = outcome.workload.submit[outcome.admitted]
     leave = outcome.finish[outcome.admitted]
     time = np.concatenate([enter, end, begin, leave])

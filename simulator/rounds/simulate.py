@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
 
+from ..check import assert_sound
 from .jobs import RoundJobs, RoundsCluster
 from .outcome import RoundOutcome, check_rounds, outcome_of
 from .policies import ROUND_POLICIES, RoundsPolicy
@@ -37,8 +38,8 @@ def simulate_rounds(
         overhead: seconds that a job loses at the start of each lease that does not extend one.
         seed: of what is random: the order of types each round, types that `fifo` draws.
     """
-    if isinstance(policy, str) and policy not in ROUND_POLICIES:
-        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(ROUND_POLICIES)}")
+    if isinstance(policy, str):
+        require_choice(policy, "policy", ROUND_POLICIES)
     require_number(length, "length", positive=True)
     require_number(gap, "gap")
     require_number(overhead, "overhead")
@@ -53,9 +54,7 @@ def simulate_rounds(
     begins, lease, span, held = (np.concatenate(part) for part in zip(*leases, strict=True))
     span[:, :2], begins = _absolute(span[:, :2], jobs), _absolute(begins, jobs)
     outcome = outcome_of(jobs, cluster, begins, allocations, overhead, (lease, span, held))
-    wrong = check_rounds(outcome)
-    if wrong:
-        raise AssertionError(f"the simulator made impossible leases: {'; '.join(wrong[:3])}")
+    assert_sound(check_rounds(outcome), "impossible leases")
     return outcome
 
 

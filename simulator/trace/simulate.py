@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, require, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require, require_choice, require_number
 from gangplan.instances.workload import Workload
 
-from ..check import check
+from ..check import assert_sound, check
 from ..outcome import Outcome
 
 DISCIPLINES = ("head", "overtake", "easy")
@@ -53,10 +53,8 @@ def simulate(
     """
     require_number(nodes, "nodes", positive=True, whole=True)
     require_number(gpus, "gpus", positive=True, whole=True)
-    if policy not in ORDERS:
-        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(ORDERS)}")
-    if discipline not in DISCIPLINES:
-        raise InstanceError("discipline", f"{discipline!r} is not one of {', '.join(DISCIPLINES)}")
+    require_choice(policy, "policy", ORDERS)
+    require_choice(discipline, "discipline", DISCIPLINES)
     share, room = np.asarray(workload.share), nodes * gpus
     require(share == 1, share, "share", "is not 1: GPUs are not shared here")
     if (workload.gpus > room).any():
@@ -77,9 +75,7 @@ def simulate(
         np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
     )
     outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)
-    wrong = check(outcome)
-    if wrong:
-        raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
+    assert_sound(check(outcome))
     return outcome
 
 

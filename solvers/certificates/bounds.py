@@ -9,19 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from gangplan.instances.arrays import row_sums
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
 from gangplan.instances.certificates.linear import Model
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
+from gangplan.instances.graph import grouped, heaviest_path
 
 from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
 
+BELOW = Fraction(1, 2 * 10**6)
+"""How far thresholds of searches are below the plan, as a share of what is above zero: half of `OPTIMAL_GAP`."""
+LONGEST = 60.0
+"""Seconds that a search may take at most, and so whoever checks the certificate."""
 _FINE = 2**40
 """Weights are rounded to this part of the largest."""
-_BELOW = Fraction(1, 10**6)
+_UNDER = Fraction(1, 10**6)
 """How far a threshold is below what floats refute, as a share."""
 
 
@@ -91,32 +97,16 @@ def _path(problem: Any) -> Path:
 
 
 def longest(problem: Any, weight: Any) -> tuple[int, ...]:
-    """Follow the path of the greatest total weight back from its end."""
+    """Return the ops of a path of the greatest total weight."""
     graph = problem.graph
-    before: list[list[int]] = [[] for _ in weight]
-    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        before[v].append(u)
-    end, last = weight.copy(), [-1] * len(weight)
-    for v in graph.topological_order().tolist():
-        if before[v]:
-            last[v] = max(before[v], key=lambda u: end[u])
-            end[v] += end[last[v]]
-    ops = [int(np.argmax(end))]
-    while last[ops[-1]] >= 0:
-        ops.append(last[ops[-1]])
-    return tuple(reversed(ops))
+    before = grouped(zip(graph.target.tolist(), graph.source.tolist(), strict=True), len(weight))
+    return heaviest_path(graph.topological_order().tolist(), before, weight.tolist())
 
 
 def _under_way(problem: Any) -> UnderWay | None:
     """Price classes of ops by work and memory, where that refutes more than sharing all work does."""
     of = np.array(classes_of(problem).of)
-
-    def added(rows: Any) -> Any:
-        total = np.zeros((len(rows), int(of.max()) + 1))
-        np.add.at(total.T, of, rows.T)
-        return total
-
-    amounts = Amounts(problem, *(added(x) for x in (problem.seconds(), *problem.need())))
+    amounts = Amounts(problem, *(row_sums(of, x, of.max() + 1) for x in (problem.seconds(), *problem.need())))
     degree = problem.options().degree[:, None]
     least = float((amounts.seconds * degree).min(axis=0).sum()) / problem.cluster.n_devices
     found = refuted(amounts, least)
@@ -126,4 +116,4 @@ def _under_way(problem: Any) -> UnderWay | None:
     if found.bound == inf:
         return UnderWay(Fraction(0), rounded(found.price), (Fraction(0),), samples)
     weights = np.unique(np.concatenate(found.weights))
-    return UnderWay(Fraction(found.bound) * (1 - _BELOW), rounded(found.price), rounded(weights), samples)
+    return UnderWay(Fraction(found.bound) * (1 - _UNDER), rounded(found.price), rounded(weights), samples)

@@ -142,14 +142,14 @@ class Search:
     def _closes(self, multipliers: Multipliers, ends: tuple[list[Fraction], list[Fraction]]) -> bool:
         return dual_value(self.model, multipliers, *ends) >= self.goal * (1 - _CLOSE)
 
-    def _rational(self, duals: Any, scale: int = 1) -> Multipliers:
+    def _rational(self, duals: Any) -> Multipliers:
         """Return duals as multipliers: those that have the right sign, rounded."""
         whole = np.rint(duals * 2.0**_BITS)
         found = []
         for i in np.flatnonzero(whole).tolist():
             least, most, _ = self.model.rows[i]
             if (least if whole[i] > 0 else most) is not None:
-                found.append((i, Fraction(int(whole[i]) * scale, 2**_BITS)))
+                found.append((i, Fraction(int(whole[i]), 2**_BITS)))
         return tuple(found)
 
     def _ray(self, ends: tuple[list[Fraction], list[Fraction]], known: Multipliers) -> Multipliers:

@@ -22,10 +22,8 @@ from gangplan.instances.certificates.stages import Recurrence
 from gangplan.instances.certificates.steps import Together
 
 from ..run import Run
-from .bounds import longest, simple
+from .bounds import BELOW, LONGEST, longest, simple
 
-_BELOW = Fraction(1, 2 * 10**6)
-"""How far the threshold of a tree is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
 _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""
 _PACE = 120_000
@@ -42,8 +40,6 @@ _PAIRS = 100_000
 """Edges and pairs of groups that are looked at in a second."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
-_LONGEST = 60.0
-"""Seconds that it may take at most, and so whoever checks the certificate."""
 _COLUMNS = 4_000
 """Ops times devices beyond which a tree is not begun: its first linear programme would take most of a minute."""
 
@@ -107,23 +103,23 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
-            yield Calls(longest(problem, weight), int(_ARCS * min(left(), _LONGEST)))
+            yield Calls(longest(problem, weight), int(_ARCS * min(left(), LONGEST)))
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
-            yield Grouped(threshold, int(_PAIRS * min(left(), _LONGEST)))
+            yield Grouped(threshold, int(_PAIRS * min(left(), LONGEST)))
     if problem.objective == "step":
-        yield Rooms(int(_INPUTS * min(left(), _LONGEST)))
+        yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:
-        yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), _LONGEST)))
+        yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
-    threshold = Fraction(run.objective) * (1 - _BELOW)
+    threshold = Fraction(run.objective) * (1 - BELOW)
     if problem.objective == "stages":
-        yield Recurrence(threshold, int(_NUMBERS * min(left(), _LONGEST)))
+        yield Recurrence(threshold, int(_NUMBERS * min(left(), LONGEST)))
         return
-    yield Around(threshold, int(_ARCS * min(left() * _SHARE, _LONGEST)))
+    yield Around(threshold, int(_ARCS * min(left() * _SHARE, LONGEST)))
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
-        yield Ideals(threshold, int(_PACE * min(left() * _SHARE, _LONGEST)))
+        yield Ideals(threshold, int(_PACE * min(left() * _SHARE, LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
         from .branch import Search
 

@@ -15,12 +15,8 @@ from gangplan.instances.certificates.nodes import Nodes
 from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import Batch
 from ..run import Run
-from .bounds import rounded
+from .bounds import BELOW, LONGEST, rounded
 
-_BELOW = Fraction(1, 2 * 10**6)
-"""How far the threshold is below the plan, as a share: half of what `OPTIMAL_GAP` allows."""
-_LONGEST = 60.0
-"""Seconds of the processor that a search may take, and so whoever checks it."""
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""
 _PRICED = 0.3
@@ -34,7 +30,7 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Covers]:
     if problem.goal != "slowdown" or len(problem.jobs) * kinds > _JOBS:
         return
     nodes, value = Nodes(problem), Fraction(run.objective or 0)
-    threshold = value * (1 - _BELOW)
+    threshold = value * (1 - BELOW)
     best: Cover | None = None
     for prices in (_alone(nodes), _paid(run, nodes, left)):
         try:
@@ -58,7 +54,7 @@ class _Timed(Budget):
 
     def __init__(self, left: Callable[[], float]) -> None:
         super().__init__(MOST)
-        self._wall, self._left, self._cpu = left() / 2, left, time.process_time() + _LONGEST
+        self._wall, self._left, self._cpu = left() / 2, left, time.process_time() + LONGEST
 
     def take(self, steps: int = 1) -> None:
         """Take some; raise if there are no more, or no time."""

@@ -14,14 +14,10 @@ from gangplan.instances.certificates.starts import Starts
 from ..run import Run
 from ..schedule.prepare import Prepared, ShiftedRun, prepare
 from ..schedule.starts import prices
-from .bounds import rounded
+from .bounds import BELOW, LONGEST, rounded
 
-_BELOW = Fraction(1, 2 * 10**6)
-"""How far the threshold is below the plan, as a share of what is above zero: half of what `OPTIMAL_GAP` allows."""
 _FIRST, _MORE, _MOST = 20_000, 8, 20_000_000
 """Steps of the first search, how many times as many the next one has, and what the checker allows."""
-_LONGEST = 60.0
-"""Seconds that it may take at most, and so whoever checks the certificate."""
 
 Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 """Times, and the price of a GPU-second between each two."""
@@ -32,16 +28,16 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
     p = prepare(run.problem)
     zero, value = Fraction(run.zero), run.objective
     above = Fraction(_ceiling(p)) if value is None else Fraction(value) - zero
-    threshold = zero + above * (1 - _BELOW)
+    threshold = zero + above * (1 - BELOW)
     yield Starts(threshold, (), (), 0)
     options = _areas(Grid(run.problem, threshold)) if p.makespan else _priced(run, p, left)
     _, best = max((Starts(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
     yield Starts(threshold, *best, 0)
-    steps, used, room = _FIRST, 0.0, min(left(), _LONGEST)
+    steps, used, room = _FIRST, 0.0, min(left(), LONGEST)
     while value and used < room:
         begun = time.perf_counter()
         yield Starts(threshold, *best, steps)  # whoever asks for the next has checked it
-        used, room = max(time.perf_counter() - begun, 1e-3), min(left(), _LONGEST)
+        used, room = max(time.perf_counter() - begun, 1e-3), min(left(), LONGEST)
         steps = min(int(steps * min(_MORE, room / used)), _MOST)
         used *= 2 if steps < _MOST else inf
 

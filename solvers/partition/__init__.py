@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
+from gangplan.instances.graph import grouped
+from gangplan.instances.lazy import Later
 
-from ..run import Run
-
-
-def offer_draft(run: Run, prepared: object = None) -> None:
-    """Offer a plan from a few sums, see `gangplan.solvers.partition.draft`, which most solves do without."""
-    from .draft import draft
-
-    draft(run)
+offer_draft = Later(f"{__name__}.draft:draft")
+"""Offers a plan from a few sums, which most solves do without."""
 
 
 def groups_of(colocation: IntArray) -> IntArray:
     """Return a group for each op, int32 (n,): one for each class, one for each op without."""
     alone = colocation.max(initial=-1) + 1 + np.arange(len(colocation))
     return by_first(np.where(colocation < 0, alone, colocation))
+
+
+def saved(nets: Iterable[tuple[Collection[int], float]], into: int) -> float:
+    """Return what merging a group into another saves on its nets (pins, cost) at least, seconds: see `dominate`."""
+    # rounded once: a rounding as large as an output's cost may be more than all that is done
+    return fsum(cost if into in pins else -cost for pins, cost in nets if into not in pins or len(pins) == 2)
+
+
+def components(a: NDArray[Any], b: NDArray[Any], size: int, connection: str) -> NDArray[np.int64]:
+    """Return the strongly or weakly connected component of each of so many groups with edges from a to b, int64."""
+    from scipy.sparse import coo_array  # slow to import, rarely needed
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(size, size))
+    return np.asarray(connected_components(graph, connection=connection)[1], dtype=np.int64)
+
+
+def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the predecessors and the successors of each of so many groups or items."""
+    edges = list(edges)
+    return grouped(((b, a) for a, b in edges), count), grouped(edges, count)
 
 
 def by_first(label: NDArray[np.integer[Any]]) -> IntArray:

@@ -34,7 +34,7 @@ _BALANCED = 256
 """Devices that a pipeline's draft is spread over at most: each takes a search."""
 
 
-def draft(run: Run) -> None:
+def draft(run: Run, prepared: object = None) -> None:
     """Offer the first of a few plain plans that the verifier accepts, if there is one."""
     problem = run.problem
     if isinstance(problem, StagesProblem):

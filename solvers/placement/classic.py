@@ -16,7 +16,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.placement import Demand, Task
 
 from .online.fgd import FGD, Mix
-from .online.policies import DotProd, GpuClustering, GpuPacking
+from .online.policies import GpuClustering, GpuPacking, Weighed, aligned
 from .online.policy import Scored
 from .online.state import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, kind_of, need
 from .policies import Offer, Policy, around, take
@@ -206,7 +206,7 @@ def _mix(batch: Batch) -> Mix:
     return Mix(needs, np.array([x.share for x in expected]))
 
 
-dot_prod = scored(lambda batch: DotProd())
+dot_prod = scored(lambda batch: Weighed(aligned))
 gpu_packing = scored(lambda batch: GpuPacking())
 gpu_clustering = scored(lambda batch: GpuClustering())
 fgd = scored(lambda batch: FGD(_mix(batch)))

@@ -95,9 +95,7 @@ class Eviction:
         return self.cost - self.bound <= OPTIMAL_GAP * self.cost
 
 
-def cheapest_eviction(
-    occupancy: Occupancy, need: Long, workers: int, *, time_limit: float, seed: int = 0
-) -> Eviction | None:
+def cheapest_eviction(occupancy: Occupancy, need: Long, workers: int, *, time_limit: float) -> Eviction | None:
     """Return the gangs that leave so that so many workers fit into one domain, `None` if they never do.
 
     Args:
@@ -105,7 +103,6 @@ def cheapest_eviction(
         need: of a worker, of each resource, int64 (r,).
         workers: of the gang, at least 1.
         time_limit: seconds, set-up included: a set and a bound are there by then.
-        seed: of no effect, as nothing is drawn.
     """
     until = time.perf_counter() + time_limit
     nodes = _Nodes.of(occupancy, need, workers)

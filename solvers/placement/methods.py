@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.lazy import on_demand
 
 from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, plain_methods
+from ..method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
 from ..run import Run
 from .bounds import bound, impossible
 from .build import build
@@ -88,11 +88,6 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
-def _start(run: Run, batch: Batch) -> None:
-    if run.plan is None:
-        quick(run, batch)
-
-
 _SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
@@ -102,6 +97,6 @@ METHODS: dict[str, Method] = {
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing.search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
-    **plain_methods(plain, start=_start),
+    **plain_methods(plain, start=without_plan(quick)),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)
+SUITE = Suite(METHODS, ("",), _prepare, enumeration.optimum, enumeration.random_problem, _draft)

@@ -49,22 +49,8 @@ class PlacementState:
         self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
         self.touched: list[list[set[int]]] = [[] for _ in jobs]
         self._gpus, self._cpu, self._memory = fleet.gpus.tolist(), fleet.cpu.tolist(), fleet.memory.tolist()
-        self._need = list(
-            zip(
-                *(
-                    x.tolist()
-                    for x in (
-                        batch.each,
-                        batch.share,
-                        batch.worker_cpu,
-                        batch.worker_memory,
-                        batch.server_cpu,
-                        batch.server_memory,
-                    )
-                ),
-                strict=True,
-            )
-        )
+        beside = batch.worker_cpu, batch.worker_memory, batch.server_cpu, batch.server_memory
+        self._need = list(zip(*(x.tolist() for x in (batch.each, batch.share, *beside)), strict=True))
         self._model = batch.model.tolist()
         self.fragment = np.zeros(fleet.n_nodes)
         self._measure: Fragmentation | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 
@@ -36,8 +37,7 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
     time-indexed LP or better, and up to `EXACT` jobs the best schedule is searched for; beyond, relaxations that take
     O(n log n): see `mean_jct_bound` and `makespan_bound`. `time_limit`: seconds for up to `PRICED` jobs.
     """
-    if goal not in ("mean_jct", "makespan"):
-        raise InstanceError("goal", f"{goal!r} is not one of mean_jct, makespan")
+    require_choice(goal, "goal", ("mean_jct", "makespan"))
     if (workload.gpus > gpus).any():
         i = int(np.argmax(workload.gpus > gpus))
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {gpus}")

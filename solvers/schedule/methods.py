@@ -111,4 +111,4 @@ METHODS |= {
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
     "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft, bare=_bare)
+SUITE = Suite(METHODS, ("",), _prepare, enumeration.optimum, enumeration.random_problem, _draft, bare=_bare)

@@ -172,15 +172,6 @@ class HiddenTruth:
         }
         return HiddenTruth(self.hidden._replace(**parts))
 
-    def slower_link(self, link: int, factor: float) -> HiddenTruth:
-        """Return the truth with one link at `factor` of its bandwidth: a server's NIC, or behind them an uplink."""
-        require_number(factor, "factor", positive=True)
-        quality = self.hidden.quality.copy()
-        if not 0 <= link < len(quality):
-            raise InstanceError("link", f"{link!r} is none of {len(quality)} links")
-        quality[link] *= factor
-        return HiddenTruth(self.hidden._replace(quality=quality))
-
 
 def contention(fleet: Fleet, seed: int) -> HiddenTruth:
     """Draw a truth of the form of the placement cost model, with the measured speeds where a job is alone.

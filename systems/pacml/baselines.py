@@ -77,17 +77,6 @@ def _constant(degree: int) -> Rule:
     return always
 
 
-PUBLISHED_POLICIES = ("para-max", "para-min", "random", *(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16)))
-BLOCK_RULES = (
-    *("para-max", "para-min"),
-    *(f"constant-{d}" for d in (2, 4, 6, 8, 16)),
-    "smallest",
-    *(f"{rule}-{d}" for rule in ("from", "about") for d in (2, 4, 8)),
-)
-RAMP_POLICIES = (*PUBLISHED_POLICIES, *(f"{rule}+{block}" for rule in BLOCK_RULES for block in ("first", "best")))
-"""Names that `make_policy` knows; instead of these degrees it takes any of the case."""
-
-
 def make_policy(name: str, seed: int = 0) -> Decides:
     """Return the policy of a name: a rule for the degree, and how a block is chosen.
 

@@ -25,6 +25,7 @@ from gangplan.instances.arrays import (
 )
 from gangplan.instances.errors import ENTRIES
 from gangplan.instances.generators import GENERATORS, generate
+from gangplan.instances.graph import grouped
 from gangplan.instances.intake import read_text
 from gangplan.instances.published import PUBLISHERS
 from gangplan.instances.ramp import Shape, blocks_by_shape, span
@@ -160,9 +161,7 @@ def first_fit(
     graph, first, leader = split.graph, split.first, leaders(split.graph)
     require(split.copies == split.copies[leader], split.copies, "copies", "is not that of the op's twin")
     need = np.bincount(leader, weights=split.memory, minlength=graph.n_ops)
-    parents: list[list[int]] = [[] for _ in range(graph.n_ops)]
-    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        parents[v].append(u)
+    parents = grouped(zip(graph.target.tolist(), graph.source.tolist(), strict=True), graph.n_ops)
     home: dict[int, IntArray] = {}
     for op in graph.topological_order().tolist():
         if leader[op] != op:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gangplan.instances import RampTopology
 from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice
+from gangplan.instances.graph import grouped
 from gangplan.instances.ramp import collective_cost, collective_seconds, coordinates
 from gangplan.instances.splitting import SplitGraph
 
@@ -69,11 +70,9 @@ class _Run:
         self.remaining: list[float] = (split.seconds * scale)[self.op].tolist()
         self.server: list[int] = servers.tolist()
         self.delay = cost.edge
-        self.parents: list[list[tuple[int, int]]] = [[] for _ in range(graph.n_ops)]
-        self.children: list[list[int]] = [[] for _ in range(graph.n_ops)]
-        for e, (u, v) in enumerate(zip(graph.source.tolist(), graph.target.tolist(), strict=True)):
-            self.parents[v].append((u, e))
-            self.children[u].append(v)
+        source, target = graph.source.tolist(), graph.target.tolist()
+        self.parents = grouped(zip(target, ((u, e) for e, u in enumerate(source)), strict=True), graph.n_ops)
+        self.children = grouped(zip(source, target, strict=True), graph.n_ops)
         self.unfinished: list[int] = split.copies.tolist()
         self.missing = [len(ends) for ends in self.parents]
         self.start: list[float] = [-1.0] * split.n_sub_ops

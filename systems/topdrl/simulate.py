@@ -10,7 +10,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.check import check
+from gangplan.simulator.check import assert_sound, check
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
 from gangplan.simulator.outcome import Outcome
 
@@ -72,9 +72,7 @@ def outcome_of(
         row_end=state.finish[owner],
         row_rate=(1 / (1 + jobs.intensity * state.cost))[owner],
     )
-    wrong = check(outcome) or check_rates(outcome, fleet, proximity)
-    if wrong:
-        raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
+    assert_sound(check(outcome) or check_rates(outcome, fleet, proximity))
     return outcome
 
 

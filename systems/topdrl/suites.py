@@ -9,7 +9,7 @@ from os import PathLike
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import DATA, published
@@ -159,8 +159,7 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
     fleet = Fleet.regular(2, 4, 4)
     if name in TRACES:
         return (philly if name == "philly" else pollux)(name, fleet, data)
-    if name not in MIXES:
-        raise InstanceError("suite", f"{name!r} is not one of {', '.join(SUITES)}")
+    require_choice(name, "suite", SUITES)
     mix, proximity = MIXES[name], Proximity()
     if name == "expensive":
         proximity = Proximity(intensity={"": 4.0})

@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from gangplan.hybrid.bench.suite import make, suite
 from gangplan.instances import content_hash, dump, load
 
@@ -36,7 +34,6 @@ def test_generate(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_solver_of_the_page(cli: Cli, tmp_path: Path) -> None:
     """The third party's solver of the page has less than 30 lines, runs, and is compared."""
-    pytest.importorskip("matplotlib")
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
     assert len(code.splitlines()) < 30
     (tmp_path / "one_by_one.py").write_text(code)
@@ -49,7 +46,6 @@ def test_the_solver_of_the_page(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:
     """A problem in a file is run, noted in the ledger and in the report under the name of its file."""
-    pytest.importorskip("matplotlib")
     given = ("--file", problem, "--objective", "step", "--methods", "heft", "--folder", tmp_path / "rows")
     assert "1 rows of 1 instances" in cli("bench", "run", *given).out.replace("\n  ", " ")
     assert "| file, step, file | 1 | heft | 0.00% |" in (tmp_path / "rows" / "report.md").read_text()

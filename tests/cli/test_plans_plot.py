@@ -13,7 +13,7 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, GangJob, PlacementProblem
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 
-BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype html>"}
+BEGINS = {"png": b"\x89PNG", "svg": b"<svg", "html": b"<!doctype html>"}
 
 
 @pytest.fixture

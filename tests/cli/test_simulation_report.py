@@ -6,10 +6,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("plotly")
-
 
 class Page(HTMLParser):
     """Reads the tags and the words of a page; fails where tags do not match or something is loaded from elsewhere."""

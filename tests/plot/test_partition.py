@@ -13,6 +13,8 @@ from gangplan.instances.generators import generate
 from gangplan.plot.partition import BETWEEN, INSIDE, columns, partition_scene, rows
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene
 
+from .parts import parts
+
 
 def even(problem: PartitionProblem) -> PartitionPlan:
     """Return a contiguous plan that cuts the forward ops, which come in topological order, into equal parts."""
@@ -70,7 +72,8 @@ def test_dots() -> None:
     plan, graph = even(SMALL), SMALL.graph
     picture = scene(SMALL, plan, bound=1e-4)
     marks = panel(picture, "graph").marks
-    dots = [mark for mark in marks if isinstance(mark, Dots)]
+    by_name = {mark.name: mark for mark in parts(marks, Dots)}
+    dots = [by_name[f"device {d} (A100)"] for d in range(4)]
     assert [len(mark.at) for mark in dots] == np.bincount(plan.device).tolist()
     assert len({mark.colour for mark in dots}) == 4
     assert all(f"device {d} (A100)" in text for d, mark in enumerate(dots) for text in mark.texts)
@@ -87,7 +90,7 @@ def test_blocks() -> None:
     """A large graph has blocks that hold every op once, without overlap, and thicker lines for more edges."""
     plan = even(LARGE)
     marks = panel(scene(LARGE, plan), "graph").marks
-    blocks = [mark for mark in marks if isinstance(mark, Boxes)]
+    blocks = sorted(parts(marks, Boxes), key=lambda mark: int(mark.name.split()[1]))
     assert [mark.at[:, 3].sum() for mark in blocks] == np.bincount(plan.device).tolist()
     at = np.concatenate([mark.at for mark in blocks])
     for x in np.unique(at[:, 0]):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import struct
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,9 +19,8 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Fleet
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
-from gangplan.plot import PANELS, check_panel, html, render, scene
+from gangplan.plot import PANELS, check_panel, render, scene
 from gangplan.plot.colours import colours, paler
-from gangplan.plot.html import MOST_BARS
 from gangplan.plot.scene import Axis, Boxes, Dots, Heat, Key, Lines, Panel, Scene, Words, fit
 from gangplan.simulator.trace import Outcome, simulate
 
@@ -59,7 +59,7 @@ def primitives() -> Scene:
         Boxes(np.array([[0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1e-9, 0.5]]), "#0072b2", ["one<br><i>", "two"], "boxes"),
         Boxes(np.array([[0.5, 0.0, 0.2, 0.2]]), ["#ffffff"], edge="#222222", hatch=True),
         Lines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], ["#222222", "#009e73"], [1.0, 2.0], dash=True, name="lines"),
-        Lines([[(0, 0), (1, 0), (1, 1)]], "#e69f00", fill=True, opacity=0.5),
+        Lines([[(0, 0), (1, 0), (1, 1)]], "#e69f00", opacity=0.5),
         *(Dots(at, "#cc79a7", [4.0, 8.0], shape, texts=["p", "q"]) for shape in ("o", "D", "|", "x", "")),
         Words(at, ["<b>$x$", "b"], [8.0, 9.0], ["#222222", "#555555"], "left", halo=["#ffffff", "#ffffff"]),
         Words.of([(1.1, 0.5, "beside", 9.0, "#222222")], "left", outside=True),
@@ -68,7 +68,7 @@ def primitives() -> Scene:
     keys = [Key("boxes", ("#0072b2", "#009e73")), Key("words alone", look=""), *(Key(x, look=x) for x in "Dx|")]
     keys += [Key("hatch", ("#ffffff", "#222222"), "hatch"), Key("lines", look="line"), Key("dashed", look="dash")]
     panel = Panel("all", Axis(0, 1, "x, s"), Axis(1, 0, "y"), [m for m in marks if m is not None], keys, heading="h")
-    log = Panel("log", Axis(1, 100, log=True, ticks=[(10, "10 s")], grid=True, link="t"), Axis(0, 1), [], inside=True)
+    log = Panel("log", Axis(1, 100, log=True, ticks=[(10, "10 s")], grid=True, link="t"), Axis(0, 1), [])
     return Scene("<b>title", "sub", [[panel], [log, Panel("side", Axis(0, 1, link="t"), Axis(0, 1), [], bare=True)]])
 
 
@@ -85,39 +85,61 @@ def test_ends(name: str) -> None:
     svg = drawn.render("a.svg")
     assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert svg == drawn.render("a.svg")
-    page = drawn.render("a.html").decode()
-    assert "<b>x" not in page.replace("\\u003c", "<").replace("\\u003e", ">")
-    assert '<script src="' not in page
-    assert "<link" not in page
-    assert "prefers-color-scheme" in page
-    told = {html.safe(t) for p in drawn.panels for m in p.marks if isinstance(m, Boxes | Dots) for t in m.texts}
-    assert told == {text for trace in traces(page) for text in trace.get("hovertext", ())}
+    text = drawn.render("a.html").decode()
+    page = Page(text)
+    assert not page.open and not page.loads and "b" not in page.tags and "prefers-color-scheme" in text
+    assert svg.decode() in text and page.told[0] == drawn.title
+    texts = [m.texts for p in drawn.panels for m in p.marks if isinstance(m, Boxes | Dots)]
+    rows = {row for p in drawn.panels for m in p.marks if isinstance(m, Heat) for row in m.rows}
+    assert {t.replace("<br>", "\n") for some in texts for t in some} | rows == set(page.told[1:])
 
 
-def traces(page: str) -> list[dict[str, Any]]:
-    """Return the traces of the figure in a page."""
-    start = page.index("[", page.index("Plotly.newPlot("))
-    found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(page[start:])[0]
-    return found
+class Page(HTMLParser):
+    """Reads a page: its tags, what is still open, what would be loaded, and titles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.told: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.add(tag)
+        self.loads += [name for name, _ in attrs if name in ("src", "href", "xlink:href")] + [tag] * (tag == "link")
+        self.open += [tag] if tag != "meta" else []
+
+    def handle_endtag(self, tag: str) -> None:
+        """Compare a tag with what is open."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep titles."""
+        if self.open and self.open[-1] == "title":
+            self.told.append(data)
 
 
 def test_legend_hides_what_it_names() -> None:
-    """In a page the marks of a legend's entry are in its group."""
-    found = traces(primitives().render("a.html").decode())
-    groups = {t["legendgroup"]: t["type"] for t in found if t.get("legendgroup") and not t["showlegend"]}
-    assert groups == {"boxes": "bar", "lines": "scatter"}
-    assert {t["name"] for t in found if t["showlegend"]} == {key.label for key in primitives().panels[0].keys}
+    """In a page the marks of a legend's entry have its name, and no others."""
+    root = ElementTree.fromstring(primitives().render("a.svg"))
+    named = [x for x in root.iter() if "data-name" in x.attrib]
+    keys = [x.attrib["data-name"] for x in named if x.get("class") == "key"]
+    assert keys == [key.label for key in primitives().panels[0].keys]
+    marks = [(x.attrib["data-name"], x.tag.split("}")[1]) for x in named if x.get("class") != "key"]
+    assert marks == [("boxes", "rect")] * 2 + [("lines", "path")] * 2
 
 
 def test_many_boxes() -> None:
-    """Very many boxes become one outline a colour in a page, and a pointer is told in their middle."""
-    n = MOST_BARS + 1
+    """Of very many boxes each is told, and narrow ones are as wide as a line."""
+    n = 3001
     at = np.stack([np.arange(n), np.zeros(n), np.ones(n), np.ones(n)], axis=1).astype(float)
     colour = ["#0072b2", "#e69f00"] * (n // 2) + ["#0072b2"] * (n % 2)
     panel = Panel("x", Axis(0, n), Axis(0, 1), [Boxes(at, colour, [str(i) for i in range(n)])])
-    found = traces(Scene("t", "s", [[panel]]).render("a.html").decode())
-    assert [trace["type"] for trace in found] == ["scatter"] * 3
-    assert (found[2]["x"][0], found[2]["y"][0], found[2]["hovertext"][-1]) == (0.5, 0.5, str(n - 1))
+    svg = Scene("t", "s", [[panel]]).render("a.svg").decode()
+    assert Page(svg).told == [str(i) for i in range(n)]
+    assert svg.count('width="0.7"') == n
 
 
 @pytest.mark.parametrize("name", [*PROBLEMS, "simulation"])
@@ -144,8 +166,9 @@ def test_a_panel_alone_says_what_it_is() -> None:
     work = Workload(("a", "b"), np.zeros(2), [1, 2], np.array([3.0, 4.0]))
     drawn = gangplan.plot({"p": simulate(work, 1, 2, consolidate=True), "q": simulate(work, 1, 2, consolidate=True)})
     assert [p.heading[0] for p in drawn.only("queue").panels] == ["p", "q"]
+    assert len({key for p in drawn.panels for key in p.keys}) == sum(len(p.keys) for p in drawn.panels)
     (load,) = picture("schedule").only("load").panels
-    assert {key.label for key in load.keys} == {mark.name for mark in load.marks if isinstance(mark, Lines)}
+    assert {key.label for key in load.keys} == {mark.name for mark in load.marks if isinstance(mark, Lines | Boxes)}
 
 
 def test_a_panel_alone_has_the_room_of_its_row() -> None:
@@ -200,11 +223,13 @@ def test_first_mistakes(of: Any, plan: Any, path: str | None, message: str) -> N
 
 
 def test_extra_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its package an end says how to install it."""
+    """Without matplotlib PNG says how to install it; the others need nothing."""
+    drawn = picture("schedule")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for path, package in (("x.html", "plotly"), ("x.svg", "matplotlib"), ("x.png", "matplotlib")):
-        with pytest.raises(InstanceError, match=rf"{package}; in the clone of gangplan: pip install \"\.\[plot\]\""):
-            render(path, GRAPH, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InstanceError, match=r"needs matplotlib; in the clone of gangplan: pip install \"\.\[plot\]\""):
+        render("x.png", GRAPH, None)
+    assert b"<svg" in drawn.render("x.svg") and b"<svg" in drawn.render("x.html")
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 64])

@@ -10,6 +10,8 @@ from gangplan.plot.partition import Drawn
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
 from gangplan.plot.schedule import MOST_JOBS, schedule_scene
 
+from .parts import parts
+
 JOBS = (
     MoldableJob("a", (1, 2), (100.0, 60.0), deadline=300.0),
     MoldableJob("b", (4,), (50.0,), release=20.0, deadline=115.0),
@@ -26,7 +28,7 @@ def panels(picture: Scene) -> dict[str, Panel]:
 
 def boxes(panel: Panel) -> list[Boxes]:
     """Return the jobs that run."""
-    return [mark for mark in panel.marks if isinstance(mark, Boxes) and mark.texts]
+    return parts(panel.marks, Boxes)
 
 
 def test_rows() -> None:
@@ -63,16 +65,15 @@ def test_title() -> None:
 def test_load_and_queue() -> None:
     """The areas are the GPUs in use and the jobs that wait, over time."""
     found = panels(schedule_scene([Drawn(PROBLEM, PLAN)]))
-    held = [np.asarray(next(iter(m.paths))) for m in found["load"].marks if isinstance(m, Lines) and m.fill][-1]
-    waiting = next(np.asarray(next(iter(m.paths))) for m in found["queue"].marks if isinstance(m, Lines))
 
-    def at(area: np.ndarray, time: float) -> float:
-        return float(area[np.searchsorted(area[: len(area) // 2, 0], time), 1])
+    def at(panel: Panel, time: float) -> float:
+        areas = np.concatenate([mark.at for mark in boxes(panel)])
+        over = areas[(areas[:, 0] <= time) & (time < areas[:, 0] + areas[:, 2])]
+        return float((over[:, 1] + over[:, 3]).max(initial=0.0))
 
-    assert [at(held, t) for t in (30.0, 85.0, 113.0)] == pytest.approx([2.0, 4.0, 0.0])
-    assert [float(np.interp(t, waiting[:-2, 0], waiting[:-2, 1])) for t in (15.0, 40.0, 80.0)] == pytest.approx(
-        [0, 1, 0]
-    )
+    assert [at(found["load"], t) for t in (30.0, 85.0, 113.0)] == pytest.approx([2.0, 4.0, 0.0])
+    assert [at(found["queue"], t) for t in (15.0, 40.0, 80.0)] == pytest.approx([0, 1, 0])
+    assert {mark.name for mark in boxes(found["load"])} == {"2 GPUs", "3-4 GPUs"}
 
 
 def test_bound_of_a_makespan() -> None:

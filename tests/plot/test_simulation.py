@@ -20,6 +20,8 @@ from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import Steps, held_gpus, means_of_groups, waiting_jobs
 from gangplan.simulator.trace import Outcome, check, simulate
 
+from .parts import parts
+
 
 def panel(outcome: Outcome, name: str) -> Panel:
     """Return the first panel of a name of the picture of one schedule."""
@@ -28,7 +30,7 @@ def panel(outcome: Outcome, name: str) -> Panel:
 
 def jobs_in(found: Panel) -> list[Boxes]:
     """Return the boxes that a pointer is told of."""
-    return [mark for mark in found.marks if isinstance(mark, Boxes) and mark.texts]
+    return parts(found.marks, Boxes)
 
 
 class Shortest:
@@ -148,9 +150,18 @@ def test_means_against_steps() -> None:
 
 
 def tops(found: Panel) -> list[np.ndarray]:
-    """Return the upper ends of the areas of a panel, a value a span of time."""
-    areas = [np.asarray(next(iter(m.paths))) for m in found.marks if isinstance(m, Lines) and m.fill]
-    return [area[: 2 * SPANS : 2, 1] for area in areas]
+    """Return the upper ends of the areas of a panel, those below them included, a value a span of time."""
+    middle, below = (np.arange(SPANS) + 0.5) * found.x.high / SPANS, np.zeros(SPANS)
+    stack = []
+    for mark in jobs_in(found):
+        x, y, width, height = mark.at.T[:, :, None]
+        over = (x <= middle) & (middle < x + width)
+        assert (over.sum(axis=0) <= 1).all()
+        low = np.where(over, y, np.inf).min(axis=0)
+        assert (np.isinf(low) | (np.abs(low - below) < 1e-9)).all()  # the one begins where the other ends
+        below = np.where(over, y + height, below).max(axis=0)
+        stack.append(below)
+    return stack
 
 
 def test_figures_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,15 +227,16 @@ def test_one_legend() -> None:
 def test_classes() -> None:
     """Few queues are classes; none or very many give way to sizes."""
     work = drawn(0)
-    assert set(classify(work).names) == {"a", "b", "c"}
+    assert {key.label for key in classify(work).keys} == {"a", "b", "c"}
     many = dataclasses.replace(work, queue=tuple(f"q{i % 12}" for i in range(40)))
     found = classify(many)
     work_of = {q: float(np.sum((many.gpus * many.duration)[np.array(many.queue) == q])) for q in set(many.queue)}
-    assert found.names == (*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others")
-    assert np.bincount(found.of).tolist()[-1] == sum(q not in found.names for q in many.queue)
+    names = [key.label for key in found.keys]
+    assert names == [*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others"]
+    assert np.bincount(found.of).tolist()[-1] == sum(q not in names for q in many.queue)
     sizes = dataclasses.replace(work, queue=("",) * 40, gpus=np.array([1, 3, 4, 64] * 10))
     found = classify(sizes)
-    assert found.names == ("1 GPU", "3-4 GPUs", "more than 32 GPUs")
+    assert [key.label for key in found.keys] == ["1 GPU", "3-4 GPUs", "more than 32 GPUs"]
     assert found.of.tolist() == [0, 1, 1, 2] * 10
 
 

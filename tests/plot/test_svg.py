@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gangplan.plot.pixels import ticks_of
 from gangplan.plot.scene import Axis, Boxes, Dots, Scene
-from gangplan.plot.svg import draw, ticks_of
+from gangplan.plot.svg import draw
 
 from .test_scene import PROBLEMS, picture, primitives
 
@@ -42,15 +43,18 @@ def test_names_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axis", "places"),
+    ("axis", "inches", "places"),
     [
-        (Axis(0, 13), [0, 5, 10]),
-        (Axis(1.3, 0), [0, 0.5, 1]),
-        (Axis(-1, 1), [-1, -0.5, 0, 0.5, 1]),
-        (Axis(0.5, 200, log=True), [1, 10, 100]),
-        (Axis(0, 1, ticks=[(0.3, "x")]), [0.3]),
+        (Axis(0, 13), 3, [0, 5, 10]),
+        (Axis(0, 13), 12, [0, 2, 4, 6, 8, 10, 12]),
+        (Axis(0, 13), 0.5, [0, 5, 10]),
+        (Axis(0, 20), 0.5, [0, 10, 20]),
+        (Axis(1.3, 0), 3, [0, 0.5, 1]),
+        (Axis(-1, 1), 3, [-1, -0.5, 0, 0.5, 1]),
+        (Axis(0.5, 200, log=True), 3, [1, 10, 100]),
+        (Axis(0, 1, ticks=[(0.3, "x")]), 3, [0.3]),
     ],
 )
-def test_ticks(axis: Axis, places: list[float]) -> None:
-    """Ticks are round numbers inside the axis, whichever way it goes."""
-    assert [round(at, 9) for at, _ in ticks_of(axis)] == places
+def test_ticks(axis: Axis, inches: float, places: list[float]) -> None:
+    """Ticks are round numbers inside the axis, whichever way it goes, and more where there is more room."""
+    assert [round(at, 9) for at, _ in ticks_of(axis, inches)] == places

@@ -11,9 +11,10 @@ from gangplan.instances import Cluster, DeviceType, LatencyProblem, OpGraph, Par
 from gangplan.instances.schedule import GOALS, MoldableJob, NodePool, Pool, ScheduleProblem
 
 from . import graphs, just_fits, stages_draw
+from .placement import placements
 
-PLACEMENTS = {"throughput": 700, "latency": 700, "step": 81}
-"""Of ops on devices, of which all are looked at."""
+PLACEMENTS = {"throughput": 700, "latency": 700, "step": 81, "placement": 10_000}
+"""Of ops on devices, or of jobs on nodes, of which all are looked at."""
 HAIRS = (1.0, 1.0, 1 + 5e-10, 1 - 5e-10, 1 + 2e-9, 1 - 2e-9, 1 / (1 + 1e-9) + 1e-12, 1 / (1 + 1e-9) - 1e-12)
 """Limits over what is to fit: met exactly, within the billionth that is allowed, and just beyond it."""
 
@@ -27,7 +28,10 @@ def draw(seed: int, objective: str) -> Any:
         problem = stages_draw.draw(seed)
         return replace(problem, cluster=_cut(problem.cluster, rng))
     if objective == "placement":
-        return _placement(rng, seed)
+        problem = _placement(rng, seed)
+        while placements(problem) > PLACEMENTS[objective]:
+            problem = _placement(rng, seed := seed + 1_000_000)
+        return problem
     variant = graphs.VARIANTS[seed % 3] if objective == "throughput" else ""
     return graphs.varied(_graph(rng, objective, variant), objective, rng)
 

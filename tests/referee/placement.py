@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, product
-from math import ceil, floor, inf, isfinite
+from math import ceil, floor, inf, isfinite, prod
 from typing import Any
 
 SLACK = 1e-9
@@ -26,6 +26,11 @@ def optimum(problem: Any) -> float | None:
                 value = goal(problem, places, cards)
                 best = value if best is None else min(best, value)
     return best
+
+
+def placements(problem: Any) -> int:
+    """Return how many placements are looked at, GPUs that are shared apart."""
+    return prod(sum(1 for _ in _places(problem, j)) for j in range(len(problem.jobs)))
 
 
 def noise(problem: Any) -> float:

@@ -48,11 +48,14 @@ class Arrays:
             return True
         return False
 
+    def forget(self, job: Job) -> None:
+        """Hear that it is not only its array that holds a job."""
+        if job.name in (rest := self.rest.get(job.array, [])):
+            rest.remove(job.name)
+
     def left(self, job: Job) -> None:
         """Hear that a job neither waits nor runs any more; the next of its array does."""
-        rest = self.rest.get(job.array)
-        if rest is None:
-            return
+        rest = self.rest.get(job.array, [])
         if job.name in rest:
             rest.remove(job.name)
         elif rest and not self.full(job):

@@ -116,7 +116,7 @@ class Events(Rooms):
         """Have what has happened since a time have happened then."""
         self.calm = False
         for job in (*self.waiting.values(), *self.running.values(), *self.held.values()):
-            job.turn_back(now)
+            job.turn_back(now, job.name in self.running)
         self.notices.turn_back(now)
         self.now = now
 
@@ -163,14 +163,13 @@ class Events(Rooms):
         if (begin, after) == (job.begin, job.after):
             return
         job.begin, job.after, job.ready = begin, after, self.now
-        was_held = self.held.pop(name, None)
-        self.waiting.pop(name, None)
-        if self._lacks(job) or begin > self.now:
-            self.held[name] = job
-        else:
-            self.waiting[name] = job
-            if was_held:
-                job.ripe(self.now)
+        if name in self.held:
+            self.arrays.forget(job)
+            if not self._lacks(job) and begin <= self.now:
+                self._ripen(job)
+        elif self._lacks(job) or begin > self.now:
+            self.held[name] = self.waiting.pop(name)
+            self.arrays.left(job)
 
     def withdraw(self, name: str) -> None:
         """Forget a job."""

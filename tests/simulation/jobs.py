@@ -116,11 +116,13 @@ class Job:
         if runs:
             self.due = max(self.due, nextafter(self.since, inf)) if due > self.since else min(self.due, self.since)
 
-    def turn_back(self, now: float) -> None:
-        """Have what has happened since a time have happened then."""
+    def turn_back(self, now: float, runs: bool) -> None:
+        """Have what has happened since a time have happened then; who was due when it started was."""
         late = max(0.0, self.submit - now)
         self.submit, self.due, self.ready = self.submit - late, self.due - late, min(self.ready, now)
         self.since = min(self.since, now)
+        if runs and self.urgent:
+            self.due = min(self.due, self.since)
 
     def due_from(self, since: float, seconds: list[float] | None) -> float:
         """Return when it is due that may wait since then."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .wrong import hold
 
 if TYPE_CHECKING:
-    from .jobs import Job
+    from .jobs import Job, Nodes
     from .rooms import Rooms
 
 ROUNDING = 1e-6
@@ -38,9 +38,9 @@ class Shares:
         parts = queue.split(".")
         return [".".join(parts[: i + 1]) for i in range(len(parts))]
 
-    def amounts(self, job: Job) -> list[float]:
-        """Return what a running job holds."""
-        seats = sum(map(len, job.nodes.values()))
+    def amounts(self, job: Job, nodes: Nodes | None = None) -> list[float]:
+        """Return what a running job holds, or one that starts will."""
+        seats = sum(map(len, (job.nodes if nodes is None else nodes).values()))
         return [seats if job.grants else 0, *(seats / max(1, job.grants) * x for x in job.need[:2])]
 
     def wants(self, job: Job) -> list[float]:
@@ -71,10 +71,10 @@ class Shares:
         """Return a queue's guaranteed share."""
         return float(self.queues.get(path, {}).get("share", 0.0))
 
-    def borrows(self, job: Job) -> bool:
-        """Return whether a waiting job takes each queue on its way over its guarantee."""
+    def borrows(self, job: Job, without: set[str] | None = None) -> bool:
+        """Return whether a waiting job takes each queue on its way over its guarantee, some that run not counted."""
         return bool(self.queues) and not any(
-            self.share(path, self.wants(job)) <= self.owed(path) + ROUNDING for path in self.way(job.queue)
+            self.share(path, self.wants(job), without) <= self.owed(path) + ROUNDING for path in self.way(job.queue)
         )
 
     def borrowed(self, job: Job, later: set[str]) -> bool:
@@ -187,7 +187,7 @@ class Shares:
             pair for pair in zip(self.way(mine.queue), self.way(other.queue), strict=False) if pair[0] != pair[1]
         )
 
-    def stop(self, victim: Job, other: Job, cause: str, gone: set[str], new: list[Job], vague: bool) -> None:
+    def stop(self, victim: Job, other: Job, cause: str, gone: set[str], new: list[Any], vague: bool) -> None:
         """Check that a job may be stopped, while all run but those that are gone.
 
         Args:
@@ -195,7 +195,7 @@ class Shares:
             other: for whom.
             cause: that was said.
             gone: jobs that stopped before.
-            new: jobs that start, any of which may have started before.
+            new: starts of jobs that wait, any of which may have been before.
             vague: whether others count whom nobody sees: those for whom room is kept.
         """
         ran = self.world.now - victim.since
@@ -220,7 +220,8 @@ class Shares:
             hold(cause == "priority" and victim.level < other.level, "priority", f"{words}: {cause}")
         else:
             here, there = self.fork(other, victim)
-            starts = [self.wants(x) for x in new if there in self.way(x.queue)]
+            begun = ((self.world.waiting[x.job], x.nodes) for x in new)
+            starts = [self.amounts(job, nodes) for job, nodes in begun if there in self.way(job.queue)]
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
             if vague:
                 hold(victim.level < other.level, "reclaim", f"{words}: {cause}")

@@ -28,6 +28,7 @@ class World(Events):
         gains = [x for x in stops if x.cause != "drain"]
         self.stopped = bool(gains)
         self._drained([x for x in stops if x.cause == "drain"], told)
+        drained = {x.job for x in stops if x.cause == "drain"}
         vague = bool(told) or self.notices.busy
         self.calm &= not vague
         dues = (j for j in self.waiting.values() if j.due <= self.now)
@@ -39,9 +40,10 @@ class World(Events):
         moves, begun = {x.job: x for x in gains if x.cause == "move"}, {x.job: x for x in decision.starts}
         for x in gains:
             hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
-            waits = x.other in self.waiting or x.other in moves or x.other in gone  # it stops for another one
+            # it stops for another one, or where nodes close
+            waits = x.other in self.waiting or x.other in moves or x.other in gone or x.other in drained
             hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
-            victim, new = self.running[x.job], [self.waiting[y.job] for y in decision.starts if y.job in self.waiting]
+            victim, new = self.running[x.job], [y for y in decision.starts if y.job in self.waiting]
             other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
             if x.job in moves and x.job not in told:
                 on = x.job in begun and begun[x.job].degree == victim.degree
@@ -276,24 +278,26 @@ class World(Events):
         Of those that fit into a guarantee: they go before all that borrow.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
-        late = [j for j in late if not books.borrows(j)]
+        late = [j for j in late if not books.borrows(j, {x.name for x in started})]
         # a limit that holds now may have come with a start, so that another one was the first
-        if (
-            not late
-            or any(books.limited(j) for j in late)
-            or any(j.due == inf for j in (*self.waiting.values(), *started))
-        ):
+        if any(books.limited(j) for j in late) or any(j.due == inf for j in (*self.waiting.values(), *started)):
             return
-        first = min(late, key=lambda j: (-books.level(j), j.due, j.serial))
+        for first in late:
+            delays = []
+            for j in started:
+                there = {x.name for x in started if x.begun >= j.begun}  # those that did not run yet
+                ahead = [x for x in late if not books.borrows(x, there)]
+                if first is min(ahead, key=lambda x: (-books.level(x), x.due, x.serial), default=None):
+                    delays += [] if self._before(j, first, there - {j.name}) else [j.name]
+            self._undelayed(first, started, {j.name for j in started} - {*delays}, "overtaken")
 
-        def before(j: Job) -> bool:
-            if books.borrowed(j, {x.name for x in started if x.begun > j.begun}):
-                return False
-            if books.level(j) != books.level(first):
-                return books.level(j) > books.level(first)
-            return j.due <= first.due + SLACK * max(1.0, first.due)
-
-        self._undelayed(first, started, {j.name for j in started if before(j)}, "overtaken")
+    def _before(self, job: Job, first: Job, later: set[str]) -> bool:
+        """Return whether a job that started may go before one that is due; `later` started after it."""
+        if self.books.borrowed(job, later):
+            return False
+        if self.books.level(job) != self.books.level(first):
+            return self.books.level(job) > self.books.level(first)
+        return job.due <= first.due + SLACK * max(1.0, first.due)
 
     def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
         """Check that a waiting job has room as soon as without those who started, but for some."""

@@ -262,7 +262,7 @@ def test_pages(tmp_path: Path) -> None:
     """A page holds what there is to say as text: no markup of a student's becomes the page's, and none is fetched."""
     name = "<b>ann"
     marks = (grading.Mark("two", "plan", 7, 10, 12.0, 10.0, 1 / 6, "<i>", 1.0, "<script>x</script>", "<svg></svg>"),)
-    text = page(grading.Grade(name, marks, ("<u>",)), suite())
+    text = page(grading.Grade(name, marks, ("<u>",)), suite()).decode()
     assert "<b>ann" not in text and "<script" not in text and "<i>" not in text and "<u>" not in text
     assert "16.7%" in text and "default-src 'none'" in text and "<svg></svg>" in text
     paths = write_feedback([grading.Grade("a/b", marks), grading.Grade("a_b", marks)], suite(), tmp_path / "out")

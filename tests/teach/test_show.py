@@ -106,7 +106,7 @@ def test_a_step_draws_itself() -> None:
     steps = list(teach.list_scheduling(teach.two_jobs().problem))
     assert steps[1]._repr_png_().startswith(b"\x89PNG")
     figure = teach.draw(steps[1])
-    assert steps[1].text in {text.get_text() for text in figure.texts}
+    assert steps[1].text in {text.get_text() for text in figure.axes[0].texts}
     assert steps[-1].steps() == steps
 
 

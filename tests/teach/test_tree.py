@@ -6,6 +6,7 @@ import pytest
 
 from gangplan import teach
 from gangplan.instances import InstanceError
+from gangplan.plot.scene import Dots, Lines, Words
 
 from .test_linear import three
 from .tiny import OBJECTIVES, tiny
@@ -57,10 +58,14 @@ def test_drawing() -> None:
     nodes = [*teach.branch_and_bound(three(5, 3))]
     for some in (nodes, nodes[:2]):
         drawing = teach.draw_tree(some)
-        assert drawing._repr_svg_().startswith("<?xml")
-        (axes,) = drawing.figure.axes
-        dots = [tuple(dot.get_offsets()[0]) for dot in axes.collections if len(dot.get_offsets())]
-        assert len({*dots}) == len(some)
-        assert len(axes.texts) == 2 * len(some) - 1
+        assert "<svg" in drawing._repr_html_()
+        (tree,) = drawing.panels
+        (dots,) = (mark for mark in tree.marks if isinstance(mark, Dots))
+        (lines,) = (mark for mark in tree.marks if isinstance(mark, Lines))
+        assert len({*map(tuple, dots.at.tolist())}) == len(some)
+        assert all(above[1] == below[1] + 1 for above, below in lines.paths)
+        texts = [text for mark in tree.marks if isinstance(mark, Words) for text in mark.texts]
+        assert len(texts) == 2 * len(some) - 1 and {node.fixed for node in some} - {""} <= {*texts}
+        assert {key.label for key in tree.keys} == {node.status for node in some}
     with pytest.raises(InstanceError, match="nodes: there are none"):
         teach.draw_tree([])

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.instances.workload import Workload
+from gangplan.instances.arrays import FloatArray, require_choice, require_number
+from gangplan.instances.lazy import OfLast
 
 from ...trace.simulate import ORDERS
 from ..jobs import Long
@@ -28,17 +28,12 @@ class Fixed:
     steady = True
 
     def __init__(self, name: str = "fifo") -> None:
-        if name not in ORDERS:
-            raise InstanceError("name", f"{name!r} is not one of {', '.join(ORDERS)}")
-        self.name = name
-        self._of: Workload | None = None
-        self._keys: FloatArray = np.zeros(0)
+        require_choice(name, "name", ORDERS)
+        self.name, self._keys = name, OfLast(ORDERS[name])
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Order by the table's figure."""
-        if self._of is not view.workload:
-            self._of, self._keys = view.workload, ORDERS[self.name](view.workload)
-        return self._keys[jobs]
+        return self._keys(view.workload)[jobs]
 
 
 class SRTF:
@@ -105,20 +100,17 @@ class DRF:
     """
 
     def __init__(self) -> None:
-        self._of: Workload | None = None
-        self._tenant: Long = np.zeros(0, dtype=np.int64)
-        self._asks: FloatArray = np.zeros((0, 3))
+        self._known = OfLast(_tenants)
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Order by the dominant share that the tenant has when it is the job's turn."""
-        if self._of is not view.workload:
-            self._learn(view)
-        held = np.zeros((int(self._tenant.max()) + 1, self._asks.shape[1]))
-        waits = np.ones(len(self._tenant), dtype=bool)
+        tenants, every = self._known(view)
+        held = np.zeros((int(tenants.max()) + 1, every.shape[1]))
+        waits = np.ones(len(tenants), dtype=bool)
         waits[view.running] = False
-        np.add.at(held, self._tenant[view.running], self._asks[view.running])
-        order = np.lexsort((view.rank[jobs], waits[jobs], self._tenant[jobs]))
-        tenant, asks = self._tenant[jobs[order]], self._asks[jobs[order]] * waits[jobs[order], None]
+        np.add.at(held, tenants[view.running], every[view.running])
+        order = np.lexsort((view.rank[jobs], waits[jobs], tenants[jobs]))
+        tenant, asks = tenants[jobs[order]], every[jobs[order]] * waits[jobs[order], None]
         before = np.cumsum(asks, axis=0) - asks
         first = np.flatnonzero(np.diff(tenant, prepend=-1))
         before -= np.repeat(before[first], np.diff(np.append(first, len(tenant))), axis=0)
@@ -126,13 +118,13 @@ class DRF:
         share[order] = (held[tenant] + before).max(axis=1)
         return share
 
-    def _learn(self, view: View) -> None:
-        work, fleet = view.workload, view.fleet
-        self._of = work
-        self._tenant = np.unique(np.array(work.queue), return_inverse=True)[1].astype(np.int64)
-        pairs = ((work.gpus * np.asarray(work.share), fleet.gpus), (work.cpu, fleet.cpu), (work.memory, fleet.memory))
-        columns = [np.asarray(asks) / max(float(has.sum()), 1e-300) for asks, has in pairs if np.any(asks)]
-        self._asks = np.stack(columns, axis=1)
+
+def _tenants(view: View) -> tuple[Long, FloatArray]:
+    """Return the tenant of each job, int64 (n,), and its share of each resource that jobs ask for, float64 (n, R)."""
+    work, fleet = view.workload, view.fleet
+    pairs = ((work.gpus * np.asarray(work.share), fleet.gpus), (work.cpu, fleet.cpu), (work.memory, fleet.memory))
+    columns = [np.asarray(asks) / max(float(has.sum()), 1e-300) for asks, has in pairs if np.any(asks)]
+    return np.unique(np.array(work.queue), return_inverse=True)[1].astype(np.int64), np.stack(columns, axis=1)
 
 
 class Classes:
@@ -145,18 +137,17 @@ class Classes:
     def __init__(self, policy: Any) -> None:
         self._policy = policy if hasattr(policy, "select") else Fixed()
         self.steady = isinstance(self._policy, Fixed)
-        self._of: Workload | None = None
-        self._keys: FloatArray = np.zeros(0)
+        self._places = OfLast(self._of_all)
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Return the place of each job among all, equal ones of one class having the same."""
         if not self.steady:
             return in_classes(np.asarray(view.workload.priority)[jobs], self._policy.select(view, jobs))
-        if self._of is not view.workload:
-            every = np.arange(view.workload.n_jobs)
-            self._of = view.workload
-            self._keys = in_classes(np.asarray(view.workload.priority), self._policy.select(view, every))
-        return self._keys[jobs]
+        return self._places(view)[jobs]
+
+    def _of_all(self, view: View) -> FloatArray:
+        keys = self._policy.select(view, np.arange(view.workload.n_jobs))
+        return in_classes(np.asarray(view.workload.priority), keys)
 
 
 def in_classes(priority: Long, keys: FloatArray) -> FloatArray:

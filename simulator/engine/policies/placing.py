@@ -7,6 +7,7 @@ import heapq
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.lazy import OfLast
 from gangplan.instances.placement import SpeedModel
 from gangplan.instances.workload import Workload
 
@@ -29,19 +30,14 @@ class Tetris:
 
     def __init__(self, mix: float = 1.0) -> None:
         require_number(mix, "mix")
-        self.mix = mix
-        self._of: Workload | None = None
-        self._kind: Long = np.zeros(0, dtype=np.int64)
-        self._asks: FloatArray = np.zeros((0, 3))
+        self.mix, self._kinds = mix, OfLast(_kinds)
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Order by score."""
-        if self._of is not view.workload:
-            self._learn(view.workload)
-        kinds = np.unique(self._kind[jobs])
-        best = np.zeros(len(self._asks))
-        best[kinds] = [self._aligned(view, self._asks[kind]).max(initial=0.0) for kind in kinds.tolist()]
-        align, work = best[self._kind[jobs]], view.left(jobs) * self._asks[self._kind[jobs], 0]
+        asks, kind_of = self._kinds(view.workload)
+        kinds, best = np.unique(kind_of[jobs]), np.zeros(len(asks))
+        best[kinds] = [self._aligned(view, asks[kind]).max(initial=0.0) for kind in kinds.tolist()]
+        align, work = best[kind_of[jobs]], view.left(jobs) * asks[kind_of[jobs], 0]
         mean = float(work.mean())
         return np.asarray(work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align)
 
@@ -49,9 +45,8 @@ class Tetris:
         """Take the node that aligns best; a gang that no single node holds goes where it does by default."""
         if view.shared:
             return view.find(job, degree)
-        if self._of is not view.workload:
-            self._learn(view.workload)
-        score = self._aligned(view, self._asks[self._kind[job]])
+        asks, kind_of = self._kinds(view.workload)
+        score = self._aligned(view, asks[kind_of[job]])
         node = int(np.argmax(score))
         return Rows.whole([(node, degree)]) if score[node] > 0 else view.find(job, degree)
 
@@ -61,11 +56,12 @@ class Tetris:
         fits = (free >= asks).all(axis=1)
         return np.asarray((free / np.maximum(whole, 1e-300) * asks / np.maximum(whole, 1e-300)).sum(axis=1) * fits)
 
-    def _learn(self, work: Workload) -> None:
-        self._of = work
-        needs = np.stack([work.gpus * np.asarray(work.share), np.asarray(work.cpu), np.asarray(work.memory)], axis=1)
-        self._asks, kind = np.unique(needs, axis=0, return_inverse=True)
-        self._kind = kind.ravel().astype(np.int64)
+
+def _kinds(work: Workload) -> tuple[FloatArray, Long]:
+    """Return the distinct needs of jobs: GPUs, cores and bytes, float64 (k, 3), and which each job has, int64 (n,)."""
+    needs = np.stack([work.gpus * np.asarray(work.share), np.asarray(work.cpu), np.asarray(work.memory)], axis=1)
+    asks, kind = np.unique(needs, axis=0, return_inverse=True)
+    return asks, kind.ravel().astype(np.int64)
 
 
 class Gandiva:

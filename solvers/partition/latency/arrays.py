@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.instances.graph import grouped
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled.kernel import Floats, Floats2, Ints, Ints2
@@ -78,10 +79,7 @@ def arrays_of(r: Reduced) -> LatencyArrays:
     host = np.array([slot.host for slot in r.slots], np.int64)
     room = np.array([slot.capacity for slot in r.slots]) * (1 + TOLERANCE)
     pins = [sorted({a, *others}) for a, others, _ in r.nets]
-    nets: list[list[int]] = [[] for _ in range(r.n_items)]
-    for e, pin in enumerate(pins):
-        for v in pin:
-            nets[v].append(e)
+    nets = grouped(((v, e) for e, pin in enumerate(pins) for v in pin), r.n_items)
     before, after = r.neighbours
     parts = (_flat(r.groups), _flat(before), _flat(after))
     cost = np.array([cost for _, _, cost in r.nets], float)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances.graph import heaviest_paths
+
 from ..sizes import why_impossible
 from .reduced import Reduced
 
@@ -25,11 +27,7 @@ def impossible(r: Reduced) -> str | None:
 def path_bound(r: Reduced) -> float:
     """Return the longest path with each item as fast as any device runs it, seconds."""
     kinds = sorted({slot.kind for slot in r.slots})
-    before, _ = r.neighbours
-    least = r.time[kinds].min(axis=0).tolist()
-    for v in range(r.n_items):
-        least[v] += max((least[u] for u in before[v]), default=0.0)
-    return float(max(least))
+    return max(heaviest_paths(range(r.n_items), r.neighbours[0], r.time[kinds].min(axis=0).tolist())[0])
 
 
 def ceiling(r: Reduced) -> float:

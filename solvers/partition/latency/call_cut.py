@@ -8,6 +8,7 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import BoolArray
+from gangplan.instances.graph import grouped
 
 from ..sizes import most
 from .chain import Chain
@@ -37,10 +38,7 @@ class CallCut:
         self.pins = [[a, *consumers] for a, consumers, _ in r.nets]
         self.flat = np.array([v for pins in self.pins for v in pins], dtype=np.int64)
         self.net = np.repeat(np.arange(len(self.pins)), [len(pins) for pins in self.pins])
-        self.touching: list[list[int]] = [[] for _ in range(r.n_items)]
-        for e, pins in enumerate(self.pins):
-            for v in pins:
-                self.touching[v].append(e)
+        self.touching = grouped(((v, e) for e, pins in enumerate(self.pins) for v in pins), r.n_items)
 
     def least(self, i: int, j: int, t: int) -> tuple[float, frozenset[int]]:
         """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and the items of O it takes.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.graph import heaviest_path
 
 from ...run import never
 from ..sizes import most
@@ -129,16 +130,4 @@ class Chain:
 
 def longest(r: Reduced, weight: FloatArray) -> Chain:
     """Return the path of the greatest total `weight`, (I,)."""
-    before, _ = r.neighbours
-    reach, via = weight.tolist(), [-1] * r.n_items
-    for v in range(r.n_items):
-        u = max(before[v], key=lambda u: reach[u], default=-1)
-        if u >= 0:
-            reach[v] += reach[u]
-            via[v] = u
-    v = int(np.argmax(reach))
-    path = []
-    while v >= 0:
-        path.append(v)
-        v = via[v]
-    return Chain(r, tuple(reversed(path)))
+    return Chain(r, heaviest_path(range(r.n_items), r.neighbours[0], weight.tolist()))

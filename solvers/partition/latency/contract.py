@@ -16,9 +16,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import BoolArray, row_sums
 
 from ...run import never
+from .. import components
 from .chain import Index
 from .reduced import Reduced, merged
 
@@ -41,12 +42,12 @@ def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
 def _closed(r: Reduced, label: Index) -> Index:
     """Return labels by which what is on a cycle of the labels is one, with the groups it touches."""
     ends = np.array(r.edges, dtype=np.int64).reshape(-1, 2)
-    cycle = _components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1, "strong")[label]
+    cycle = components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1, "strong")[label]
     drawn = np.zeros(len(r.groups), dtype=bool)
     drawn[r.group_of[np.bincount(cycle)[cycle] > 1]] = True
     inside = np.flatnonzero(drawn[r.group_of])
     count = int(cycle.max()) + 1
-    joined = _components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups), "weak")
+    joined = components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups), "weak")
     return _numbered(joined[cycle])
 
 
@@ -54,20 +55,9 @@ def _numbered(label: Index) -> Index:
     return np.asarray(np.unique(label, return_inverse=True)[1], dtype=np.int64).ravel()
 
 
-def _components(a: Index, b: Index, size: int, connection: str) -> Index:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(a)), (a, b)), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=True, connection=connection)[1], dtype=np.int64)
-
-
 def _merged(r: Reduced, label: Index) -> Reduced:
     first = np.unique(label, return_index=True)[1][_numbered(label)]
-    total: FloatArray = r.time.copy()
-    for t in range(len(total)):
-        total[t, first] = 0.0
-        np.add.at(total[t], first, r.time[t])
+    total = row_sums(first, r.time, r.n_items)
     several = first[first != np.arange(r.n_items)]
     for t in {slot.kind for slot in r.slots if slot.host}:
         total[t, several] = np.inf

@@ -23,11 +23,13 @@ for or serves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import fsum
 
 import numpy as np
 
+from gangplan.instances.graph import grouped
+
 from ...run import never, watched
+from .. import saved
 from .reduced import Reduced, merged
 
 
@@ -43,11 +45,8 @@ def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
 class _Pass:
     def __init__(self, r: Reduced, stopped: Callable[[], bool]) -> None:
         self.r, self.stopped = r, stopped
-        self.touching: list[list[tuple[frozenset[int], float]]] = [[] for _ in range(r.n_items)]
-        for a, consumers, cost in watched(r.nets, stopped):
-            pins = consumers | {a}
-            for v in pins:
-                self.touching[v].append((pins, cost))
+        nets = ((consumers | {a}, cost) for a, consumers, cost in watched(r.nets, stopped))
+        self.touching = grouped(((v, net) for net in nets for v in net[0]), r.n_items)
         self.calls = sorted({r.slots[s].kind for s in r.callers})
         self.hosts = sorted({slot.kind for slot in r.slots if slot.host})
         self.tight = any(r.memory.sum() > slot.capacity for slot in r.slots)
@@ -74,9 +73,7 @@ class _Pass:
         r = self.r
         if not self.alone[u] or (self.tight and r.memory[u] > 0):
             return False
-        paid = [cost if q in pins else -cost for pins, cost in self.touching[u] if q not in pins or len(pins) == 2]
-        # rounded once: a rounding as large as an output's cost may be more than all that is done
-        gain = fsum(paid)
+        gain = saved(self.touching[u], q)
         for t in self.calls:
             if np.isfinite(self.time[t][q]) and self.time[t][u] > gain:
                 return False

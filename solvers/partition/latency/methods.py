@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
 from gangplan.instances.lazy import on_demand
 
-from ...method import CPSAT, Method, Referee, Suite, plain_methods
+from ...method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -16,6 +15,13 @@ from .contract import contract
 from .dominate import dominate
 from .reduced import Reduced, reduce
 from .sequence import greedy
+
+if TYPE_CHECKING:
+    from . import annealing, chain_bound, cpsat, plain, referee, series_bound
+else:
+    annealing, chain_bound, cpsat, plain, referee, series_bound = on_demand(
+        __package__, "annealing chain_bound cpsat plain referee series_bound"
+    )
 
 
 def _prepare(run: Run) -> Reduced:
@@ -31,60 +37,19 @@ def _prepare(run: Run) -> Reduced:
     return r
 
 
-def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    def suits(r: Reduced) -> bool:
-        return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots) <= literals
-
-    return suits
+def _literals(r: Reduced) -> int:
+    return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots)
 
 
-def _start(run: Run, r: Reduced) -> None:
-    if run.plan is None:
-        greedy(run, r)
-
-
-def _chain(run: Run, r: Reduced) -> None:
-    from .chain_bound import chain_bound
-
-    chain_bound(run, r)
-
-
-def _series(run: Run, r: Reduced) -> None:
-    from .series_bound import series_bound
-
-    series_bound(run, r)
-
-
-def _local_search(run: Run, r: Reduced) -> None:
-    from .annealing import local_search
-
-    local_search(run, r)
-
-
-def _kernels() -> tuple[Any, ...]:
-    from .annealing import anneal
-
-    return (anneal,)
-
-
-def _cpsat(run: Run, r: Reduced) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, r)
-
-
-def _referee() -> Referee:
-    from . import referee
-
-    return referee.optimum, referee.random_problem
-
-
+_start = without_plan(greedy)
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "series": Method(_series, start=_start),
-    "chain": Method(_chain, library=CPSAT, start=_start),
-    "local_search": Method(_local_search, library="numba", kernels=_kernels, start=_start, draws=True),
-    "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
+    "series": Method(series_bound.series_bound, start=_start),
+    "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
+    "local_search": Method(
+        annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
+    ),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=lambda r: _literals(r) <= 60_000, library=CPSAT, start=_start),
+    **plain_methods(plain, start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft)

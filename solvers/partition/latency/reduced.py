@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from gangplan.instances import LatencyPlan, LatencyProblem, verify
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
-from gangplan.instances.graph import topological_order
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
+from gangplan.instances.graph import grouped, topological_order
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run, never, watched
-from .. import by_first, groups_of
+from .. import both_ways, by_first, groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,13 @@ class Reduced:
     @cached_property
     def groups(self) -> list[list[int]]:
         """The items of each group, in topological order."""
-        members: list[list[int]] = [[] for _ in range(int(self.group_of.max(initial=-1)) + 1)]
-        for v, g in enumerate(self.group_of.tolist()):
-            members[g].append(v)
-        return members
+        count = int(self.group_of.max(initial=-1)) + 1
+        return grouped(zip(self.group_of.tolist(), range(self.n_items), strict=True), count)
 
     @cached_property
     def group_time(self) -> FloatArray:
         """Seconds of all items of each group on each device type, float64 (T, G)."""
-        total = np.zeros((len(self.time), len(self.groups)))
-        np.add.at(total.T, self.group_of, self.time.T)
-        return total
+        return row_sums(self.group_of, self.time, len(self.groups))
 
     @cached_property
     def group_memory(self) -> FloatArray:
@@ -119,17 +115,7 @@ class Reduced:
     @cached_property
     def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """The predecessors and the successors of each item."""
-        before: list[list[int]] = [[] for _ in range(self.n_items)]
-        after: list[list[int]] = [[] for _ in range(self.n_items)]
-        for a, b in self.edges:
-            before[b].append(a)
-            after[a].append(b)
-        return before, after
-
-    @cached_property
-    def binds(self) -> bool:
-        """Whether some accelerator could be too small for everything at once."""
-        return any(self.memory.sum() > self.slots[s].capacity for s in self.callers)
+        return both_ways(self.edges, self.n_items)
 
     def plan(self, slot: Sequence[int] | IntArray) -> LatencyPlan:
         """Return the plan that puts each group in the given slot."""
@@ -194,9 +180,7 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     idle = _idle(problem, slots)
     alone = _alone(graph.colocation)
     free = np.zeros(graph.n_ops, dtype=bool)
-    before: list[list[int]] = [[] for _ in range(graph.n_ops)]
-    for a, b in watched(zip(graph.source.tolist(), graph.target.tolist(), strict=True), stopped):
-        before[b].append(a)
+    before = grouped(watched(zip(graph.target.tolist(), graph.source.tolist(), strict=True), stopped), graph.n_ops)
     order = topological_order(graph.n_ops, graph.source, graph.target)
     if idle is not None:
         kind = idle.kind

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.graph import heaviest_paths
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
@@ -187,19 +188,11 @@ class Orders:
 
     def depth(self, weight: FloatArray) -> FloatArray:
         """Return the greatest total `weight` of a path up to and with each item, (I,)."""
-        before, _ = self.r.neighbours
-        total = weight.tolist()
-        for v in range(self.r.n_items):
-            total[v] += max((total[u] for u in before[v]), default=0.0)
-        return np.array(total)
+        return np.array(heaviest_paths(range(self.r.n_items), self.r.neighbours[0], weight.tolist())[0])
 
     def height(self, weight: FloatArray) -> FloatArray:
         """Return the greatest total `weight` of a path from each item on, (I,)."""
-        _, after = self.r.neighbours
-        total = weight.tolist()
-        for v in reversed(range(self.r.n_items)):
-            total[v] += max((total[u] for u in after[v]), default=0.0)
-        return np.array(total)
+        return np.array(heaviest_paths(reversed(range(self.r.n_items)), self.r.neighbours[1], weight.tolist())[0])
 
     def candidates(self) -> Iterator[FloatArray]:
         """Yield keys worth trying, by count and by time: early, early but for inputs of the graph, late, between."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from math import inf
+from typing import TYPE_CHECKING
 
 from gangplan.instances.lazy import on_demand
 from gangplan.instances.verify import TOLERANCE
 
-from ...method import Method, Referee, Suite, plain_methods
+from ...method import Method, Suite, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
 from .search import along, chain, ideals
 from .under_way import under_way_bound
+
+if TYPE_CHECKING:
+    from . import plain, referee
+else:
+    plain, referee = on_demand(__package__, "plain referee")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -32,20 +38,9 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
-def _start(run: Run, reduced: Reduced) -> None:
-    if run.plan is None:
-        along(run, reduced)
-
-
-def _referee() -> Referee:
-    from . import referee
-
-    return referee.optimum, referee.random_problem
-
-
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
-    **plain_methods(on_demand(__package__, "plain")[0], start=_start),
+    **plain_methods(plain, start=without_plan(along)),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gangplan.instances import PartitionProblem, StagesPlan, StagesProblem
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray, IntArray, row_sums, sums
 
 from ...run import never
 from ..throughput.quotient import Quotient, merged, quotient
@@ -39,17 +39,11 @@ class Units:
     def of(cls, problem: StagesProblem, order: Quotient) -> Units:
         """Add up the ops of every unit."""
         unit, menu = order.group_of, problem.options()
-        once, kept = problem.need()
-
-        def added(rows: FloatArray) -> FloatArray:
-            total = np.zeros((len(rows), order.n_groups))
-            np.add.at(total.T, unit, rows.T)
-            return total
-
-        weights = added(problem.graph.parameter_bytes[None])[0]
-        return cls(
-            problem, order, added(problem.seconds()), added(menu.parameter_bytes), weights, added(once), added(kept)
+        seconds, held, once, kept = (
+            row_sums(unit, rows, order.n_groups) for rows in (problem.seconds(), menu.parameter_bytes, *problem.need())
         )
+        weights = sums(unit, problem.graph.parameter_bytes, order.n_groups)
+        return cls(problem, order, seconds, held, weights, once, kept)
 
     @cached_property
     def nets(self) -> dict[tuple[int, frozenset[int]], float]:
@@ -139,8 +133,4 @@ def _without_riders(units: Units) -> Quotient:
     for g in np.flatnonzero(free).tolist():
         if not after[g] and len(before[g]) == 1:
             into[g] = before[g][0]
-    if (into == np.arange(order.n_groups)).all():
-        return order
-    number: IntArray = np.unique(into, return_inverse=True)[1].astype(np.int32)
-    edges = {(int(number[a]), int(number[b])) for a, b in order.edges if number[a] != number[b]}
-    return merged(order, number, edges)
+    return order if (into == np.arange(order.n_groups)).all() else merged(order, into)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.graph import grouped
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
@@ -148,9 +149,7 @@ def delayed_length(p: Prepared, half: Half) -> float:
     """Return the least time between the first and the last op of a half, these left out, seconds."""
     n = len(half.ops)
     sent = p.least_delay[list(half.ops)].tolist()
-    rows: list[list[int]] = [[] for _ in range(n)]
-    for u, v in half.edges:
-        rows[v].append(u)
+    rows = grouped(((v, u) for u, v in half.edges), n)
     first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     index = np.array([u for row in rows for u in row], dtype=np.int32)
     fastest = p.fastest[list(half.ops)]

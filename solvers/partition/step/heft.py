@@ -26,7 +26,7 @@ def heft(run: Run, p: Prepared) -> None:
     fits = p.allowed.all(axis=0) & (p.group_memory.sum() <= p.room)
     if fits.any() and not run.stopped:
         seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
-        offer_placement(run, p, np.full(p.n_groups, int(seconds.argmin())), order, "heft")
+        offer_placement(run, p, np.full(p.n_groups, int(seconds.argmin())), order)
     partial, count = Partial(Decoder(p)), 0
     for _ in one_by_one(run, p, partial, order):
         count += 1
@@ -37,7 +37,7 @@ def heft(run: Run, p: Prepared) -> None:
         return
     packing = pack(p, run.seed, lambda: run.stopped)
     if packing is not None and not run.stopped:
-        offer_placement(run, p, packing, order, "heft")
+        offer_placement(run, p, packing, order)
 
 
 def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Iterator[tuple[int, int]]:
@@ -72,11 +72,11 @@ def _first_of_twins(twins: list[int], used: set[int]) -> list[int]:
     return [d for d, twin in enumerate(twins) if d in used or unused[twin] == d]
 
 
-def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int], by: str) -> None:
+def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int]) -> None:
     """Offer the plan of a device for each group, int (G,), and an order of the ops."""
     device = np.asarray(where)[p.group_of].tolist()
     start, _, sent = Decoder(p).times(device, order)
-    run.offer(as_plan(p, device, start, sent), by)
+    run.offer(as_plan(p, device, start, sent), "heft")
 
 
 def pack(p: Prepared, seed: int = 0, stopped: Callable[[], bool] = never) -> IntArray | None:

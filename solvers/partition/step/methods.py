@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gangplan.instances import StepPlan
 from gangplan.instances.lazy import on_demand
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite, plain_methods
+from ...method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
 from .heft import heft
 from .model import Prepared, prepare
 from .series_bound import series_bound
+
+if TYPE_CHECKING:
+    from . import annealing, cpsat, list_schedule, list_scheduler, lns, plain, referee, settings, timing
+else:
+    annealing, cpsat, list_schedule, list_scheduler, lns, plain, referee, settings, timing = on_demand(
+        __package__, "annealing cpsat list_schedule list_scheduler lns plain referee settings timing"
+    )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 """What the bound from the series may take of the time that is left; more where memory forces cuts."""
@@ -50,11 +57,6 @@ def _bounds(run: Run, p: Prepared) -> None:
             series_bound(run, p)
 
 
-def _start(run: Run, p: Prepared) -> None:
-    if run.plan is None:
-        _heft(run, p)
-
-
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     def suits(p: Prepared) -> bool:
         k = p.n_devices
@@ -64,50 +66,16 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
-def _decoding() -> tuple[Any, ...]:
-    from . import list_scheduler, settings, timing
-
-    return list_scheduler.build, timing.polish, timing.schedule, settings.union
-
-
-def _annealing() -> tuple[Any, ...]:
-    from . import annealing, timing
-
-    return annealing.anneal, timing.schedule
+_LISTS = (list_scheduler.build, timing.polish, timing.schedule, settings.union)
+_DECODING, _ANNEALING = compiled(*_LISTS), compiled(annealing.anneal, timing.schedule)
 
 
 def _heft(run: Run, p: Prepared) -> None:
     """Run HEFT as compiled code where that has run already: on thousands of ops it is a hundred times as fast."""
-    if in_memory(_decoding):
-        from . import list_schedule
-
+    if in_memory(_DECODING):
         list_schedule.heft(run, p)
     else:
         heft(run, p)
-
-
-def _list_schedule(run: Run, p: Prepared) -> None:
-    from .list_schedule import list_schedule
-
-    list_schedule(run, p)
-
-
-def _local_search(run: Run, p: Prepared) -> None:
-    from .annealing import local_search
-
-    local_search(run, p)
-
-
-def _lns(run: Run, p: Prepared) -> None:
-    from .lns import lns
-
-    lns(run, p)
-
-
-def _cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, p, below=below)
 
 
 def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
@@ -116,22 +84,18 @@ def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
     return retime(p, plan.device, plan.start, sent_of(plan))
 
 
-def _referee() -> Referee:
-    from . import referee
-
-    return referee.optimum, referee.random_problem
-
-
-_PLAIN = on_demand(__package__, "plain")[0]
-_EXACT = Method(_cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
+_start = without_plan(_heft)
+_EXACT = Method(cpsat.cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(_heft),
-    "list_schedule": Method(_list_schedule, library="numba", kernels=lambda: (*_decoding(), *_annealing())),
-    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start, draws=True),
-    "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
+    "list_schedule": Method(
+        list_schedule.list_schedule, library="numba", kernels=compiled(*_LISTS, annealing.anneal, timing.schedule)
+    ),
+    "local_search": Method(annealing.local_search, library="numba", kernels=_ANNEALING, start=_start, draws=True),
+    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
     "cpsat": _EXACT,
-    "cpsat_below": replace(_EXACT, function=partial(_cpsat, below=True)),
+    "cpsat_below": replace(_EXACT, function=partial(cpsat.cpsat, below=True)),
     "bounds": Method(_bounds),
-    **plain_methods(_PLAIN, start=_start, rows_milp=_PLAIN.rows_milp, exact=False),
+    **plain_methods(plain, start=_start, rows_milp=plain.rows_milp, exact=False),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft, repair=_repair)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft, repair=_repair)

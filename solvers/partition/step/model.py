@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
+from gangplan.instances.graph import grouped
 from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
 
@@ -98,10 +99,7 @@ class Prepared:
     @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
         """The ops of each group, ascending."""
-        found: list[list[int]] = [[] for _ in range(self.n_groups)]
-        for op, g in enumerate(self.group_of.tolist()):
-            found[g].append(op)
-        return tuple(map(tuple, found))
+        return tuple(map(tuple, grouped(zip(self.group_of.tolist(), range(self.n), strict=True), self.n_groups)))
 
     @cached_property
     def types(self) -> IntArray:
@@ -201,9 +199,6 @@ def prepare(problem: StepProblem) -> Prepared:
     time = problem.time()
     group_of = groups_of(graph.colocation)
     count = int(group_of.max()) + 1
-    group_time = np.zeros((len(time), count))
-    for row, total in zip(time, group_time, strict=True):
-        total[:] = sums(group_of, row, count)
     # an edge list may repeat an edge
     pairs = np.stack(np.divmod(np.unique(graph.source.astype(np.int64) * n + graph.target), n))
     return Prepared(
@@ -217,7 +212,7 @@ def prepare(problem: StepProblem) -> Prepared:
         level=_levels(topology, k) if isinstance(topology, TreeTopology) else -np.eye(k, dtype=np.int32),
         capacity=problem.capacity(),
         group_of=group_of,
-        group_time=group_time,
+        group_time=row_sums(group_of, time, count),
         group_memory=sums(group_of, graph.memory, count),
     )
 

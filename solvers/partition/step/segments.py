@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
+from gangplan.instances.graph import grouped
 
 from .bounds import earliest
 from .model import Csr, Prepared
@@ -43,10 +44,7 @@ class Segments:
     @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
         """The ops of each segment, ascending."""
-        found: list[list[int]] = [[] for _ in range(self.count)]
-        for v, j in enumerate(self.of.tolist()):
-            found[j].append(v)
-        return tuple(map(tuple, found))
+        return tuple(map(tuple, grouped(((j, v) for v, j in enumerate(self.of.tolist())), self.count)))
 
 
 def segments(p: Prepared) -> Segments:

@@ -14,13 +14,14 @@ on any one device.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import fsum, isfinite
+from math import isfinite
 
 import numpy as np
 
 from gangplan.instances import precedence
 
 from ...run import never, watched
+from .. import saved
 from .quotient import Quotient, merged
 
 _SLACK = 1e-12
@@ -76,13 +77,7 @@ class _Merger:
         q = self.q
         if q.memory_binds and self.memory[u] > 0:
             return False
-        paid = [
-            self.cost[e] if v in self.pins[e] else -self.cost[e]
-            for e in self.touching[u]
-            if v not in self.pins[e] or len(self.pins[e]) == 2
-        ]
-        # rounded once: a rounding as large as an output's cost may be more than all that is done
-        gain = fsum(paid)
+        gain = saved(((self.pins[e], self.cost[e]) for e in self.touching[u]), v)
         for t in self.present:
             if not isfinite(self.time[v][t]):
                 continue
@@ -119,13 +114,7 @@ class _Merger:
             return g
 
         roots = [root(g) for g in range(self.q.n_groups)]
-        if roots == list(range(self.q.n_groups)):
-            return self.q
-        kept = sorted(set(roots))
-        number = {g: i for i, g in enumerate(kept)}
-        group = np.array([number[g] for g in roots], dtype=np.int32)
-        edges = {(number[a], number[b]) for b in kept for a in self.before[b]}
-        return merged(self.q, group, edges)
+        return self.q if roots == list(range(self.q.n_groups)) else merged(self.q, np.array(roots))
 
 
 def _single_ops(q: Quotient) -> list[bool]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.lazy import on_demand
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Referee, Suite, plain_methods
+from ...method import CPSAT, Method, Suite, compiled, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
@@ -21,7 +21,11 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from .random_keys import KeyDecoder
+    from . import annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, referee, spectral_bound
+else:
+    annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, referee, spectral_bound = on_demand(
+        __package__, "annealing cpsat cuts cycles milp moves plain random_keys referee spectral_bound"
+    )
 
 
 class Reduced:
@@ -44,11 +48,9 @@ class Reduced:
         return dominate(flat, self.stopped)
 
     @cached_property
-    def decoder(self) -> KeyDecoder | None:
+    def decoder(self) -> random_keys.KeyDecoder | None:
         """What makes pipelines of keys, `None` if there plainly is no plan."""
-        from .random_keys import decoder_of
-
-        return decoder_of(self.pipeline)
+        return random_keys.decoder_of(self.pipeline)
 
 
 def _prepare(run: Run) -> Reduced:
@@ -80,45 +82,26 @@ _LISTED = 3e7
 
 def _start(run: Run, reduced: Reduced) -> None:
     """Offer a pipeline, or a draft of one, if there is no plan: a ceiling scales integers and cuts off trees."""
-    if run.plan is None and not in_memory(_cutting) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
+    if run.plan is None and not in_memory(_CUTTING) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
         offer_draft(run)
     elif run.plan is None:
         _pipedream(run, reduced)
 
 
-def _cutting() -> tuple[Any, ...]:
-    from . import cuts, moves
-
-    return cuts.cut, moves.improve, cuts.extend, cuts.numbered
-
-
-def _annealing() -> tuple[Any, ...]:
-    from .annealing import anneal
-
-    return (anneal,)
+_CUTTING = compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered)
 
 
 def _pipedream(run: Run, reduced: Reduced) -> None:
     """Offer PipeDream's plan from compiled cuts where they have run already, which takes a few milliseconds."""
-    if not in_memory(_cutting):
+    if not in_memory(_CUTTING):
         pipedream(run, reduced.pipeline)
     elif reduced.decoder is not None:
-        from . import random_keys
-
         random_keys.pipedream(run, reduced.decoder)
 
 
 def _random_keys(run: Run, reduced: Reduced) -> None:
     if reduced.decoder is not None:
-        from .random_keys import random_keys
-
-        random_keys(run, reduced.decoder)
-
-
-def _local_search(run: Run, reduced: Reduced) -> None:
-    from .annealing import local_search
-
-    local_search(run, reduced.own)
+        random_keys.random_keys(run, reduced.decoder)
 
 
 def _bounds(run: Run, reduced: Reduced) -> None:
@@ -126,48 +109,31 @@ def _bounds(run: Run, reduced: Reduced) -> None:
 
 
 def _spectral(run: Run, reduced: Reduced) -> None:
-    from .spectral_bound import spectral_bounds
-
-    for value in spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
+    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
         run.raise_bound(value, "eigenvalues")
 
 
 def _convex(run: Run, reduced: Reduced) -> None:
-    from .cycles import cyclic_bound
-
-    pipeline(run, reduced.pipeline, cyclic_bound(reduced.own))
+    pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own))
 
 
-def _cpsat(run: Run, reduced: Reduced) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, reduced.own)
-
-
-def _milp(run: Run, reduced: Reduced) -> None:
-    from .milp import milp
-
-    milp(run, reduced.own)
-
-
-def _referee() -> Referee:
-    from . import referee
-
-    return referee.optimum, referee.random_problem
+def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
+    """Return `method` on the problem in its own variant."""
+    return lambda run, reduced: method(run, reduced.own)
 
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, library="numba", kernels=_cutting, draws=True),
-    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start, draws=True),
-    "pipeline": Method(
-        lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",), start=_start
+    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING, draws=True),
+    "local_search": Method(
+        _on_own(annealing.local_search), library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
     ),
+    "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
     "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
     "convex": Method(_convex, variants=("convex",), start=_start),
-    "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
-    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
-    **plain_methods(on_demand(__package__, "plain")[0], exact=False),
+    "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
+    "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="pulp", start=_start),
+    **plain_methods(plain, exact=False),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, referee.optimum, referee.random_problem, offer_draft)

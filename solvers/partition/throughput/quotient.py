@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
-from gangplan.instances.graph import topological_order
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
+from gangplan.instances.graph import grouped, topological_order
 
 from ...run import never, watched
-from .. import by_first, groups_of
+from .. import both_ways, by_first, components, groups_of
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""
@@ -77,12 +78,7 @@ class Quotient:
     @cached_property
     def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """The predecessors and the successors of each group."""
-        before: list[list[int]] = [[] for _ in range(self.n_groups)]
-        after: list[list[int]] = [[] for _ in range(self.n_groups)]
-        for a, b in self.edges:
-            before[b].append(a)
-            after[a].append(b)
-        return before, after
+        return both_ways(self.edges, self.n_groups)
 
     def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
         """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
@@ -108,10 +104,11 @@ def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> 
     else:
         edges = tuple(watched(map(tuple, ends.tolist()), stopped))
     count = int(group.max()) + 1
-    time = np.stack([sums(group, row, count) for row in problem.time()])
     memory = sums(group, graph.memory, count)
     counts = np.minimum(problem.cluster.counts(), count).astype(np.int32)
-    return Quotient(problem, group, time, memory, _nets(problem, group, stopped), edges, counts)
+    return Quotient(
+        problem, group, row_sums(group, problem.time(), count), memory, _nets(problem, group, stopped), edges, counts
+    )
 
 
 def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.int64]:
@@ -121,15 +118,18 @@ def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.
     return np.stack(np.divmod(key[np.diff(key, prepend=-1) > 0], count), axis=1)
 
 
-def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
-    """Return `q` with group g of it now part of group `group[g]`, and the given order."""
+def merged(q: Quotient, into: NDArray[np.integer[Any]], *, ordered: bool = True) -> Quotient:
+    """Return `q` with group g of it now part of group `into[g]`; its order is left out unless `ordered`."""
+    group = np.unique(into, return_inverse=True)[1].astype(np.int32)
     count = int(group.max()) + 1
-    time = np.zeros((len(q.time), count))
-    np.add.at(time.T, group, q.time.T)
+    of = group.tolist()
+    edges = {(of[a], of[b]) for a, b in q.edges if of[a] != of[b]} if ordered else ()
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
     memory = sums(group, q.memory, count)
     counts = np.minimum(q.counts, count).astype(np.int32)
-    return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)), counts)
+    return Quotient(
+        q.problem, group[q.group_of], row_sums(group, q.time, count), memory, nets, tuple(sorted(edges)), counts
+    )
 
 
 def merge_nets(nets: Iterable[tuple[frozenset[int], float]]) -> tuple[tuple[frozenset[int], float], ...]:
@@ -162,11 +162,7 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     try:
         order = _order(count, ends)
     except InstanceError:
-        from scipy.sparse import csr_array  # slow to import, rarely needed
-        from scipy.sparse.csgraph import connected_components
-
-        joined = csr_array((np.ones(len(ends)), ends.T), shape=(count, count))
-        component = connected_components(joined, connection="strong")[1]
+        component = components(ends[:, 0], ends[:, 1], count, "strong")
         renumbered = by_first(component)
         group, ends = renumbered[group], renumbered[ends].astype(np.int64)
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
@@ -186,9 +182,7 @@ def _transitive_reduction(
         # sets of ancestors would be too large; edges that say nothing new do no harm
         yield from watched(map(tuple, ends.tolist()), stopped)
         return
-    before: list[list[int]] = [[] for _ in range(count)]
-    for a, b in ends.tolist():
-        before[b].append(a)
+    before = grouped(ends[:, ::-1].tolist(), count)
     ancestors = [0] * count
     kept = []
     for b in watched(range(count), stopped):

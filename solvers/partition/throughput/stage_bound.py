@@ -133,5 +133,5 @@ def refutes(q: Quotient, load: float, stopped: Callable[[], bool]) -> bool:
                     label[label == label[b]] = label[a]
         if (label == np.arange(q.n_groups)).all():
             return False
-        q = merged(q, np.unique(label, return_inverse=True)[1].astype(np.int32), ())
+        q = merged(q, label, ordered=False)
     return False

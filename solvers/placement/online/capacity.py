@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import ceil
 from typing import NamedTuple
 
@@ -124,10 +125,14 @@ class Nodes:
 
 
 class Capacity:
-    """The `Vacancy` for one kind of worker: room of nodes, int64 (m,), and sums of each level above, (groups,)."""
+    """The `Vacancy` for one kind of worker: room of nodes, int64 (m,), and sums of each level above, (groups,).
+
+    `free`: idle GPUs of each node, int64 (m,), a view.
+    """
 
     def __init__(self, nodes: Nodes, kind: Kind) -> None:
-        self.nodes, self.kind = nodes, kind
+        self.nodes, self.kind, self.tree = nodes, kind, nodes.tree
+        self.free: Long = nodes.free[0]
         self._allowed = nodes.allowed(kind)
         self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
         self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]
@@ -140,28 +145,15 @@ class Capacity:
 
     def without(self, blocked: Long) -> Capacity:
         """Return a copy with no room on these nodes."""
-        other = object.__new__(Capacity)
-        other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
-        other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
-        other._parts, other._held = self._parts, None if self._held is None else self._held.copy()
-        other._set(blocked, np.zeros(len(blocked), dtype=np.int64))
-        return other
+        return self.with_room(blocked, np.zeros(len(blocked), dtype=np.int64))
 
     def with_room(self, nodes: Long, room: Long) -> Capacity:
         """Return a copy with other room on these nodes."""
-        other = self.without(nodes)
+        other = copy(self)
+        other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
+        other._held = None if self._held is None else self._held.copy()
         other._set(nodes, room)
         return other
-
-    @property
-    def free(self) -> Long:
-        """Idle GPUs of each node, int64 (m,)."""
-        return np.asarray(self.nodes.free[0])
-
-    @property
-    def tree(self) -> Tree:
-        """The network."""
-        return self.nodes.tree
 
     @property
     def total(self) -> int:
@@ -174,13 +166,10 @@ class Capacity:
         """Return the room of the part that takes so many workers of one gang, itself if nothing is to be shared."""
         if self._parts is None:
             return self
-        kept = self._parts.choose(self.room, workers)
-        other = object.__new__(Capacity)
-        other.nodes, other.kind, other._allowed, other._parts = self.nodes, self.kind, self._allowed, None
-        other._held = None
-        other.room = np.zeros_like(self.room)
-        other.room[kept] = self.room[kept]
-        other.sums = [np.bincount(group, weights=other.room).astype(np.int64) for group in self.nodes.tree.group[1:]]
+        others = np.ones(len(self.room), dtype=bool)
+        others[self._parts.choose(self.room, workers)] = False
+        other = self.without(np.flatnonzero(others))
+        other._parts = other._held = None
         return other
 
     def _set(self, nodes: Long, room: Long) -> None:

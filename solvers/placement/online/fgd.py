@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.lazy import OfLast
 from gangplan.instances.placement.job import Task
 
 from .policy import Scored, hundredths
@@ -113,10 +114,9 @@ class Gradient(Scored):
     """Take the node and GPU where the potential grows least; subclasses say which potential."""
 
     def __init__(self) -> None:
-        """Begin without a potential: it is made for the first state that is seen."""
+        """Begin without a potential: it is made for the state that is seen."""
         super().__init__()
-        self._potential: Potential | None = None
-        self._of: Slots | None = None
+        self._potential = OfLast(self.potential)
 
     def potential(self, state: Slots) -> Potential:
         """Return the potential for the hardware of a cluster."""
@@ -124,9 +124,7 @@ class Gradient(Scored):
 
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the growth of the potential with the best GPU in each."""
-        if self._potential is None or self._of is not state:
-            self._potential, self._of = self.potential(state), state
-        free = state.free[slots]
+        potential, free = self._potential(state), state.free[slots]
         rows, columns = successors(free, wanted)
         after = free[rows]
         if columns is not None:
@@ -135,8 +133,8 @@ class Gradient(Scored):
             whole = after == GPU
             after[whole & (whole.cumsum(axis=1) <= wanted.grants)] = 0
         hardware, cpu, memory = state.hardware[slots], state.cpu[slots], state.memory[slots]
-        before = self._potential(hardware, cpu, memory, free)
-        now = self._potential(hardware[rows], cpu[rows] - wanted.cpu, memory[rows] - wanted.memory, after)
+        before = potential(hardware, cpu, memory, free)
+        now = potential(hardware[rows], cpu[rows] - wanted.cpu, memory[rows] - wanted.memory, after)
         growth = now - before[rows]
         if columns is None:
             return growth, np.zeros(len(slots), dtype=np.int64)

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 from ..policies import GANG_POLICIES, GangPolicy, around
@@ -45,17 +45,21 @@ class Placer:
 
     Attributes:
         running: the jobs that run, by name, with what they hold on each node.
+        free, taken: idle GPUs of each node, 0 where it is down, and jobs on it, int64 (m,); views.
+        guarded: which nodes are down, or of a job that wants them for itself, bool (m,); a view.
+        vacant, whole: what is left of each node, and what it has, in the units of `Kind.need`, int64 (4, m); views.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, policy: str = "topology") -> None:
-        if policy not in GANG_POLICIES:
-            raise InstanceError("policy", f"{policy!r} is not one of {', '.join(GANG_POLICIES)}")
+        require_choice(policy, "policy", GANG_POLICIES)
         if speeds is None:
             one, same = np.ones(1), np.ones((len(fleet.gpu_types), 1))
             speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
         self._fleet, self._policy = fleet, GANG_POLICIES[policy]
         self._nodes = Nodes(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
-        self._whole = self._nodes.free.copy()
+        self.vacant, self.whole = self._nodes.free, self._nodes.free.copy()
+        self.free: Long = self.vacant[0]
+        self.taken, self.guarded = self._nodes.taken, self._nodes.guarded
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
         self._down: dict[int, tuple[Long, list[int]]] = {}
         self._capacities: dict[Kind, tuple[Capacity, int]] = {}
@@ -65,31 +69,6 @@ class Placer:
         self.running: dict[str, Mapping[int, NodeAllocation]] = {}
         for node in np.flatnonzero(~np.asarray(fleet.usable)).tolist():
             self.fail(node)
-
-    @property
-    def free(self) -> Long:
-        """Idle GPUs of each node, 0 where it is down, int64 (m,); a view."""
-        return np.asarray(self._nodes.free[0])
-
-    @property
-    def vacant(self) -> Long:
-        """What is left of each node in the units of `Kind.need`, int64 (4, m); a view."""
-        return np.asarray(self._nodes.free)
-
-    @property
-    def whole(self) -> Long:
-        """What each node has if nobody is there, in these units, int64 (4, m); a view."""
-        return np.asarray(self._whole)
-
-    @property
-    def taken(self) -> Long:
-        """Jobs on each node, int64 (m,); a view."""
-        return self._nodes.taken
-
-    @property
-    def guarded(self) -> BoolArray:
-        """Which nodes are down, or of a job that wants them for itself, bool (m,); a view."""
-        return self._nodes.guarded
 
     def fail(self, node: int) -> None:
         """Take out a node on which nobody is."""
@@ -125,7 +104,7 @@ class Placer:
         room = np.where(self._nodes.allowed(kind), kind.most, 0)
         if up:
             room[list(self._down)] = 0
-        for whole, need in zip(self._whole, kind.need, strict=True):
+        for whole, need in zip(self.whole, kind.need, strict=True):
             if need:
                 room = np.minimum(room, whole // need)
         return room

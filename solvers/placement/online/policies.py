@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement.job import Task
 
 from .fgd import FGD, Mix
@@ -63,16 +62,27 @@ class RandomFit(FirstFit):
         return np.asarray(self.rng.permutation(gpus))
 
 
-class BestFit(Scored):
-    """Take the node where the weighted sum of what the task leaves is least, and the fullest GPU that fits.
+class Weighed(Scored):
+    """Take the node of which a measure is least, or greatest, and the fullest GPU that fits, or its emptiest.
 
     Each resource is measured in the most that a node of the fleet has of it. Weights of a half for cores and for GPUs
     and none for memory, and whole scores up to 100, are as in the simulator of Weng et al. (ATC 2023).
+
+    Args:
+        measure: of slots, from 0 to 1, float64 (k,): `left` or `aligned`.
     """
 
+    def __init__(
+        self, measure: Callable[[Slots, Need, Long], FloatArray], *, most: bool = False, emptiest: bool = False
+    ) -> None:
+        super().__init__()
+        self._measure, self._most, self._emptiest = measure, most, emptiest
+
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score slots by what the task leaves in them."""
-        return hundredths(1 - left(state, wanted, slots)), tightest(state.free[slots], wanted.share)
+        """Score slots by the measure."""
+        found, free = self._measure(state, wanted, slots), state.free[slots]
+        level = free[:, 0] if self._emptiest else tightest(free, wanted.share)
+        return hundredths(found if self._most else 1 - found), level
 
 
 def left(state: Slots, wanted: Need, slots: Long) -> FloatArray:
@@ -81,34 +91,6 @@ def left(state: Slots, wanted: Need, slots: Long) -> FloatArray:
     cores = (state.cpu[slots] - wanted.cpu) / most[2]
     gpus = (free_gpus(state, slots) - wanted.gpu / GPU) / most[1]
     return np.asarray(0.5 * cores + 0.5 * gpus)
-
-
-class LeastLoaded(Scored):
-    """Balance the load: take the node where the weighted sum of what is left is greatest, and its emptiest GPU."""
-
-    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score slots by what the task leaves in them, see `best_fit.left`."""
-        return hundredths(left(state, wanted, slots)), state.free[slots, 0]
-
-
-class DotProd(Scored):
-    """Take the node with the least dot product of (cores, GPUs) left and needed, and the fullest GPU that fits.
-
-    Least is what Weng et al. (ATC 2023) call DotProd: tasks go where little is left. Each resource is measured in the
-    most that a node of the fleet has of it, and scores are whole, up to 100, as in their simulator.
-    """
-
-    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score slots by the dot product."""
-        return hundredths(1 - aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
-
-
-class Tetris(Scored):
-    """Take the node with the greatest dot product, as Tetris does: the peaks of the task where the node has most."""
-
-    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
-        """Score slots by the dot product."""
-        return hundredths(aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
 
 
 def aligned(state: Slots, wanted: Need, slots: Long) -> FloatArray:
@@ -159,21 +141,22 @@ class GpuClustering(Scored):
 
 TASK_POLICIES: Mapping[str, Callable[[Mix, int], TaskPolicy]] = {
     "random": lambda mix, seed: RandomFit(seed),
-    "least_loaded": lambda mix, seed: LeastLoaded(),
-    "tetris": lambda mix, seed: Tetris(),
-    "dot_prod": lambda mix, seed: DotProd(),
+    "least_loaded": lambda mix, seed: Weighed(left, most=True, emptiest=True),
+    "tetris": lambda mix, seed: Weighed(aligned, most=True),
+    "dot_prod": lambda mix, seed: Weighed(aligned),
     "gpu_clustering": lambda mix, seed: GpuClustering(),
     "gpu_packing": lambda mix, seed: GpuPacking(),
-    "best_fit": lambda mix, seed: BestFit(),
+    "best_fit": lambda mix, seed: Weighed(left),
     "first_fit": lambda mix, seed: FirstFit(),
     "fgd": lambda mix, seed: FGD(mix),
     "stranding": lambda mix, seed: Stranding(mix),
 }
-"""What makes each policy, from the mix of tasks to expect and the seed of random choices."""
+"""What makes each policy, from the mix of tasks to expect and the seed of random choices.
+
+Tetris puts the peaks of a task where a node has most. DotProd, as Weng et al. call it, goes where little is left."""
 
 
 def make_policy(name: str, mix: Mix, seed: int = 0) -> TaskPolicy:
     """Return a policy of `TASK_POLICIES` that has seen nothing yet; `mix` are the tasks to expect."""
-    if name not in TASK_POLICIES:
-        raise InstanceError("policy", f"{name!r} is not one of {', '.join(TASK_POLICIES)}")
+    require_choice(name, "policy", TASK_POLICIES)
     return TASK_POLICIES[name](mix, seed)

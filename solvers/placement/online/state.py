@@ -193,11 +193,6 @@ class State:
         self.capacity = int(np.maximum(self.share, 0)[usable].sum())
         self.allocated = 0
 
-    @property
-    def n_slots(self) -> int:
-        """How many slots are in use."""
-        return len(self._slots)
-
     def accepts(self, wanted: Need) -> BoolArray:
         """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
         return accepting(self.fleet, self.specs, wanted)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import OpGraph
 from gangplan.instances.arrays import BoolArray
+from gangplan.instances.graph import grouped
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Singles, kernel
 
 from ..jobs import JobType
@@ -62,9 +63,7 @@ class Observation:
 def op_rows(graph: OpGraph) -> OpRows:
     """Return a graph as the network reads it."""
     depth, source, target = np.zeros(graph.n_ops), graph.source.tolist(), graph.target.tolist()
-    after: list[list[int]] = [[] for _ in range(graph.n_ops)]
-    for u, v in zip(source, target, strict=True):
-        after[u].append(v)
+    after = grouped(zip(source, target, strict=True), graph.n_ops)
     for u in graph.topological_order().tolist():
         depth[after[u]] = np.maximum(depth[after[u]], depth[u] + 1)
     parts = [*_shares(graph.time[0]), *_shares(graph.memory), _shares(depth)[0]]

@@ -439,6 +439,16 @@ def test_the_clock_turns_back_what_jobs_reported() -> None:
     assert scheduler.snapshot()["learned"]["jobs"] == [["a", 500.0, 10.0]]
 
 
+def test_who_was_due_when_it_started_was_before_the_clock_was_set_back_too() -> None:
+    """It stops for nobody's gain, though it waited no time by the clock that holds now."""
+    s = Scheduler(Fleet.regular(1, 1, 4), "heuristic", price=0.0, patience=0.1)
+    s.submit(one("long", 4), 1000.0, now=100.0)
+    assert [x.tier for x in s.decide(60.0, now=200.0).starts] == ["due"]
+    s.set_clock(0.0)
+    s.submit(one("short", 4), 10.0, now=50.0)
+    assert not s.decide(60.0).stops
+
+
 def test_a_wrong_time_is_refused_or_set_back(tmp_path: Path) -> None:
     """Milliseconds, or a date ten years on, are refused; what happened at a wrong date happened when it is set back."""
     fair = {"queues": {"a": 0.5}, "halflife": 60.0}

@@ -221,6 +221,14 @@ def random_day(seed: int, log: Path, events: int) -> tuple[Scheduler, Counter[st
     return scheduler, seen
 
 
+def test_who_is_told_to_stop_holds_the_same_after_a_restart() -> None:
+    """A snapshot that was JSON gives the very seats back, and the stop that follows has them."""
+    scheduler, again = held(), held()
+    again.restore(json.loads(json.dumps(scheduler.snapshot())))
+    assert again.stopping == scheduler.stopping
+    assert again.decide(60.0, now=160.0).stops == scheduler.decide(60.0, now=160.0).stops
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_random_days_with_grace(seed: int, tmp_path: Path) -> None:
     """No GPU is given twice, and the log of each day leads to the same bytes, decided again or not."""

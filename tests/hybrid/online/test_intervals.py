@@ -13,7 +13,7 @@ from gangplan import InstanceError
 from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.online.explain import latest_start
 from gangplan.hybrid.online.forecast import Arrivals, before, features
-from gangplan.hybrid.online.intervals import ENOUGH, Levels, StartIntervals
+from gangplan.hybrid.online.intervals import ENOUGH, EVERY, Levels, StartIntervals
 from gangplan.instances.placement import Fleet, GangJob
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
@@ -100,6 +100,17 @@ def test_none_until_enough_have_started() -> None:
     told = loop.scheduler.explain(loop.scheduler.waiting[-1])
     low, high = told.probably
     assert loop.now <= low <= high and "probably" in str(told)
+
+
+def test_a_question_changes_nothing_where_the_regression_is_due() -> None:
+    """It is fitted for the answer, and the state is what it was to the byte."""
+    loop = Loop(3, 1.5)
+    while loop.scheduler._intervals.count < ENOUGH or not loop.scheduler.waiting:
+        loop.step()
+    loop.scheduler._intervals._stale = EVERY
+    before = loop.scheduler.snapshot()
+    assert loop.scheduler.explain(loop.scheduler.waiting[-1]).probably
+    assert loop.scheduler.snapshot() == before
 
 
 def test_no_job_starts_later_than_at_latest() -> None:

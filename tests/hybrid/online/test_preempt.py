@@ -184,8 +184,8 @@ def test_the_verifier_refuses_stops_that_rest_on_nothing() -> None:
 
 
 def scheduler_of(nodes: int, gpus: int, price: float = 10.0, **sharing: object) -> Scheduler:
-    """Return a scheduler that stops jobs for others only."""
-    fleet = Fleet.regular(racks=1, nodes=nodes, gpus=gpus)
+    """Return a scheduler that stops jobs for others only; one node has the label x."""
+    fleet = Fleet.regular(racks=1, nodes=nodes, gpus=gpus, labels={"x": [0]})
     return Scheduler(fleet, "heuristic", order=0.0, price=price, sharing=sharing)
 
 
@@ -244,6 +244,28 @@ def test_room_is_reclaimed_on_the_nodes_that_a_job_may_use() -> None:
     s.decide(60.0)
     s.submit(GangJob("y", "any", (2,), gpu_types=("H100",)), 500.0, now=50.0, queue="b")
     assert causes(s.decide(60.0)) == [("old", "y", "reclaim")]
+
+
+def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> None:
+    """Another of that queue takes room elsewhere: the one that is owed its share has it at once."""
+    s = scheduler_of(2, 4, queues={"a": 0.5, "b": 0.5})
+    s.submit(GangJob("a1", "any", (4,), requires=("x",)), 9000.0, now=0.0, queue="a")
+    enter(s, "b1", 4, 9000.0, 0.0, queue="b")
+    s.decide(60.0)
+    s.finish("b1", now=100.0)
+    enter(s, "a2", 4, 900.0, 100.0, queue="a")
+    s.submit(GangJob("b2", "any", (1,), requires=("x",)), 100.0, queue="b")
+    assert causes(s.decide(60.0)) == [("a1", "b2", "reclaim")]
+
+
+def test_nobody_stops_for_a_gain_of_who_stopped_in_the_same_decision() -> None:
+    """A higher class takes the queue over its share, and the job that stops for it is shorter than one that runs on."""
+    s = scheduler_of(2, 8, queues={"a": 0.75})
+    s.submit(GangJob("short", "any", (6,)), 500.0, now=0.0, queue="a", priority=-1)
+    enter(s, "long", 6, 5000.0, 0.0, queue="a", priority=-1)
+    s.decide(60.0)
+    s.submit(GangJob("high", "any", (8,), requires=("x",)), 2000.0, now=100.0, queue="a")
+    assert causes(s.decide(60.0)) == [("short", "high", "priority")]
 
 
 @pytest.mark.parametrize("terms", [{"queue": "b"}, {"queue": "a", "priority": 5}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.learned_speeds import slower_link
 from gangplan.instances import InstanceError
 from gangplan.learned.interference.samples import Samples, Setting, rows_of
 from gangplan.simulator.snapshots import Snapshots
@@ -60,7 +61,8 @@ def test_links_are_those_of_the_truth(samples: Samples, case: Case) -> None:
     assert isinstance(case.truth, HiddenTruth)
     rows = rows_of(samples.now, samples.setting)
     for server in range(6):
-        slow = Samples.measured(samples.setting, samples.now, case.truth.slower_link(server, 0.1).speeds(samples.now))
+        speeds = slower_link(case.truth, server, 0.1).speeds(samples.now)
+        slow = Samples.measured(samples.setting, samples.now, speeds)
         suffers = np.flatnonzero(slow.speed < 0.999 * samples.speed)
         assert len(suffers) and np.isin(suffers, rows.job[rows.site == 6 + server]).all()
 

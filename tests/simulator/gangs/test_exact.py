@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.topdrl_window import window
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -14,7 +15,6 @@ from gangplan.simulator.gangs.exact import best_end
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.gangs.step import advance, start, total_jct
-from gangplan.systems.topdrl.bound import window
 
 
 def in_order(jobs: Jobs, cluster: Cluster, state: State) -> State:

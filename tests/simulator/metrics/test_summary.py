@@ -243,7 +243,7 @@ def test_laws(seed: int) -> None:
     first, last = period(found)
     ran = found.admitted
     jct = (found.finish - found.workload.submit)[ran]
-    mean = present_jobs(found).mean(first, last)
+    mean = float(present_jobs(found).means(np.array([first, last]))[0])
     assert mean == pytest.approx(len(jct) / (last - first) * jct.mean(), rel=1e-12)
     parts = spans(found)
     running = Steps.of(np.concatenate([parts.start, parts.end]), np.repeat([1.0, -1.0], len(parts.start)))

@@ -47,7 +47,10 @@ def test_what_is_seen() -> None:
         lane.look()
     v, waiting, d = np.split(lane.seen[:-3], np.cumsum(widths(settings))[:-1])
     kind, one_hot = env.case.jobs.kind, np.eye(8)
-    placed, held = (env.snapshot(some).dense(len(some), 6)[0] for some in (env.waiting, env.running))
+    placed, held = (np.zeros((len(some), 6, 2)) for some in (env.waiting, env.running))
+    for some, found in ((env.waiting, placed), (env.running, held)):
+        now = env.snapshot(some)
+        found[now.job, now.server] = np.stack([now.workers, now.ps], axis=1)
     assert v == pytest.approx((env.free / env.size).ravel())
     jobs = waiting.reshape(3, -1)[: len(lane.sight)]
     assert (jobs[:, :8] == one_hot[kind[env.waiting[: len(jobs)]]]).all()

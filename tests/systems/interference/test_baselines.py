@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.learned_speeds import slower_link
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.baselines import SCORES, Rule, run
 from gangplan.systems.interference.case import Case, harmony_fleet
@@ -97,7 +98,7 @@ def test_the_truth_may_change() -> None:
     assert isinstance(case.truth, HiddenTruth)
     slow, at = case.truth, 20 * case.interval
     for link in range(len(slow.hidden.quality)):
-        slow = slow.slower_link(link, 0.1)
+        slow = slower_link(slow, link, 0.1)
     usual, later = run(case, Rule("lb")), run(case, Rule("lb"), (at, slow))
     early = usual.finish <= at
     assert early.any() and (usual.finish[early] == later.finish[early]).all()

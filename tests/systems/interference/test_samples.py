@@ -19,7 +19,6 @@ def test_speeds_are_those_of_the_snapshots() -> None:
     assert np.allclose(case.truth.speeds(some.now), some.speed, rtol=1e-9)
     twice = Log.join([some, some])
     assert np.allclose(case.truth.speeds(twice.now), twice.speed, rtol=1e-9) and len(twice.speed) == 2 * len(some.speed)
-    assert samples.now.dense(40, 6).sum() == samples.now.workers.sum() + samples.now.ps.sum()
 
 
 def test_limit_and_noise() -> None:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks.learned_speeds import slower_link
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.placement.rate import rates
@@ -201,7 +202,7 @@ def test_a_link_at_half_speed() -> None:
     """Who crosses the slower link waits twice as long there, and nobody else notices."""
     truth = contention(harmony_fleet(6), 1)
     jobs = snapshot([(1, {0: (1, 0), 1: (1, 0)}), (1, {3: (1, 0), 4: (1, 0)})])
-    before, after = (truth.speeds(jobs), truth.slower_link(0, 0.5).speeds(jobs))
+    before, after = (truth.speeds(jobs), slower_link(truth, 0, 0.5).speeds(jobs))
     step = 2 / (before * TESTBED.batches[1])
     slower = 2 / (after * TESTBED.batches[1])
     assert slower[1] == pytest.approx(step[1])

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.pacml_suites import RAMP_POLICIES
 from gangplan.cli import main
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.readers import parse
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
-from gangplan.systems.pacml.baselines import RAMP_POLICIES, make_policy
+from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.ground import Pacml
 from gangplan.systems.pacml.jobs import Blocks, JobType, read_types

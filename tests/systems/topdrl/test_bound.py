@@ -7,12 +7,13 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from benchmarks.topdrl_window import window
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.mixes import Mix
-from gangplan.systems.topdrl.bound import bound, window
+from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.simulate import simulate

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from gangplan.hybrid.bench import statistics
+from gangplan.hybrid.bench.rows import FAILED, ONLINE, Row, read_rows
+from gangplan.hybrid.bench.statistics import Results, grouped, interval
+from gangplan.hybrid.bench.suite import Instance
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.errors import InstanceError
 from gangplan.instances.outlet import write_whole
 
-from .rows import FAILED, ONLINE, Row, read_rows
-from .statistics import Results, curve, exponent, grouped, integral, interval, paired, profile, times_longer
-from .suite import Instance
-
-_STYLE = """body{font:16px/1.5 system-ui,sans-serif;
-max-width:60rem;margin:0 auto;padding:1rem;color:#111;background:#fff}
-h1,h2{line-height:1.2}h2{margin-top:2.2rem;border-bottom:1px solid #ccc}.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:top}
-th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}
-@media print{body{max-width:none;font-size:10pt;padding:0}
-h2,tr,svg{break-inside:avoid}h2{break-after:avoid}.wide{overflow:visible}}"""
+from ..plot.html import document, table
+from ..plot.scene import Axis, Key, Lines, Panel, Scene
+from ..plot.simulation import steps
+from ..plot.svg import draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +53,13 @@ def write_report(
         raise InstanceError(
             "folder", "has no row of an instance with a plan: begin with gangplan bench run", str(folder)
         )
-    try:
-        parts = list(sections(results, rows, first))
-    except ModuleNotFoundError as error:
-        raise InstanceError("report", f"{error.name} is not installed; {extra('bench')}") from None
+    parts = list(sections(results, rows, first))
     page, markdown = folder / "report.html", folder / "report.md"
-    files = {page: _html(parts), markdown: _markdown(parts)} | {
-        folder / f"{x.name}.svg": x.picture for x in parts if x.picture
-    }
+    files = {markdown: _markdown(parts)} | {folder / f"{x.name}.svg": x.picture for x in parts if x.picture}
     if short is not None:
         brief = [replace(x, name=x.name and f"{short.stem}-{x.name}") for x in parts if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
-    write_whole({path: text.encode() for path, text in files.items()})
+    write_whole({page: _html(parts)} | {path: text.encode() for path, text in files.items()})
     return markdown, page
 
 
@@ -140,7 +128,7 @@ def _by_family(results: Results, deadline: float) -> Section:
 def _integrals(results: Results, deadline: float) -> Section:
     by_objective = grouped(results.at(deadline), lambda row: row.objective)
     lines = [
-        (f"{objective}, {method}", f"{integral(results, mine, deadline):.2%}")
+        (f"{objective}, {method}", f"{statistics.integral(results, mine, deadline):.2%}")
         for objective, own in by_objective.items()
         for method, mine in grouped(own, lambda row: row.method).items()
     ]
@@ -156,7 +144,7 @@ def _integrals(results: Results, deadline: float) -> Section:
 def _paired(results: Results, deadline: float, first: str) -> Section:
     lines = []
     for objective, own in grouped(results.at(deadline), lambda row: row.topic).items():
-        for method, (pairs, mean, low, high) in paired(results, own, first).items():
+        for method, (pairs, mean, low, high) in statistics.paired(results, own, first).items():
             said = "better" if low > 0 else "worse" if high < 0 else "open"
             lines.append((f"{objective}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", said))
     words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
@@ -168,7 +156,7 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
     lines = [
         (f"{objective}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
         for objective, own in grouped(results.at(deadline), lambda row: row.topic).items()
-        for method, (pairs, mine, theirs, ratio) in times_longer(own, first).items()
+        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, first).items()
         if theirs
     ]
     words = (
@@ -182,7 +170,7 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
 def _scaling(results: Results) -> Section:
     lines = []
     for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
-        found = exponent(own)
+        found = statistics.exponent(own)
         if found:
             lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
     words = (
@@ -220,22 +208,14 @@ def _markdown(parts: Sequence[Section]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _html(parts: Sequence[Section]) -> str:
+def _html(parts: Sequence[Section]) -> bytes:
     body = []
     for i, part in enumerate(parts):
         level = 2 if i else 1
-        body.append(f"<h{level}>{escape(part.title)}</h{level}>\n<p>{escape(part.words)}</p>")
-        if part.picture:
-            body.append(inline(part.picture, part.name, escape(part.title)))
-        if part.head:
-            head = "".join(f"<th>{escape(x)}</th>" for x in part.head)
-            lines = "\n".join(f"<tr>{''.join(f'<td>{escape(x)}</td>' for x in line)}</tr>" for line in part.lines)
-            body.append(f'<div class="wide"><table><tr>{head}</tr>\n{lines}\n</table></div>')
-    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{meta}<title>GapBench</title><style>{_STYLE}</style></head>\n<body>\n'
-        + ("\n".join(body) + "\n</body></html>\n")
-    )
+        body.append(f"<h{level}>{escape(part.title)}</h{level}><p>{escape(part.words)}</p>\n")
+        body += [f"<figure>{part.picture}</figure>"] if part.picture else []
+        body += [table(part.head, part.lines)] if part.head else []
+    return document("GapBench", body, static=True)
 
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
@@ -245,62 +225,43 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 def profiles(results: Results, deadline: float) -> str:
     """Draw the share of the instances solved within a gap, a panel an objective."""
     within = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 120)])
+    x = Axis(_NONE, 0, "gap to the best known plan", _GAPS, grid=True)
+    y = Axis(0, 102, "solves within it, %", grid=True)
 
-    def draw(axes: Any, rows: Sequence[Row], style: dict[str, Any]) -> None:
-        axes.step(within, 100 * profile(results, rows, within + 1e-9), where="post", **style)
+    def line(rows: Sequence[Row]) -> FloatArray:
+        return steps(_place(within), 100 * statistics.profile(results, rows, within + 1e-9))
 
-    def dress(axes: Any) -> None:
-        axes.set_xscale("symlog", linthresh=1e-4, linscale=0.5)
-        axes.set_xticks([0, 1e-3, 1e-2, 0.1, 1], ["0", ".1%", "1%", "10%", "100%"])
-        axes.set(xlim=(0, 1), ylim=(0, 102), xlabel="gap to the best known plan", ylabel="solves within it, %")
-
-    return _panels(results.at(deadline), draw, dress)
+    return _panels(f"Performance profiles at {deadline:g} s", results.at(deadline), line, x, y)
 
 
 def anytime(results: Results, deadline: float) -> str:
     """Draw the mean gap over the time of the solve, a panel an objective."""
     times: FloatArray = np.geomspace(1e-3, deadline, 120)
+    x = Axis(1e-3, deadline, "seconds", log=True, grid=True)
+    y = Axis(_NONE, 0.1, "mean gap", _GAPS, grid=True)
 
-    def draw(axes: Any, rows: Sequence[Row], style: dict[str, Any]) -> None:
-        axes.step(times, curve(results, rows, times), where="post", **style)
+    def line(rows: Sequence[Row]) -> FloatArray:
+        return steps(times, _place(statistics.curve(results, rows, times)))
 
-    def dress(axes: Any) -> None:
-        axes.set_xscale("log")
-        axes.set_yscale("symlog", linthresh=1e-3)
-        axes.set_yticks([0, 1e-3, 1e-2, 0.1, 1], ["0", ".1%", "1%", "10%", "100%"])
-        axes.set(xlim=(1e-3, deadline), ylim=(0, 1.3), xlabel="seconds", ylabel="mean gap")
-
-    return _panels(results.at(deadline), draw, dress)
+    return _panels(f"Anytime curves to {deadline:g} s", results.at(deadline), line, x, y)
 
 
-def _panels(rows: Sequence[Row], draw: Callable[..., None], dress: Callable[[Any], None]) -> str:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    by_objective = grouped(rows, lambda row: row.topic)
-    high = (len(by_objective) + 1) // 2
-    with matplotlib.rc_context({"svg.hashsalt": "gapbench", "font.size": 11, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(9.0, 3.4 * high + 0.2))
-        for i, (objective, own) in enumerate(by_objective.items()):
-            axes = figure.add_subplot(high, 2 if len(by_objective) > 1 else 1, i + 1)
-            others = iter(_COLOURS * 4)
-            for method, mine in grouped(own, lambda row: row.method).items():
-                best = method == "auto"
-                style = {"color": "black" if best else next(others), "linewidth": 2.4 if best else 1.5}
-                draw(axes, mine, {**style, "label": method, "zorder": 3 if best else 2})
-            dress(axes)
-            axes.set_title(objective, fontsize=12)
-            axes.grid(alpha=0.25)
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.legend(frameon=False, fontsize=9)
-        figure.tight_layout()
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+_NONE = -4.5
+"""Where no gap stands on a logarithmic axis of gaps."""
+_GAPS = ((_NONE, "0"), (-3, ".1%"), (-2, "1%"), (-1, "10%"), (0, "100%"))
 
 
-def inline(svg: str, name: str, words: str) -> str:
-    """Return a picture for a page: as wide as there is room, its ids its own, with words for who cannot see it."""
-    svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    head = '<svg \\1 xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img"'
-    return re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', f'{head} aria-label="{words}">', svg, count=1)
+def _place(gap: FloatArray) -> FloatArray:
+    return np.log10(np.maximum(gap, 10**_NONE))
+
+
+def _panels(title: str, rows: Sequence[Row], line: Callable[[Sequence[Row]], FloatArray], x: Axis, y: Axis) -> str:
+    others, panels = iter(_COLOURS * 4), list[Panel]()
+    colours = {row.method: "#000000" if row.method == "auto" else "" for row in rows}
+    colours = {method: colour or next(others) for method, colour in colours.items()}
+    keys = [Key(method, (colour,), "line") for method, colour in colours.items()]
+    for objective, own in grouped(rows, lambda row: row.topic).items():
+        methods, left = grouped(own, lambda row: row.method), 0.95 + 6.3 * (len(panels) % 2)
+        marks = [Lines([line(x)], colours[m], 2.4 if m == "auto" else 1.5, name=m) for m, x in methods.items()]
+        panels.append(Panel(objective, x, y, marks, keys, left, 5.3, 2.6, objective))
+    return draw(Scene(title, "", [panels[i : i + 2] for i in range(0, len(panels), 2)]))
