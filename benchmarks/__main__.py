@@ -15,6 +15,7 @@ STUDIES = {
     "patience": "how long jobs wait until they are due, by setting: docs/operators-results.md",
     "eviction": "who leaves so that a gang has room, against greedy rules: docs/scheduler-results.md",
     "durations": "durations known, limits, history or nothing, rivals alike: docs/durations.md",
+    "durations-loss": "how well durations are predicted, beside boosting: docs/durations.md",
     "learned-speeds": "Scheduler with speeds learned from reports: docs/tried/measured.md",
     "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
     "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",

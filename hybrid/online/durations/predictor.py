@@ -31,8 +31,8 @@ GROUPS = 1024
 """Groups that are remembered, the last to have learned."""
 FORGET = 0.99
 """Weight of a job in its group after the next one: about 100 count."""
-RATE = 0.05
-"""Step of the weights after a job: about 20 jobs of a kind of group move them."""
+RATE = 0.15
+"""Step of the weights after a job: about 7 jobs of a kind of group move them."""
 FLOOR = 0.01
 """Of each group's histogram, what is that of all jobs: nothing is impossible."""
 _STEPS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -147,11 +147,9 @@ class Durations:
         pool = np.diff(np.interp(below / below[-1] * LEVELS, np.arange(LEVELS + 1), came / came[-1]))
         if terms.limit is not None:
             last = max(0, min(BINS - 1, int(log(max(1.0, terms.limit)) / WIDTH)))
-            if last < BINS - 1:
-                pool = pool.copy()
-                pool[last + 1 :] = 0.0
-                if not pool[: last + 1].any():
-                    pool[last] = 1.0
+            pool[last + 1 :] = 0.0
+            if not pool.any():
+                pool[last] = 1.0
         below = np.concatenate([[0.0], np.cumsum(pool)])
         work = np.concatenate([[0.0], np.cumsum(pool * _MIDDLE)])
         slices = np.diff(np.interp(np.linspace(0.0, below[-1], POINTS + 1), below, work)) * (POINTS / below[-1])
@@ -170,35 +168,28 @@ class Durations:
         if len(said.kind):
             right = said.each[:, at - 1 : at + 2] @ _KERNEL
             step = np.clip(RATE * (right / max(1e-12, said.weight @ right) - 1), -1.0, 1.0)
-            self._weight[said.kind, said.bucket] = np.clip(
-                self._weight[said.kind, said.bucket] * np.exp(step), 1e-3, 1e3
-            )
+            weight = self._weight[said.kind, said.bucket] * np.exp(step)
+            self._weight[said.kind, said.bucket] = np.clip(weight, 1e-3, 1e3)
         below = (float(said.pool[:at].sum()) + 0.5 * float(said.pool[at])) / float(said.pool.sum())
         came = self._came[int(scale > 0)]
-        came *= SLOW
-        came += (1 - SLOW) * _EVEN
+        came[:] = SLOW * came + (1 - SLOW) * _EVEN
         came[min(LEVELS - 1, int(below * LEVELS))] += 1
         self._trust *= 0.25
         self.learned = True
-        rows = np.array([self._open(key) for _, key in keys])
+        kind, rows = np.array([(kind, self._open(key)) for kind, key in keys]).T
         self._count[rows] *= FORGET
         self._total[rows] = FORGET * self._total[rows] + 1
-        kind = np.array([kind for kind, _ in keys])
-        works, limits = np.searchsorted(kind, (_WORKS, _LIMITS)).tolist()
-        self._count[rows[:works], at - 1 : at + 2] += _KERNEL
-        at = _bin(seconds * gpus)
-        self._count[rows[works:limits], at - 1 : at + 2] += _KERNEL
-        if limits < len(keys):
-            at = _bin(max(1.0, scale / seconds))
-            self._count[rows[limits:], at - 1 : at + 2] += _KERNEL
+        parts = np.split(rows, np.searchsorted(kind, (_WORKS, _LIMITS)))
+        for part, value in zip(parts, (seconds, seconds * gpus, scale / seconds), strict=True):
+            at = _bin(max(1.0, value))
+            self._count[part, at - 1 : at + 2] += _KERNEL
 
     def _open(self, key: Key) -> int:
         """Return the row of a group that learns, that of the one that did so longest ago if it is new."""
         row = self._row.pop(key, -1)
         if row < 0:
             row = len(self._row) if len(self._row) < GROUPS else self._row.pop(next(iter(self._row)))
-            self._count[row] = 0.0
-            self._total[row] = 0.0
+            self._count[row], self._total[row] = 0.0, 0.0
         self._row[key] = row
         return row
 
