@@ -179,10 +179,13 @@ class Batch:
         return np.asarray((self.room > 0).any(axis=0))[self.kind]
 
 
-def fits(has: FloatArray, need: FloatArray) -> FloatArray:
-    """Return how often `need` goes into `has` by the verifier's tolerance, elementwise; very often if it is 0."""
+def fits(has: FloatArray, need: FloatArray, of: FloatArray | None = None) -> FloatArray:
+    """Return how often `need` goes into `has`, elementwise; very often if it is 0.
+
+    The verifier's tolerance is a share of what there is in all: of which `has` is left, if it is not all itself.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = np.floor(has * (1 + TOLERANCE) / need)
+        count = np.floor((has + TOLERANCE * (has if of is None else of)) / need)
     return np.asarray(np.where(need > 0, np.maximum(count, 0.0), 2.0**31 - 1))
 
 

@@ -46,7 +46,7 @@ class _Nodes:
         self.batch, self.dense = batch, dense
         fleet = batch.problem.fleet
         self.gpus = fleet.gpus.tolist()
-        self.free = [fleet.cpu.tolist(), fleet.memory.tolist(), batch.nic.tolist()]
+        self.free = [(has * (1 + TOLERANCE)).tolist() for has in (fleet.cpu, fleet.memory, batch.nic)]
         self.worker: Need = [x.tolist() for x in (batch.worker_cpu, batch.worker_memory, batch.worker_nic)]
         self.server: Need = [x.tolist() for x in (batch.server_cpu, batch.server_memory, batch.server_nic)]
         self.kind = batch.kind.tolist()
@@ -169,7 +169,7 @@ class _Nodes:
             count = self.batch.jobs[j].servers if self.batch.allowed[j, kind] else 0
         for free, x in zip(self.free, need, strict=True):
             if count and x[j] > 0:
-                count = min(count, max(0, floor(free[node] * (1 + TOLERANCE) / x[j])))
+                count = min(count, max(0, floor(free[node] / x[j])))
         return count
 
     def _stay(self, j: int, rows: Rows) -> None:

@@ -146,13 +146,13 @@ class PlacementState:
         """Return how many workers of job j, which is not placed, each node could take now, (m,)."""
         batch = self.batch
         room = np.minimum(batch.room[j][batch.kind], gpu_room(self.free_gpu, batch.each[j], batch.share[j]))
-        for free, need in (
-            (self.free_cpu, batch.worker_cpu[j]),
-            (self.free_memory, batch.worker_memory[j]),
-            (self.free_nic, batch.worker_nic[j]),
+        for free, has, need in (
+            (self.free_cpu, batch.problem.fleet.cpu, batch.worker_cpu[j]),
+            (self.free_memory, batch.problem.fleet.memory, batch.worker_memory[j]),
+            (self.free_nic, batch.nic, batch.worker_nic[j]),
         ):
             if need:
-                room = np.minimum(room, fits(free, need))
+                room = np.minimum(room, fits(free, need, has))
         if batch.share[j] < 1 and batch.each[j]:
             for node in self.held:
                 room[node] = min(self._share_room(j, node), batch.room[j][batch.kind[node]])
@@ -162,15 +162,15 @@ class PlacementState:
         """Return how many servers of job j each node could take beside `workers`, its own rows to be, (m,)."""
         batch = self.batch
         room = np.where(batch.allowed[j][batch.kind], 2.0**31 - 1, 0.0)
-        for free, worker, server in (
-            (self.free_cpu, batch.worker_cpu[j], batch.server_cpu[j]),
-            (self.free_memory, batch.worker_memory[j], batch.server_memory[j]),
-            (self.free_nic, batch.worker_nic[j], batch.server_nic[j]),
+        for free, has, worker, server in (
+            (self.free_cpu, batch.problem.fleet.cpu, batch.worker_cpu[j], batch.server_cpu[j]),
+            (self.free_memory, batch.problem.fleet.memory, batch.worker_memory[j], batch.server_memory[j]),
+            (self.free_nic, batch.nic, batch.worker_nic[j], batch.server_nic[j]),
         ):
             left = free.copy()
             for node, (w, _) in workers.items():
                 left[node] -= w * worker
-            room = np.minimum(room, fits(left, server))
+            room = np.minimum(room, fits(left, server, has))
         return self._open(j, np.asarray(np.minimum(room, batch.jobs[j].servers), dtype=np.int32))
 
     def holds(self, j: int, node: int, workers: int, servers: int) -> bool:
@@ -184,10 +184,12 @@ class PlacementState:
             return False
         each, share, *needs = self._need[j]
         nic = float(batch.worker_nic[j]), float(batch.server_nic[j])
-        for has, one, other in zip(self.left(node), (*needs[:2], nic[0]), (*needs[2:], nic[1]), strict=True):
-            for left, taken in ((has, workers * one), (has - workers * one, servers * other)):
-                if taken > 0 and taken > left * (1 + TOLERANCE):
-                    return False
+        has = self._cpu[node], self._memory[node], float(batch.nic[node])
+        each_of = zip(self.left(node), has, (*needs[:2], nic[0]), (*needs[2:], nic[1]), strict=True)
+        for left, whole, one, other in each_of:
+            taken = workers * one + servers * other
+            if taken > 0 and taken > left + TOLERANCE * whole:
+                return False
         if not workers or not each:
             return True
         return self._share_room(j, node) >= workers if share < 1 else workers * each <= self.free_gpu[node]
@@ -283,9 +285,9 @@ class PlacementState:
         """Return how many tasks of job j, each a share of a GPU, fit beside the shares on the node."""
         batch = self.batch
         most = min(
-            int(fits(self.free_cpu[node : node + 1], batch.worker_cpu[j])[0]),
-            int(fits(self.free_memory[node : node + 1], batch.worker_memory[j])[0]),
-            int(fits(self.free_nic[node : node + 1], batch.worker_nic[j])[0]),
+            int(fits(self.free_cpu[node], batch.worker_cpu[j], self._cpu[node])),
+            int(fits(self.free_memory[node], batch.worker_memory[j], self._memory[node])),
+            int(fits(self.free_nic[node], batch.worker_nic[j], batch.nic[node])),
             batch.jobs[j].workers[-1],
         )
 

@@ -236,9 +236,9 @@ def _more(given: Given, now: Placement, changed: int) -> float:
 
 
 @lean
-def fit(has: float, need: float) -> float:
-    """Return how often `need` goes into `has`."""
-    return max(np.floor(has * (1.0 + TOLERANCE) / need), 0.0) if need > 0 else _MANY
+def fit(left: float, has: float, need: float) -> float:
+    """Return how often `need` goes into what is left of what a node has."""
+    return max(np.floor((left + TOLERANCE * has) / need), 0.0) if need > 0 else _MANY
 
 
 @lean
@@ -258,7 +258,7 @@ def find_room(given: Given, now: Placement, job: int) -> int:
         if need[0] > 0:
             most = min(most, np.floor(now.left[node, 0] / need[0]))
         for resource in range(1, 4):
-            most = min(most, fit(now.left[node, resource], need[resource]))
+            most = min(most, fit(now.left[node, resource], given.amounts[node, resource - 1], need[resource]))
         room[node] = 0 if closed(given, now, job, node) else int(max(most, 0.0))
         if given.together[job] and room[node]:
             room[node] = shares_room(given, now, job, node, room[node])

@@ -75,7 +75,7 @@ def _server_room(given: Given, now: Placement, job: int, node: int, workers: int
     most = np.inf
     for resource in range(1, 4):
         left = now.left[node, resource] - workers * given.need[job, resource]
-        most = min(most, fit(left, given.need[job, resource + 3]))
+        most = min(most, fit(left, given.amounts[node, resource - 1], given.need[job, resource + 3]))
     return most
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gangplan import solve
 from gangplan.instances import Level, TreeTopology, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import (
@@ -290,3 +291,17 @@ def test_a_brief_bound_is_no_higher() -> None:
         assert brief <= thorough * (1 + 1e-12)
         lower += brief < thorough
     assert lower > 5
+
+
+@pytest.mark.parametrize("movable", [False, True])
+def test_tolerance_is_a_share_of_the_whole_node(movable: bool) -> None:
+    """What a job needs of a node may go over by a billionth of the node, however little of it others leave."""
+    one = np.ones((1, 1))
+    speeds = SpeedModel(("a",), ("A100",), one, np.zeros(1), np.zeros(1), 0 * one, 0 * one)
+    fleet = Fleet.regular(1, 1, 4, cpu=0.9 * (1 - 9e-10))
+    jobs = (GangJob("x", "a", (2,), Demand(1, cpu=0.3)), GangJob("y", "a", (1,), Demand(1, cpu=0.3)))
+    running = (Running("y", fleet.names, (1,), movable=movable, migration=5.0 * movable),)
+    problem = PlacementProblem(fleet, jobs, speeds, running=running)
+    for method in ("auto", "first_fit", "plain_milp"):
+        result = solve(problem, time_limit=20, workers=1, method=method)
+        assert result.objective == pytest.approx(2.0), method
