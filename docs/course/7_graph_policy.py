@@ -221,7 +221,7 @@ def plans(choices, seed):
     return 100 * np.array([school.values(x, drawn(y, SETTINGS.noise, 1000 * seed + i)) for i, (x, y) in both])
 
 
-nothing = [np.zeros((len(x.lesson.rank), 2)) for x in test]
+nothing = [np.zeros_like(scores_of(next(iter(trained.values()))[0], x)) for x in test]
 table = {
     name: np.array([plans([scores_of(n, x) for x in test], seed) for seed, n in zip(SEEDS, some, strict=True)])
     for name, some in trained.items()

@@ -28,7 +28,8 @@ def certificates(problem: Any, plan: Any, seconds: float = 2.0) -> Iterator[Any]
     run = Run(problem, time_limit=seconds)
     if plan is not None:
         run.offer(plan, "enumeration")
-    for certificate in _candidates(run, run.remaining):
+    for made in _candidates(run, run.remaining):
+        certificate = getattr(made, "certificate", made)
         yield json.loads(json.dumps(write(certificate)))
 
 

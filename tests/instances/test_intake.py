@@ -15,7 +15,7 @@ import pytest
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, RampTopology, TreeTopology
 from gangplan.instances.cluster import Level
-from gangplan.instances.errors import BYTES, LIMITS
+from gangplan.instances.errors import BYTES, DEPTH, DEVICES, ENTRIES, JSON_BYTES, LEVELS, ROWS
 from gangplan.instances.intake import cluster_sizes, csv_rows, parse_json, parse_toml, read_text
 from gangplan.instances.placement import Fleet
 from gangplan.instances.ramp import blocks, is_block
@@ -108,7 +108,7 @@ def test_gzip_stays_within_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_limits_are_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that is none is refused by the name of its variable."""
-    for limit in LIMITS:
+    for limit in (BYTES, JSON_BYTES, DEPTH, ROWS, DEVICES, ENTRIES, LEVELS):
         for wrong in ("x", "0", "-1", "1.5", "²"):
             monkeypatch.setenv(limit.variable, wrong)
             with pytest.raises(InstanceError, match=limit.variable):

@@ -19,7 +19,7 @@ def test_words_are_those_of_the_models(objective: str) -> None:
     """Variables and letters of both solvers' models over several problems are those of the words."""
     words = formulation_of(objective)
     letters, families = set[str](), set[str]()
-    for problem, _ in tiny(objective, 8):
+    for problem, _ in tiny(objective, 30 if objective == "placement" else 8, shares=True):
         programme, model = teach.milp(problem), cpsat(problem)
         letters |= {row.letter for row in programme.rows}
         letters |= {re.split(r"[.\[]", row.name)[0] for row in model.proto.constraints}

@@ -11,11 +11,16 @@ from gangplan.solvers.method import OBJECTIVES, suite
 
 
 @cache
-def tiny(objective: str, count: int, first: int = 0) -> list[tuple[Any, float]]:
-    """Return so many random problems with a plain model and a plan that costs something, and their optima."""
+def tiny(objective: str, count: int, first: int = 0, shares: bool = False) -> list[tuple[Any, float]]:
+    """Return so many random problems with a plain model and a plan that costs something, and their optima.
+
+    Placements have jobs with `shares` of GPUs, too, if asked to: trees of these are large.
+    """
     tools, found = suite(objective), []
     for seed in range(first, first + 200):
         problem = tools.random_problem(seed, tools.variants[seed % len(tools.variants)])
+        if objective == "placement" and not shares and any(job.worker.gpu % 1 for job in problem.jobs):
+            continue
         try:
             teach.milp(problem)
         except InstanceError:

@@ -32,7 +32,8 @@ def proved(problem: Any, optimum: float | None, plan: Any = None) -> Iterator[An
 
     run = Run(problem, time_limit=60.0)
     run.objective = optimum
-    for certificate in _candidates(run, lambda: 60.0):
+    for made in _candidates(run, lambda: 60.0):
+        certificate = getattr(made, "certificate", made)
         if certificate.argument in ("together", "around", "grouped"):
             # whether the search ends is for the checker to say: `certify` passes over those that do not
             try:

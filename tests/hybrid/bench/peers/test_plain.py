@@ -37,6 +37,6 @@ def test_optima(objective: str, peer: Any) -> None:
 
 def test_what_is_left_out() -> None:
     """What a model leaves out, its peer does not solve."""
-    problem = replace(suite("placement").random_problem(0, ""), goal="throughput")
-    with pytest.raises(NotImplementedError, match="goal"):
+    problem = replace(suite("step").random_problem(0, ""), contention=True)
+    with pytest.raises(NotImplementedError, match="contention"):
         highs(Run(problem, time_limit=5))
