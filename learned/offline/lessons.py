@@ -44,14 +44,12 @@ class Label(NamedTuple):
 
 
 def problem_of(objective: str, split: str, index: int, ops: int) -> Any:
-    """Return a problem by its number, of so many ops or nodes; every second small placement to learn from is full."""
+    """Return a problem by its number, of so many ops or nodes; every second small placement is full."""
     names = FAMILIES[objective]
     family, seed = names[index % len(names)], seed_of(split, index // len(names))
     if len(names) == 1 and ops >= _LARGE:
         return make_large(objective, LARGE[objective][0], seed, ops)
-    if objective == "placement" and split != "test" and index % 2:
-        return _full(seed, ops)
-    return make(objective, family, seed, ops)
+    return _full(seed, ops) if objective == "placement" and index % 2 else make(objective, family, seed, ops)
 
 
 def _full(seed: int, most: int) -> Any:

@@ -24,7 +24,6 @@ from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.offline.throughput",
-    "offline-schedule": "gangplan.learned.offline.schedule",
     "offline-placement": "gangplan.learned.offline.placement",
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "pacml-published": "gangplan.systems.pacml.published.recipe",

@@ -15,8 +15,8 @@ from gangplan.learned.graph.compiled import score
 from gangplan.learned.graph.network import Packed
 from gangplan.learned.offline.lessons import label, problem_of, task_of
 from gangplan.learned.offline.recipe import OfflinePolicy
-from gangplan.learned.offline.task import drawn
-from gangplan.learned.offline.training import Training, listwise
+from gangplan.learned.offline.task import affinity, drawn
+from gangplan.learned.offline.training import Training, listwise, pairwise
 from gangplan.learned.policy import recipe, train_policy
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
@@ -40,7 +40,7 @@ validate_every = 1
 """
 
 
-@pytest.mark.parametrize(("objective", "size"), [("throughput", 24), ("schedule", 8), ("placement", 8)])
+@pytest.mark.parametrize(("objective", "size"), [("throughput", 24), ("placement", 8)])
 def test_two_updates(objective: str, size: int, tmp_path: Path) -> None:
     """Two updates of each stage make weights that load without torch and are never worse than the rule."""
     config = tmp_path / "tiny.toml"
@@ -55,7 +55,7 @@ def test_two_updates(objective: str, size: int, tmp_path: Path) -> None:
     assert all(row["above_best"] >= 0 for row in rows)
 
 
-@pytest.mark.parametrize(("objective", "size"), [("throughput", 60), ("schedule", 8), ("placement", 10)])
+@pytest.mark.parametrize(("objective", "size"), [("throughput", 60), ("placement", 10)])
 def test_labels(objective: str, size: int) -> None:
     """The plan of a label has its value, no proof is above that, and most are proved optima."""
     proved = 0
@@ -83,23 +83,26 @@ def test_a_pipeline_is_learned_from_its_optimum() -> None:
     assert 0 < own < 12
 
 
-def test_a_lesson_is_its_plan() -> None:
-    """A list in the order of an optimal plan is about as good, and prices within its bounds have its degrees."""
-    for index in range(6):
-        problem = problem_of("schedule", "train", index, 12)
-        known = label("schedule", "train", index, 12, 0.3)
-        prepared = suite("schedule").prepare(Run(problem, time_limit=60))
-        decoder = task_of("schedule").decoder(prepared)
-        assert decoder is not None and (classic := decoder.decode(0)) is not None
+def test_a_placement_is_learned_from_its_optimum() -> None:
+    """Gangs in the order of a lesson, those together that share nodes in it, come nearer to optima than without."""
+    gaps = []
+    for index in range(1, 41, 2):
+        known, problem = label("placement", "train", index, 8, 0.5), problem_of("placement", "train", index, 8)
+        decoder = task_of("placement").decoder(suite("placement").prepare(Run(problem, time_limit=60)))
+        if not known.proved or decoder is None:
+            continue
         lesson = decoder.lesson(known.plan)
-        price = np.clip(0.0, lesson.low, np.maximum(lesson.low, lesson.high))
-        scores = np.stack([100 * lesson.rank - lesson.keys, price], axis=1)
-        plan = decoder.decode(scores)
-        assert plan is not None and known.value <= plan.value * (1 + 1e-9)
-        assert plan.value <= max(classic.value, 1.1 * known.value)
+        value, vector = np.linalg.eigh(2 * lesson.together - 1)
+        largest = np.argsort(-abs(value))[:4]
+        pairs = vector[:, largest]
+        scores = np.hstack([(100 * lesson.rank - lesson.keys)[:, None], pairs * value[largest], pairs])
+        found = [decoder.decode(x) for x in (0, scores)]
+        gaps.append([x.value / known.value - 1 for x in found if x is not None])
+    classic, learned = np.mean(gaps, axis=0)
+    assert len(gaps) > 8 and 0 <= learned < 0.6 * classic, (classic, learned)
 
 
-SCHOOL = {"width": 16, "rounds": 2, "ops": 40, "validation": 2, "label_seconds": 0.5, "minibatch": 16}
+SCHOOL = {"width": 16, "rounds": 2, "ops": 6, "validation": 2, "label_seconds": 0.5, "minibatch": 16}
 """Settings of a training of seconds."""
 
 
@@ -113,37 +116,36 @@ def trained(training: Training, stage: str, updates: int) -> Any:
 
 
 def unlikely(training: Training, network: Any, known: list[Any]) -> float:
-    """Return how unlikely optima are by the network's order that is nearest to each, in the mean."""
+    """Return how unlikely optima are by what a network says of order and of pairs, in the mean."""
     weights, found = network.compiled(), list[float]()
     for x in known:
-        orders = torch.from_numpy(score(x.graph, weights)).double().T[: training.orders]
-        keys, rank = torch.from_numpy(x.lesson.keys), torch.from_numpy(x.lesson.rank)
-        found.append(min(float(listwise(keys + y, rank)) for y in orders))
+        scores = torch.from_numpy(score(x.graph, weights)).double()
+        rank, keys, together = map(torch.from_numpy, x.lesson)
+        found.append(float(listwise(keys + scores[:, 0], rank) + pairwise(affinity(scores[:, 1:]), together)))
     return float(np.mean(found))
 
 
 def test_imitation_learns_from_its_labels() -> None:
     """Optima that were not learned from are likelier by what their likes taught than by labels that are shuffled."""
-    training = Training("throughput", recipe("offline-throughput").config(**SCHOOL, lessons=80), 0)
+    training = Training("placement", recipe("offline-placement").config(**SCHOOL, lessons=70), 0)
     known = [x for x in training.known if x.lesson is not None]
-    training.known, kept, rng = known[:-16], known[-16:], np.random.default_rng(0)
-    true = unlikely(training, trained(training, "imitation", 120), kept)
-    training.known = [x._replace(lesson=x.lesson._replace(rank=rng.permutation(x.lesson.rank))) for x in known[:-16]]
-    shuffled = unlikely(training, trained(training, "imitation", 120), kept)
+    training.known, kept, rng = known[:-20], known[-20:], np.random.default_rng(0)
+    true = unlikely(training, trained(training, "imitation", 80), kept)
+    for i, x in enumerate(training.known):
+        other = rng.permutation(len(x.lesson.rank))
+        lesson = x.lesson._replace(rank=x.lesson.rank[other], together=x.lesson.together[np.ix_(other, other)])
+        training.known[i] = x._replace(lesson=lesson)
+    shuffled = unlikely(training, trained(training, "imitation", 80), kept)
     untrained = unlikely(training, training.network(), kept)
+    print(true, shuffled, untrained)
     assert true < 0.9 * untrained and true < 0.8 * shuffled, (true, untrained, shuffled)
 
 
-@pytest.mark.parametrize(
-    ("objective", "ops", "rate", "updates"), [("throughput", 60, 0.02, 40), ("schedule", 10, 0.005, 80)]
-)
-def test_rl_learns_from_its_rewards(
-    objective: str, ops: int, rate: float, updates: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rl_learns_from_its_rewards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of scores with noise are shorter after some updates, more so than if rewards go to other scores."""
-    more = {"ops": ops, "lessons": 24, "rl_rate": rate, "rl_updates": updates, "draws": 4}
-    settings = recipe(f"offline-{objective}").config(**SCHOOL | more)
-    training = Training(objective, settings, 0)
+    updates, more = 40, {"ops": 60, "lessons": 24, "rl_rate": 0.02, "rl_updates": 40, "draws": 4}
+    settings = recipe("offline-throughput").config(**SCHOOL | more)
+    training = Training("throughput", settings, 0)
 
     def mean(network: Any) -> float:
         weights = network.compiled()
