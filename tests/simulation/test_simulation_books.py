@@ -80,6 +80,12 @@ ARRAY = [
     ["alter", 10.0, "a[1]", {"begin": 10.0}], ["decide", 10.0, 60.0], ["finish", 100.0, "a[0]"],
     ["decide", 100.0, 60.0],
 ]  # fmt: skip
+NODES_TO_COME = [wait(0.0, "large", [16], 10.0, await_nodes=True), ["decide", 1e6, 60.0]]
+LATE = [
+    wait(0.0, "one", [4], 100.0), ["decide", 0.0, 60.0], wait(1.0, "large", [7, 8], 10.0), ["decide", 1.0, 60.0],
+    wait(50.0, "two", [4], 100.0), ["decide", 50.0, 60.0], ["finish", 100.0, "one"], ["decide", 100.0, 60.0],
+    ["finish", 110.0, "large"], ["decide", 110.0, 60.0], ["decide", 120.0, 60.0],
+]  # fmt: skip
 
 
 def queues(share: float) -> dict[str, Any]:
@@ -97,6 +103,7 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ([16], queues(0.3), {"price": 0.0}, ONE, Envies, OTHER, "reclaim"),
         ([16], queues(0.9375), {"patience": 0.1}, BESIDE, Overtakes, BEFORE, "overtaken"),
         ([4] * 3, {"least_run": 0.0}, {"price": 0.0, "grace": 5.0}, NODES_CLOSE, Blames, NODES_CLOSE, "cause"),
+        ([8], None, {"patience": 1.0}, NODES_TO_COME, Overtakes, LATE, "starved"),
         ([2], None, {}, ARRAY, Floods, ARRAY, "lost"),
     ],
 )

@@ -327,7 +327,7 @@ class World(Events):
         if self.calm and waits and self.books.alike:
             for k, job in enumerate(late):
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
-                latest = job.due + (k + 1) * self.longest
+                latest = job.due + (k + 1) * self.longest if self.possible(job) else inf  # it may wait for nodes
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
         if any(job.due <= self.now and self.books.limited(job) for job in self.waiting.values()):
             return  # what it would take of a limit may be kept for it
