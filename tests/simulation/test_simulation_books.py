@@ -34,6 +34,13 @@ class Overtakes(Scheduler):
         super().__init__(*args, **options | {"patience": 1e9, "max_wait": None, "reserve": False})
 
 
+class Hurries(Scheduler):
+    """Takes it that everybody is due at once."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options | {"patience": 1e-9})
+
+
 class Blames(Scheduler):
     """Has jobs told to stop for one that runs on."""
 
@@ -70,6 +77,13 @@ def first_at_each_start(workers: int) -> list[Event]:
     return [*start, *jobs, second, ["decide", 150.0, 60.0]]
 
 
+def kept_for_another(seconds: float | None) -> list[Event]:
+    """Return how one that needs less waits beside one of its queue to which what is free is not lent."""
+    start = [wait(0.0, "runs", [6], 1e6), ["decide", 0.0, 60.0]]
+    jobs = [wait(0.0, "more", [2], seconds, queue="b"), wait(0.0, "less", [1], seconds, queue="b")]
+    return [*start, *jobs, wait(0.0, "own", [1], 1e6, queue="a"), ["decide", 4e5, 60.0]]
+
+
 NODES_CLOSE = [
     wait(0.0, "high", [4], 1000.0, priority=1), ["decide", 0.0, 60.0], wait(1.0, "low", [4], 900.0),
     wait(1.0, "z", [4], 800.0, priority=1), ["decide", 1.0, 60.0], ["close", 9.0, "drain-n0", ["n0"], 9.0, 1e4, []],
@@ -103,6 +117,15 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ([16], queues(0.3), {"price": 0.0}, ONE, Envies, OTHER, "reclaim"),
         ([16], queues(0.9375), {"patience": 0.1}, BESIDE, Overtakes, BEFORE, "overtaken"),
         ([4] * 3, {"least_run": 0.0}, {"price": 0.0, "grace": 5.0}, NODES_CLOSE, Blames, NODES_CLOSE, "cause"),
+        (
+            [10],
+            {"queues": {"a": {"share": 0.25, "lends": 0.0}, "b": {"share": 0.5}}},
+            {},
+            kept_for_another(None),
+            Hurries,
+            kept_for_another(1e6),
+            "spare",
+        ),
         ([8], None, {"patience": 1.0}, NODES_TO_COME, Overtakes, LATE, "starved"),
         ([2], None, {}, ARRAY, Floods, ARRAY, "lost"),
     ],

@@ -329,7 +329,8 @@ class World(Events):
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest if self.possible(job) else inf  # it may wait for nodes
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
-        if any(job.due <= self.now and self.books.limited(job) for job in self.waiting.values()):
+        ripe = [job for job in self.waiting.values() if job.due <= self.now or job.due == inf]
+        if any(map(self.books.limited, ripe)):
             return  # what it would take of a limit may be kept for it
         rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):
