@@ -27,6 +27,20 @@ class Envies(Scheduler):
         super().__init__(*args, sharing={**sharing, "queues": {"a": {"share": 0.0}}}, **options)
 
 
+class Grabs(Scheduler):
+    """Takes it that queue a is guaranteed all."""
+
+    def __init__(self, *args: Any, sharing: Any, **options: Any) -> None:
+        super().__init__(*args, sharing={**sharing, "queues": {"a": {"share": 1.0}, "b": {"share": 0.0}}}, **options)
+
+
+class Blind(Scheduler):
+    """Takes it that a job is as fast on all types as on the best."""
+
+    def submit(self, job: Any, seconds: Any = None, **terms: Any) -> None:
+        super().submit(job, dict.fromkeys(seconds, min(seconds.values())), **terms)
+
+
 class Overtakes(Scheduler):
     """Takes it that nobody is ever due."""
 
@@ -84,6 +98,12 @@ def kept_for_another(seconds: float | None) -> list[Event]:
     return [*start, *jobs, wait(0.0, "own", [1], 1e6, queue="a"), ["decide", 4e5, 60.0]]
 
 
+GAIN_THEN_RECLAIM = [  # "large" stops for "small", so that "own" is within the share of a, and "another" has b borrow
+    wait(0.0, "large", [6], 1e4, queue="a"), wait(0.0, "other", [4], 1e4, queue="b"), ["decide", 0.0, 60.0],
+    wait(100.0, "small", [1], 10.0, queue="a"), wait(100.0, "own", [4], 1e3, queue="a", within="node"),
+    wait(100.0, "another", [2], 1e4, queue="b"), ["decide", 100.0, 60.0],
+]  # fmt: skip
+TYPED: list[Event] = [wait(0.0, "j", [1], 10.0, on={"A": 4.0, "B": 1.0}), ["decide", 1.0, 60.0]]
 NODES_CLOSE = [
     wait(0.0, "high", [4], 1000.0, priority=1), ["decide", 0.0, 60.0], wait(1.0, "low", [4], 900.0),
     wait(1.0, "z", [4], 800.0, priority=1), ["decide", 1.0, 60.0], ["close", 9.0, "drain-n0", ["n0"], 9.0, 1e4, []],
@@ -118,6 +138,24 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ([16], queues(0.9375), {"patience": 0.1}, BESIDE, Overtakes, BEFORE, "overtaken"),
         ([4] * 3, {"least_run": 0.0}, {"price": 0.0, "grace": 5.0}, NODES_CLOSE, Blames, NODES_CLOSE, "cause"),
         (
+            [3, 3, 2, 4],
+            {"queues": {"a": {"share": 0.42}, "b": {"share": 0.4}}},
+            {"price": 0.0},
+            GAIN_THEN_RECLAIM,
+            Grabs,
+            GAIN_THEN_RECLAIM,
+            "reclaim",
+        ),
+        (
+            [1, ("B", 1)],
+            None,
+            {},
+            [["close", 0.0, "drain-n1", ["n1"], 0.5, 1e9, []], *TYPED],
+            Blind,
+            TYPED,
+            "fastest",
+        ),
+        (
             [10],
             {"queues": {"a": {"share": 0.25, "lends": 0.0}, "b": {"share": 0.5}}},
             {},
@@ -131,11 +169,13 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
     ],
 )
 def test_the_books_tell_right_from_wrong(
-    gpus: list[int], sharing: Any, options: dict[str, Any], right: list[Event], fault: Any, shown: Any, rule: str
+    gpus: list[Any], sharing: Any, options: dict[str, Any], right: list[Event], fault: Any, shown: Any, rule: str
 ) -> None:
     """What is as the page says passes, and with a scheduler that has a fault of this kind the rule is named."""
-    nodes = [NODE | {"name": f"n{i}", "gpus": count} for i, count in enumerate(gpus)]
-    cluster = CLUSTER | {"nodes": nodes, "sharing": sharing, "options": options}
+    kinds = [x if isinstance(x, tuple) else ("A", x) for x in gpus]
+    nodes = [NODE | {"name": f"n{i}", "gpus": count, "type": kind} for i, (kind, count) in enumerate(kinds)]
+    types = sorted({kind for kind, _ in kinds})
+    cluster = CLUSTER | {"nodes": nodes, "types": types, "sharing": sharing, "options": options}
     assert [fails((cluster, events)) for events in (right, shown)] == [None, None]
     wrong = fails((cluster, shown), fault)
     assert wrong is not None and wrong.rule == rule

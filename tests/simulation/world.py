@@ -25,7 +25,8 @@ class World(Events):
         told = {x.job for x in decision.stopping}
         killed = self._ended(decision)
         stops = [*(x for x in decision.stops if x.job not in killed), *decision.stopping]
-        gains = [x for x in stops if x.cause != "drain"]
+        at = {x.job: i for i, x in enumerate(decision.starts)}  # who stops for the first to start stopped first
+        gains = sorted((x for x in stops if x.cause != "drain"), key=lambda x: at.get(x.other, len(at)))
         self.stopped = bool(gains)
         self._drained([x for x in stops if x.cause == "drain"], told)
         drained = {x.job for x in stops if x.cause == "drain"}
@@ -191,8 +192,8 @@ class World(Events):
     def _nearest(self, job: Job, degree: int, nodes: Nodes, size: int) -> None:
         """Check that a job that waits alone has what it prefers: the fastest type with room, one rack if any has it."""
         held: dict[Any, int] = {}
-        for name, node in self.nodes.items():
-            part = self.part(job, name, near=True)
+        for node in self.open(job, self.nodes.values()):
+            part = self.part(job, node.name, near=True)
             held[part] = held.get(part, 0) + self.room(job, node) // size
         able = [part for part, count in held.items() if count >= -(-degree // size)]
         mine = {self.part(job, name, near=True) for name in nodes}
