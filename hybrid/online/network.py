@@ -37,7 +37,7 @@ from .walk import in_order
 TIER, GUARD = "gnn", "guard"
 HISTORY = 1024
 """Arrivals that are remembered; half of them are forgotten when there are so many."""
-SLICE = 8
+SLICE = 16
 """Decisions that the guard plays in thought at each decision: one on a cluster of `SLICE` times `SMALL` nodes."""
 MOST = 512
 """Waiting jobs with which the guard plays, those that came last."""

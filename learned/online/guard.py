@@ -12,7 +12,7 @@ from dataclasses import astuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, copy
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
 from gangplan.solvers.placement.online.patient import Patient
 
 from ..graph.compiled import Network
@@ -88,8 +88,8 @@ class Guard:
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
         live = imagined(jobs, state, past, 0, 0, 0)
-        most = int(self._cluster.first[-1])
-        self._plays = [_more(*live, past, (at + np.arange(AHEAD)) % n, self._share, most) for at in stretches]
+        of = self._cluster, self._share
+        self._plays = [_more(*live, past, (at + np.arange(AHEAD)) % n, *of) for at in stretches]
         self._now, self._means = None, []
         self.due = max(int(GROWTH * self.due), arrived + 1)
 
@@ -150,25 +150,26 @@ def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, S
     m, most, n = len(part.rack), int(part.first[-1]), int(state.count[ARRIVED])
     holder = state.holder[:most]
     inside = np.bincount(holder[holder >= 0], minlength=len(jobs.submit))
-    runs, waits = np.isfinite(state.start[:n]), state.queue[: state.count[WAITING] : share]
-    finish = np.where(runs & (inside[:n] > 0), state.finish[:n], -np.inf)  # who is done is left out
+    stay, waits = inside[:n] > 0, state.queue[: state.count[WAITING] : share]
+    finish = np.where(stay, state.finish[:n], -np.inf)  # as if the others were done
     finish[waits] = np.inf
-    count = np.array([n, len(waits), 0])
-    gpus = np.where(np.append(runs, np.zeros(len(jobs.submit) - n, bool)), inside, np.minimum(jobs.gpus, most))
+    count = np.array([n, len(waits), np.count_nonzero(stay)])
+    gpus = np.where(inside > 0, inside, np.minimum(jobs.gpus, most))
     kept = {"free": state.free[:m], "holder": holder, "queue": waits, "count": count, "finish": finish}
     return jobs._replace(gpus=gpus), state._replace(**kept)
 
 
-def _more(jobs: Jobs, state: State, past: Jobs, picked: NDArray[np.int64], share: int, most: int) -> tuple[Jobs, State]:
-    """Return jobs and their state with some of the past to come, in these gaps and one of `share`."""
+def _more(
+    jobs: Jobs, state: State, past: Jobs, picked: NDArray[np.int64], cluster: Cluster, share: int
+) -> tuple[Jobs, State]:
+    """Return jobs and their state with some of the past to come, with `share` times the gaps."""
     gap = np.diff(past.submit, prepend=past.submit[-1])
     gap[0] = gap[1:].mean() if len(gap) > 1 else past.expected[0]
-    n = len(picked)
     come = state.clock[NOW] + np.cumsum(share * gap[picked]), past.work[picked], past.expected[picked]
-    columns = (*come, np.minimum(past.gpus[picked], most), past.intensity[picked])
-    both = [np.append(x, y) for x, y in zip(jobs[:5], columns, strict=True)]
-    jobs = Jobs(*both, first=np.append(0, np.cumsum(both[3])))
-    filled = {"start": np.inf, "finish": np.inf, "urgency": -np.inf, "cost": 0.0, "queue": 0, "running": 0}
-    longer = {name: np.append(getattr(state, name), np.full(n, x, getattr(state, name).dtype)) for name, x in filled.items()}
-    held = np.append(state.held, np.zeros(int(jobs.first[-1]) - len(state.held), np.int64))
-    return jobs, state._replace(held=held, **longer)
+    columns = (*come, np.minimum(past.gpus[picked], cluster.first[-1]), past.intensity[picked])
+    submit, work, expected, gpus, intensity = (np.append(x, y) for x, y in zip(jobs[:5], columns, strict=True))
+    jobs = Jobs(submit, work, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
+    new = begin(jobs, cluster)
+    for old, longer in zip(state, new, strict=True):
+        longer[: len(old)] = old
+    return jobs, new
