@@ -130,7 +130,7 @@ def test_an_idle_guarantee_is_borrowed_and_reclaimed() -> None:
 
 
 def test_a_guarantee_that_is_not_lent_stays_free() -> None:
-    """Of a quarter that a queue does not lend, nobody else takes a GPU; of one that it half lends, half; all else is taken."""
+    """Of a quarter that a queue keeps, nobody else takes a GPU; of one that it half lends, half; the rest is taken."""
     for lends, free in ((0.0, 8), (0.5, 4), (1.0, 0)):
         scheduler = cluster(queues={"a": 0.5, "b": Quota(0.25, lends=lends)})
         fill(scheduler, 40, "a")
