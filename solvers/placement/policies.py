@@ -82,14 +82,11 @@ def compact(nodes: Indices, room: Indices, degree: int) -> dict[int, int]:
     Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.
     """
     order = nodes[np.argsort(-room[nodes], kind="stable")]
-    reached = np.cumsum(room[order], dtype=np.int64)
-    last = int(np.searchsorted(reached, degree))
-    chosen = {int(node): int(room[node]) for node in order[:last]}
-    left = degree - sum(chosen.values())
-    rest = order[last:]
+    chosen = take(order, room, degree)
+    _, left = chosen.popitem()
+    rest = order[len(chosen) :]
     fitting = rest[room[rest] >= left]
-    best = fitting[np.lexsort([fitting, room[fitting]])[0]]
-    chosen[int(best)] = left
+    chosen[int(fitting[np.lexsort([fitting, room[fitting]])[0]])] = left
     return chosen
 
 
