@@ -62,14 +62,14 @@ def _solve(run: Run, by: str, new: New) -> None:
 
 def assignment(
     model: Rows, run: Run, by: str, t: Textbook, kinds: list[list[int]], plan: Callable[[Stages], PartitionPlan],
-    symmetry: Callable[[list[dict[int, Any]]], None] = lambda x: None,
+    known: Callable[[list[dict[int, Any]], Any], None] = lambda x, z: None,
 ) -> None:  # fmt: skip
     """Minimise Z: x[v][s] op v is in slot s, y[s][i] slot s is of type i, k[u][s] it pays for output u.
 
     Args:
         kinds: the types that each slot may be of.
         plan: makes a plan of a type and ops of each slot.
-        symmetry: adds what is true of one of plans that are alike.
+        known: adds what is true of one of the best plans, of x and Z.
     """
     slots, convex = range(len(kinds)), run.problem.variant == "convex"
     x = [{s: model.binary("x", v, s) for s in slots} for v in t.ops]
@@ -109,7 +109,7 @@ def assignment(
         for u, v in t.order:
             model.row(p[u], p[v])
             model.row(q[u], q[v])
-    symmetry(x)
+    known(x, z)
 
     def made(value: Callable[[Any], float]) -> PartitionPlan | None:
         slot = [max(slots, key=lambda s: value(row[s])) for row in x]
