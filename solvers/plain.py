@@ -59,6 +59,12 @@ class Formulation:
     constraints: tuple[tuple[str, str, str], ...]
 
 
+def letter(model: Any, name: str) -> None:
+    """Say that the rows which `model`, of PuLP or CP-SAT, has from here on are of constraint `name`."""
+    count = len(model.proto.constraints) if hasattr(model, "proto") else len(model.rows)
+    vars(model).setdefault("letters", []).append((count, name))
+
+
 def refine(
     run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], object], learnt: Sequence[object] = ()
 ) -> None:
@@ -112,7 +118,6 @@ class Rows(Protocol):
     """A model that is stated once for both solvers, by rows; amounts are in units, shares are of a limit."""
 
     unit: float
-    letters: list[tuple[int, str]]
 
     def letter(self, name: str) -> None:
         """Say that the rows from here on are of constraint `name`."""
@@ -167,6 +172,11 @@ class Rows(Protocol):
         """Minimise; `plan` makes a plan of what gives the values of variables."""
 
 
+def new_rows(run: Run, unit: float, minimise: Minimise | None = None, search: Search = solve_cpsat) -> Rows:
+    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT and `search`."""
+    return _CpSat(run, unit, search) if minimise is None else _Milp(run, unit, minimise)
+
+
 New = Callable[[float], Rows]
 """Begin a model in a unit."""
 
@@ -179,11 +189,11 @@ def both(solve: Callable[[Run, str, New], None]) -> tuple[Callable[..., None], C
 
     @wraps(solve)
     def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-        solve(run, "plain_cpsat", lambda unit: CpSat(run, unit, minimise))
+        solve(run, "plain_cpsat", lambda unit: new_rows(run, unit, search=minimise))
 
     @wraps(solve)
     def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-        solve(run, "plain_milp", lambda unit: Milp(run, unit, minimise))
+        solve(run, "plain_milp", lambda unit: new_rows(run, unit, minimise))
 
     return plain_cpsat, plain_milp
 
@@ -192,20 +202,17 @@ def _called(name: str, index: tuple[int, ...]) -> str:
     return "_".join([name, *map(str, index)])
 
 
-class CpSat:
+class _CpSat:
     """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
 
     def __init__(self, run: Run, unit: float, search: Search) -> None:
-        """Begin a model for `search`."""
         from ortools.sat.python import cp_model
 
         self.run, self.unit, self.model, self._search = run, unit, cp_model.CpModel(), search
-        self.letters: list[tuple[int, str]] = []
         self._rows = 0
 
     def letter(self, name: str) -> None:
-        """See `Rows`, here and below."""
-        self.letters.append((len(self.model.proto.constraints), name))
+        letter(self.model, name)
 
     def binary(self, name: str, *index: int) -> Any:
         return self.model.new_bool_var(_called(name, index))
@@ -261,22 +268,19 @@ class CpSat:
 
     def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.model.minimize(objective)
-        self.model.letters = self.letters
         self._search(self.run, self.model, TICKS / self.unit, plan)
 
 
-class Milp:
+class _Milp:
     """Rows for PuLP: one that holds under a condition is let off, where that does not hold, all that it may exceed."""
 
     def __init__(self, run: Run, unit: float, minimise: Minimise) -> None:
-        """Begin a model for `minimise`."""
         import pulp
 
         from .pulp_solvers import ABOVE_ONE, Model
 
         self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
         self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
-        self.letters = self.lp.letters
         self._first: dict[tuple[int, int], Any] = {}
 
     def _variable(self, most: float, category: str, name: str, index: tuple[int, ...]) -> Any:
@@ -285,8 +289,7 @@ class Milp:
         return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
 
     def letter(self, name: str) -> None:
-        """See `Rows`, here and below."""
-        self.letters.append((len(self.lp.rows), name))
+        letter(self.lp, name)
 
     def binary(self, name: str, *index: int) -> Any:
         return self._variable(1, "Binary", name, index)

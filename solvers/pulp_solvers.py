@@ -100,14 +100,12 @@ class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
 
     Attributes:
         rows: so far.
-        letters: from which row on there is which constraint.
         names: what a variable is, such as ``x_3_1``, where its own name says nothing.
     """
 
     def __init__(self, name: str, stopped: Callable[[], bool]) -> None:
         super().__init__(name, pulp.LpMinimize)
         self._stopped, self.rows, self.names = stopped, list[Any](), dict[str, str]()
-        self.letters: list[tuple[int, str]] = []
 
     def addConstraint(self, *args: Any, **options: Any) -> Any:  # noqa: N802, PuLP's name
         """Add a row, now and then after a look at the clock."""

@@ -25,6 +25,7 @@ class Textbook:
         time: seconds, time[t][v]; infinite where t does not run v.
         nets: (seconds of a transfer, ops that hold or read it, none twice) of outputs: the u-th is that of op u.
         order: (a, b) where a pipeline has a no later than b.
+        end_of: the op here of each end of `order`.
         together: (v, w) on one device.
         kind: the type of each device.
         count, host: number of devices of each type, and whether it is a host.
@@ -37,6 +38,7 @@ class Textbook:
     time: list[list[float]]
     nets: list[tuple[float, list[int]]]
     order: list[tuple[int, int]]
+    end_of: Sequence[int]
     together: list[tuple[int, int]]
     kind: list[int]
     count: list[int]
@@ -60,13 +62,14 @@ class Textbook:
             time=problem.time().tolist(),
             nets=nets,
             order=list(zip(*(ends.tolist() for ends in precedence(graph)), strict=True)),
+            end_of=range(graph.n_ops),
             together=[(v, w) for v, w in pairs if v != w],
             kind=cluster.type_of.tolist(),
             count=cluster.counts().tolist(),
             host=[kind.host for kind in cluster.device_types],
             sizes=[whole(graph.memory, limit, graph.n_ops) for limit in limits.tolist()],
             limits=limits,
-            op_of=np.arange(graph.n_ops),
+            op_of=np.arange(graph.n_ops, dtype=np.int32),
         )
 
     @property

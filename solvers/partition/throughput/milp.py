@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances import precedence
 
-from ...plain import Milp, refine
+from ...plain import new_rows, refine
 from ...pulp_solvers import TOLERANCE, minimise_lp
 from ...run import Run
 from ..sizes import whole
@@ -26,7 +26,7 @@ def milp(run: Run, q: Quotient) -> None:
     largest = np.argsort(-q.work, kind="stable").tolist()
 
     def attempt(unit: float) -> None:
-        model = Milp(run, unit, minimise_lp)
+        model = new_rows(run, unit, minimise_lp)
 
         def known(x: list[dict[int, Any]], z: Any) -> None:
             """Add the bound and (S): unless in a chain, the i-th largest group is on one of the first i devices."""
@@ -45,10 +45,12 @@ def milp(run: Run, q: Quotient) -> None:
 def _textbook(q: Quotient) -> Textbook:
     """Lay out groups for ops."""
     earlier, later = (ends.tolist() for ends in precedence(q.problem.graph))
+    pipeline = q.problem.variant == "contiguous"
     return Textbook(
         time=q.time.tolist(),
         nets=[(cost, sorted(pins)) for pins, cost in q.nets],
-        order=list(q.edges) if q.problem.variant == "contiguous" else [*zip(earlier, later, strict=True)],
+        order=list(q.edges) if pipeline else [*zip(earlier, later, strict=True)],
+        end_of=range(q.n_groups) if pipeline else q.group_of.tolist(),
         together=[],
         kind=[],
         count=q.counts.tolist(),

@@ -23,7 +23,7 @@ FORMULATION = Formulation(
         Variable("x", "op slot", "1 if op v is in slot s: a stage of a pipeline, else a device"),
         Variable("y", "slot type", "1 if slot s is a device of type t"),
         Variable("k", "op slot", "1 if slot s pays for the output of op u"),
-        Variable("P", "op slot", "convex only: op v is in slot s or follows what is there"),
+        Variable("P", "op slot", "not if free: op v is in slot s or follows what is there; in a pipeline, or later"),
         Variable("Q", "op slot", "convex only: op v follows what is in slot s and is not there"),
     ),
     (
@@ -32,7 +32,7 @@ FORMULATION = Formulation(
         ("K", "k[u,s] >= x[u,s] - x[v,s];  k[u,s] >= x[v,s] - x[u,s] for each edge (u, v)", "an output crosses"),
         ("L", "y[s,t] = 1  =>  sum_v p[t,v] x[v,s] + sum_u c[u] k[u,s] <= Z", "loads; hosts pay no c"),
         ("M", "y[s,t] = 1  =>  sum_v m[v] x[v,s] <= M[t]", "memory"),
-        ("C", "sum_{r<=s} x[b,r] <= sum_{r<=s} x[a,r] where a comes before b", "contiguous only: in order"),
+        ("C", "x[v,s] = P[v,s] - P[v,s+1];  P[a,s] <= P[b,s] where a comes before b", "contiguous only: in order"),
         ("V", "x[v,s] = P[v,s] - Q[v,s];  P[u,s] <= P[v,s];  Q[u,s] <= Q[v,s] for u before v", "convex only"),
     ),
 )
@@ -71,7 +71,7 @@ def assignment(
         plan: makes a plan of a type and ops of each slot.
         known: adds what is true of one of the best plans, of x and Z.
     """
-    slots, convex = range(len(kinds)), run.problem.variant == "convex"
+    slots = range(len(kinds))
     x = [{s: model.binary("x", v, s) for s in slots} for v in t.ops]
     y = [{i: model.binary("y", s, i) for i in kinds[s]} for s in slots]
     paid = [u for u, (cost, pins) in enumerate(t.nets) if cost and len(pins) > 1]
@@ -97,18 +97,7 @@ def assignment(
             tolls = [] if t.host[i] else [cost[u] * k[u][s] for u in paid]
             model.row(model.sum(load + tolls), z, chosen)
             t.hold(model, i, [row[s] for row in x], chosen, barred="T")
-    model.letter("V" if convex else "C")
-    if run.problem.variant == "contiguous":  # a is in no later slot than b
-        for a, b in t.order:
-            for s in slots[:-1]:
-                model.row(model.sum(x[b][r] for r in slots[: s + 1]), model.sum(x[a][r] for r in slots[: s + 1]))
-    for s in slots if convex else ():  # what a slot holds is an up-set P less one inside it, Q
-        p, q = ({v: model.implied(1, n, v, s) for v in sorted({v for ends in t.order for v in ends})} for n in "PQ")
-        for v in p:
-            model.equal(x[t.op_of[v]][s], p[v] - q[v])
-        for u, v in t.order:
-            model.row(p[u], p[v])
-            model.row(q[u], q[v])
+    _order(model, t, x, run.problem.variant)
     known(x, z)
 
     def made(value: Callable[[Any], float]) -> PartitionPlan | None:
@@ -118,6 +107,26 @@ def assignment(
         return found if t.accepts(run, found, by) else None
 
     model.minimise(z, made)
+
+
+def _order(model: Rows, t: Textbook, x: list[dict[int, Any]], variant: str) -> None:
+    """Add (C) or (V): what a slot holds is an up-set P less one inside it, Q, in a pipeline the P of the next slot."""
+    slots, ends = range(len(x[0])), sorted({v for pair in t.order for v in pair})
+
+    def up(name: str, s: int) -> dict[int, Any]:
+        return {v: model.implied(1, name, v, s) for v in ends}
+
+    if variant == "free":
+        return
+    model.letter("C" if variant == "contiguous" else "V")
+    p = [up("P", s) for s in slots]
+    q = [up("Q", s) for s in slots] if variant == "convex" else [*p[1:], dict.fromkeys(ends, 0)]
+    for s in slots:
+        for v in ends:
+            model.equal(x[t.end_of[v]][s], p[s][v] - q[s][v])
+    for held in [*p, *q] if variant == "convex" else p:
+        for a, b in t.order:
+            model.row(held[a], held[b])
 
 
 plain_cpsat, plain_milp = both(_solve)
