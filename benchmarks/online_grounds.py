@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from gangplan.hybrid.online.engine_policy import SchedulerPolicy
-from gangplan.instances import InstanceError
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.features import BY_RULE
 from gangplan.simulator.engine import EngineScheduler, simulate
@@ -38,17 +37,28 @@ RULES = tuple(f"{rule}+overtake" for rule in ("fcfs", "sjf", "smallest", "tetris
 """Classic rules: everybody at once, at the closest place."""
 NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient"}
 """Networks by the name of their weights, and the rule that each corrects."""
+PRICE = 60.0
+"""Of a stop, seconds."""
 SCHEDULERS: dict[str, dict[str, Any]] = {
     "scheduler-patient": {"policy": "patient"},
     "scheduler-evolved": {"policy": "evolved"},
+    "scheduler-patient-price": {"policy": "patient", "price": PRICE},
+    "scheduler-evolved-price": {"policy": "evolved", "price": PRICE},
 }
 """`Scheduler` with its usual rule of who is due, from an empty cluster on; nobody ever is in the other runs."""
-BASES = {"evolved": "patient", **NETWORKS, "scheduler-evolved": "scheduler-patient"}
+BASES = {
+    "evolved": "patient",
+    **NETWORKS,
+    "scheduler-evolved": "scheduler-patient",
+    "scheduler-evolved-price": "scheduler-patient-price",
+}
 """What each is compared with, on the same jobs."""
 POLICIES = (*FORMULAS, *RULES, *NETWORKS, *SCHEDULERS)
+USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price"))
+"""Those that are played if none is named: with stops a run takes minutes."""
 TARGET, FEWEST = 0.01, 10
 """Half the width of an interval, as a share, and the seeds from which it is taken."""
-MOST, MOST_SLOW = 400, 40
+MOST, MOST_SLOW = 400, 10
 """Seeds at most; of `Scheduler`, which takes seconds for a run."""
 WATCHED = 300
 """Decisions of a run of which it is asked whether the network changed them."""
@@ -76,7 +86,7 @@ def names(options: Options) -> list[str]:
 def tasks(options: Options) -> Iterator[Task]:
     """Yield the runs that are still needed, seed by seed."""
     found = STUDY.found(options.rows)
-    policies = options.policies or POLICIES
+    policies = options.policies or USUAL
     for case in names(options):
         many = {policy: needed(found, case, policy, options.seeds) for policy in policies}
         for policy in policies:
@@ -138,7 +148,8 @@ def _by_scheduler(task: Task, options: Options) -> dict[str, float]:
     work, told = place.draw(task.seed)
     policy = SchedulerPolicy(True if told is None else told, **SCHEDULERS[task.policy])
     began = time.process_time()
-    outcome = simulate(work, place.fleet, EngineScheduler((policy,), "overtake"), speeds=place.proximity)
+    how: dict[str, Any] = {"speeds": place.proximity, "preempt_cost": SCHEDULERS[task.policy].get("price", 0.0)}
+    outcome = simulate(work, place.fleet, EngineScheduler((policy,), "overtake"), **how)
     found = {"seconds": time.process_time() - began}
     late = np.argsort(work.submit, kind="stable")[int(LOADING * work.n_jobs) :]
     found["mean_jct"] = float((outcome.finish - work.submit)[late].mean())

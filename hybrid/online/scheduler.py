@@ -178,9 +178,11 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
         known = price is None and durations != "history"
-        usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
-        if isinstance(rule, Evolved):
-            rule, usual = (rule if order is None else dataclasses.replace(rule, gpus=usual, crowded=0.0)), max(usual, 0.0)
+        usual = USUAL if known or rule else STOPPING
+        if order is not None:
+            usual, rule = order, dataclasses.replace(rule, gpus=0.0, crowded=0.0) if isinstance(rule, Evolved) else rule
+        elif isinstance(rule, Patient):
+            usual = rule.gpus
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget}

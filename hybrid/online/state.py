@@ -20,8 +20,8 @@ from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
+from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .accounts import Accounts, Amounts
@@ -296,7 +296,7 @@ class ClusterState:
         """Have the rule see the cluster as it is, and put jobs into order by that."""
         if isinstance(self.patient, Evolved):
             self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.patient.order(self.sight)
+            self.queue.order = self.settings.order + self.patient.order(self.sight)
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""

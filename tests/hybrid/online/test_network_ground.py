@@ -66,7 +66,7 @@ def test_who_waits_is_not_who_came_last_or_takes_longest() -> None:
 @pytest.mark.parametrize("policy", ["patient", "evolved", "gnn-unguarded", "gnn"])
 @pytest.mark.parametrize("name", [x.name for x in GROUNDS.values() if x.jobs in DRAWN])
 def test_what_learns_is_what_decides_for_long(name: str, policy: str) -> None:
-    """On every ground, a run of up to 1,500 jobs; with the guard only where it plays a decision at a time as they come."""
+    """On every ground, up to 1,500 jobs; with the guard only where it plays a decision at a time as they come."""
     if policy == "gnn" and GROUNDS[name].fleet.n_gpus > 64:
         pytest.skip("the guard of `Scheduler` plays in slices, and changes its mind later")
     most_wait(GROUNDS[name], 1500, policy)
