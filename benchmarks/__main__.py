@@ -21,7 +21,7 @@ STUDIES = {
     "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
     "online": "the graph policy in Scheduler, all rivals, its ablations: docs/graph-policy.md",
-    "online-grounds": "rules and networks on long runs of clusters up to 4,096 GPUs: docs/scheduler.md",
+    "online-grounds": "rules and networks on long runs of clusters up to 4,096 GPUs: docs/scheduler-results.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/marl.md",
     "market": "how long agents of a market take: docs/marl.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",

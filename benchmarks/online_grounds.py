@@ -26,7 +26,7 @@ from gangplan.systems.topdrl.policies import make_policy, weights_of
 
 from .found import Difference, Found, number, percent, table
 from .rows import Task, digest
-from .study import Options, Study
+from .study import Options, Study, Tables
 
 GROUNDS = {"train": TRAIN, "validate": VALIDATE, "test": TEST}
 FORMULAS = {
@@ -208,7 +208,7 @@ def shown(found: Found, cases: list[str] | None = None) -> str:
             some = f", {row['changed']:.0%}" if row and row["changed"] is not None else ""
             cells.append(f"{percent(apart)}{some}; {_p(row['p_holm'])}" if row else "")
         lines.append(cells)
-    return table(("mean JCT", "`patient`, s", "best classic rule", *(f"{x} less {BASES[x]}" for x in judged)), lines)
+    return table(("mean JCT", "`patient`, s", "best classic rule", *(f"`{x}` less `{BASES[x]}`" for x in judged)), lines)
 
 
 def _p(value: float) -> str:
@@ -231,5 +231,6 @@ def show(options: Options) -> None:
 
 
 MORE: dict[str, Callable[[Options], object]] = {"run": run, "table": show}
-STUDY = Study("online-grounds", ("mean_jct", "changed", "seconds"), tasks, measure, {}, MORE)
+PAGES: dict[str, Tables] = {"scheduler-results.md": {"grounds": shown}}
+STUDY = Study("online-grounds", ("mean_jct", "changed", "seconds"), tasks, measure, PAGES, MORE)
 """Mean JCT of the jobs behind those that load the cluster, s; `changed`; processor seconds."""

@@ -55,7 +55,8 @@ class Evolved:
 
     The order is that of log seconds + a log GPUs + b log least slowdown; a is `gpus` + `crowded` times the crowd. A job
     that would be r times as slow as at its best place waits, as long as anything runs, where log(r - 1) is above `wait`
-    plus the other weights times their terms; those behind it may pass.
+    plus the other weights times their terms; those behind it may pass. That it has waited counts in the next decision:
+    `Scheduler.wake` does not tell of it.
 
     Attributes:
         gpus, slowdown, crowded: weights of log GPUs, of log least slowdown and of crowd times log GPUs.

@@ -308,9 +308,10 @@ def test_engine_has_the_same_seconds() -> None:
         assert float((found.finish - work.submit).mean()) == pytest.approx(mine, rel=1e-9)
 
 
-def test_contract_of_the_simulator() -> None:
-    """Traces with failures run through the patient one."""
-    check_policy(lambda: SchedulerPolicy(policy="patient", speeds=NEAR), traces=1)
+@pytest.mark.parametrize("policy", ["patient", "evolved"])
+def test_contract_of_the_simulator(policy: str) -> None:
+    """Traces with failures run through those that wait."""
+    check_policy(lambda: SchedulerPolicy(policy=policy, speeds=NEAR), traces=1)
 
 
 def test_no_gpus_at_all() -> None:
