@@ -208,7 +208,8 @@ def shown(found: Found, cases: list[str] | None = None) -> str:
             some = f", {row['changed']:.0%}" if row and row["changed"] is not None else ""
             cells.append(f"{percent(apart)}{some}; {_p(row['p_holm'])}" if row else "")
         lines.append(cells)
-    return table(("mean JCT", "`patient`, s", "best classic rule", *(f"`{x}` less `{BASES[x]}`" for x in judged)), lines)
+    heads = (f"`{x}` less `{BASES[x]}`" for x in judged)
+    return table(("mean JCT", "`patient`, s", "best classic rule", *heads), lines)
 
 
 def _p(value: float) -> str:
