@@ -46,7 +46,7 @@ def test_gaps_are_of_proved_windows() -> None:
 
 
 def test_scheduler_is_played(tmp_path: Path) -> None:
-    """Its rows stand beside ours: the patient one has the mean of ours where nobody is due; guards compare when idle."""
+    """Its rows stand beside ours: the patient one has the mean of ours where nobody is due."""
     path = tmp_path / "rows.csv"
     STUDY.run(Options(("small",), ("scheduler-patient", "scheduler-gnn", "patient", "gnn"), seeds=1, rows=path))
     cells = topdrl_tables.near(Found(read(path), STUDY.alike)).splitlines()[2].split("|")
