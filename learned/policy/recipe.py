@@ -185,8 +185,9 @@ def _export(
     }
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
+    named = {k: Path(x).name if isinstance(x, str) and Path(x).is_absolute() else x for k, x in settings.items()}
     card = Card(
-        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), settings,
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), named,
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

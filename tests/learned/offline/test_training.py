@@ -42,11 +42,12 @@ validate_every = 1
 
 @pytest.mark.parametrize(("objective", "size"), [("throughput", 24), ("placement", 8)])
 def test_two_updates(objective: str, size: int, tmp_path: Path) -> None:
-    """Two updates of each stage make weights that load without torch and are never worse than the rule."""
+    """Two updates of each stage make weights, whose card names no folder; they are never worse than the rule."""
     config = tmp_path / "tiny.toml"
     config.write_text(CONFIG.format(objective, size, 0 if size == 24 else 2, str(tmp_path / "labels")))
     done = train_policy(config, tmp_path / "run")
     assert [x.name for x in done.reports] == ["imitation", "rl"] and done.weights is not None
+    assert str(tmp_path) not in done.weights.with_suffix(".json").read_text()
     figures = done.reports[-1].report.validation
     assert figures["many"] <= figures["one"] and figures["rule"] >= 0
     policy = OfflinePolicy.load(task_of(objective), done.weights)
