@@ -1,6 +1,7 @@
 """The network of `solve(method="gnn")` against classic heuristics, random scores, search as long, and CP-SAT.
 
-A seed is a problem: four families by turns, test seeds that no training has seen.
+A seed is a problem: four families of pipelines by turns, test seeds that no training has seen; `offline-more.csv` has
+more of them (``--seeds 160 --case 'throughput, 1000' --rows benchmarks/rows/offline-more.csv``).
 All run in this process by one thread; seconds are the processor's, without what all methods share, but those of CP-SAT,
 which are a clock's. `random` are scores drawn around 0. `classic` is the best of all heuristics in hindsight; CP-SAT
 has its plan as a hint, and local search begins with it, its own time not counted. Weights without messages, imitation
@@ -73,7 +74,8 @@ def tasks(options: Options) -> Iterator[Task]:
         objective, times = _of(case)
         others = (BEST, SEARCH, AUTO) if times == 1 else (HINT, SEARCH, AUTO)
         policies = options.policies or (*NETWORKS, RULE, HEURISTIC, *others)
-        for seed in range(min(FEW if times == TIMES[-1] else PROBLEMS, options.seeds or PROBLEMS)):
+        count = options.seeds or PROBLEMS
+        for seed in range(min(FEW, count) if times == TIMES[-1] else count):
             for policy in policies:
                 weights = _weights(policy, objective, options)
                 fits = weights is None or weights.is_file()
