@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import gangplan
 from gangplan.hybrid import portfolio
@@ -138,7 +139,8 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
 
 @cache
 def _warm(objective: str) -> None:
-    """Compile and import everything, by one problem of the training seeds."""
+    """Compile and import everything, by one problem of the training seeds; products of matrices have one thread."""
+    threadpool_limits(1)
     gangplan.warm_up(objective, workers=False)
     size = SIZES[objective]
     suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, size), 1.0))

@@ -429,8 +429,7 @@ for name in ("constant-2", "constant-4", "smallest+best"):
 # - It does not show that messages help, unless your interval says so. Eight jobs nearly all hear one another through
 #   one round, and 60 problems are few.
 # - It does not show that the network is worth its time: against search with as much time, read [the
-#   tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it on two problems of
-#   four.
+#   tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it.
 #
 # ## Before you believe a learned policy
 #

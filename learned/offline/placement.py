@@ -93,7 +93,8 @@ class Insertion:
         on = np.zeros((len(self.keys), b.n_nodes))
         for j, rows in enumerate(rows_of(b, plan)):
             on[j, [node for node, (workers, _) in rows.items() if workers]] = 1
-        least = np.ceil([job.workers[-1] for job in b.jobs] * b.each * b.share / max(int(fleet.gpus.max()), 1))
+        gpus = np.array([job.workers[-1] for job in b.jobs]) * b.each * b.share
+        least = np.ceil(gpus / max(int(fleet.gpus.max()), 1))
         rank = np.argsort(np.lexsort((self.keys, on.sum(axis=1) > np.maximum(least, 1))))
         share = (on @ on.T > 0).astype(float)
         np.fill_diagonal(share, 0)
@@ -113,7 +114,8 @@ def _means(kinds: NDArray[np.int64], rows: FloatArray) -> FloatArray:
 def alike(batch: Batch) -> NDArray[np.int64]:
     """Return the kind of each gang, (J,): its model, and its workers within a factor of two."""
     octave = np.log2([job.workers[-1] for job in batch.jobs]).astype(np.int64)
-    return np.unique(batch.model.astype(np.int64) * 64 + octave, return_inverse=True)[1].ravel()
+    kinds: NDArray[np.int64] = np.unique(batch.model.astype(np.int64) * 64 + octave, return_inverse=True)[1]
+    return kinds.ravel()
 
 
 def _decoder(batch: Batch, stopped: Callable[[], bool] = never) -> Insertion | None:

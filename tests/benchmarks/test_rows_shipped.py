@@ -118,7 +118,7 @@ def test_what_failed_says_so() -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.weights)
 def test_what_ships_pays(claim: Claim) -> None:
-    """On test seeds of the very weights that ship each rival is worse, by an interval that leaves 0 out; no part of it is better."""
+    """On test seeds of the very weights that ship each rival is worse, by an interval without 0; no part is better."""
     found = Found([row for name in claim.rows for row in read(FOLDER / f"{name}.csv")], claim.study.alike)
     for case in claim.cases:
         used = {row.task.weights for row in found.runs[case, claim.policy].values()}
