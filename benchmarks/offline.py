@@ -140,11 +140,11 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
 @cache
 def _warm(objective: str) -> None:
     """Compile and import everything, by one problem of the training seeds; products of matrices have one thread."""
-    threadpool_limits(1)
     gangplan.warm_up(objective, workers=False)
     size = SIZES[objective]
     suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, size), 1.0))
     own(objective)["gnn"].run(*_run(problem_of(objective, "train", 1, size), 60.0))
+    threadpool_limits(1)
 
 
 def _run(problem: Any, limit: float) -> tuple[Run, Any]:
