@@ -497,8 +497,9 @@ class ClusterState:
         self._placed.clear()
         self._kinds.clear()
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
-            first = self.waiting[names[0]]
-            if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
+            first, degrees = self.waiting[names[0]], shape.degrees
+            asks = self.asks(first, degrees[0]) if shape.asks else ()
+            if (Kind.workers(self.placed(first, degrees[-1])), asks) != (shape.kind, shape.asks):
                 self._reline(names)
 
     def _reline(self, names: Iterable[str]) -> None:
