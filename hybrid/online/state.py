@@ -303,6 +303,11 @@ class ClusterState:
         gang = self.placed(request, degree)
         return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
 
+    def borrows(self, request: Request) -> bool:
+        """Return whether a job takes its queue and all above it over their guarantees, with its fewest workers."""
+        accounts, degree = self.accounts, request.job.workers[0]
+        return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
+
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
