@@ -112,6 +112,17 @@ def test_a_large_cluster_is_played_in_part(
     assert len(guard.ahead) == PLAYS
 
 
+def test_who_needs_nodes_that_are_down(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """With half of the nodes down, jobs that need all are played with what is up, and end."""
+    world = make_world(0, arrived=0)
+    guard, every = Guard(world.cluster, make_policy(0).net), np.full(40, 32)
+    world.state.free[4:] = 0
+    past = known(world.jobs, world.state, 40)
+    guard.watch(world.jobs, world.state, past._replace(gpus=every), 40)
+    guard.advance()
+    assert len(guard.ahead) == PLAYS and np.isfinite(guard.ahead).all()
+
+
 def test_in_slices_it_comes_to_the_same(make_world: Callable[..., Any]) -> None:
     """Eight decisions at a time, as `Scheduler` has it; the leader stays until all have been played."""
     world, found = make_world(0), []
