@@ -85,7 +85,7 @@ class Guard:
         """
         if self._share > 1:
             jobs, state = _share(jobs, state, self._cluster, self._share)
-        up = max(1, int(state.free.sum()) + np.count_nonzero(state.holder >= 0))  # who needs more would never end
+        up = max(1, int(state.free.sum() + (state.holder >= 0).sum()))  # who needs more would never end
         jobs, past = (x._replace(gpus=np.minimum(x.gpus, up)) for x in (jobs, past))
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
