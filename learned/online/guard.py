@@ -86,7 +86,7 @@ class Guard:
         if self._share > 1:
             jobs, state = _share(jobs, state, self._cluster, self._share)
         up = max(1, int(state.free.sum() + (state.holder >= 0).sum()))  # who needs more would never end
-        jobs, past = (x._replace(gpus=np.minimum(x.gpus, up)) for x in (jobs, past))
+        jobs, past = (x._replace(gpus=np.clip(x.gpus, 1, up)) for x in (jobs, past))  # 0 came when there were no nodes
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
         live = imagined(jobs, state, past, 0, 0, 0)
