@@ -365,7 +365,9 @@ class Starts:
         if request.name in state.notices.claims or not (strict or state.settings.reserve):
             return True
         gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
-        others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        most = state.borrows(request)  # who borrows by now goes after who does not
+        others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
         covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
         return ground.total < gang.workers[0] or not (ground.nodes & ~covered).any()
 

@@ -303,6 +303,11 @@ class ClusterState:
         gang = self.placed(request, degree)
         return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
 
+    def borrows(self, request: Request) -> bool:
+        """Return whether a job takes its queue and all above it over their guarantees, with its fewest workers."""
+        accounts, degree = self.accounts, request.job.workers[0]
+        return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
+
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
         return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
@@ -497,8 +502,9 @@ class ClusterState:
         self._placed.clear()
         self._kinds.clear()
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
-            first = self.waiting[names[0]]
-            if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
+            first, degrees = self.waiting[names[0]], shape.degrees
+            asks = self.asks(first, degrees[0]) if shape.asks else ()
+            if (Kind.workers(self.placed(first, degrees[-1])), asks) != (shape.kind, shape.asks):
                 self._reline(names)
 
     def _reline(self, names: Iterable[str]) -> None:

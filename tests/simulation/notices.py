@@ -51,12 +51,12 @@ class Notices:
         self.until[x.job] = job.until = world.now + self.grace(job)
         self.since[x.job] = world.now
 
-    def told(self, rows: Any) -> None:
-        """Enter those who were told in one decision, and for whom."""
+    def told(self, rows: Any, moved: Any = ()) -> None:
+        """Enter those who were told in one decision, and for whom; who `moved` to where they are starts after them."""
         for x in rows:
             self.tell(x)
         if rows:
-            movers = {x.job for x in rows if x.cause == "move"}
+            movers = {x.job for x in rows if x.cause == "move"}.union(moved)
             self.groups.append(({x.job for x in rows}, {x.other for x in rows if x.other} | movers))
 
     def over(self, job: Job) -> None:

@@ -71,6 +71,35 @@ class Floods(Scheduler):
         super().change(job, *args, **options)
 
 
+class Strands(Scheduler):
+    """Has a job that moves wait for ever if its place is not free at once."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        decision = super().decide(*args, **options)
+        for x in decision.stops:
+            if x.cause == "move" and x.job in self.waiting:
+                self.change(x.job, begin=1e9)
+        return decision
+
+
+class Scatters(Scheduler):
+    """Mends gangs worker by worker."""
+
+    def fail_node(self, *args: Any, **options: Any) -> tuple[str, ...]:
+        lost = super().fail_node(*args, **options)
+        state = self._state
+        state.waiting |= {name: replace(state.waiting[name], together=False) for name in lost}
+        state._placed.clear()
+        return lost
+
+
+class Sleeps(Scheduler):
+    """Lets nobody wait whose time has come."""
+
+    def submit(self, *args: Any, **terms: Any) -> None:
+        super().submit(*args, **terms | {"begin": 1e9 if "begin" in terms else 0.0})
+
+
 def wait(now: float, name: str, workers: list[int], seconds: Any, **terms: Any) -> Event:
     """Return the event that a job is submitted."""
     return ["submit", now, {**PLAIN, "name": name, "workers": workers, "seconds": seconds, **terms}]
@@ -121,6 +150,29 @@ LATE = [
     ["finish", 110.0, "large"], ["decide", 110.0, 60.0], ["decide", 120.0, 60.0],
 ]  # fmt: skip
 
+MOVES = [  # "b0" moves for "whole" to where "c1" is told to stop
+    *(x for i, name in enumerate(("b0", "c0", "b1", "c1")) for x in (
+        wait(float(i), name, [3 if name[0] == "c" else 1], 9000.0, queue=name[0], grace=5.0 * (name[0] == "c")),
+        ["decide", float(i), 60.0],
+    )),
+    wait(20.0, "whole", [4], 5000.0, queue="a"), ["decide", 20.0, 60.0], ["decide", 25.0, 60.0],
+]  # fmt: skip
+HISTORY, DELAYS = ([  # "old" is expected to end at 5951 s when it starts, and at 6436 s by the second decision
+    wait(0.0, "old", [2], None), ["decide", 0.0, 60.0], wait(900.0, "first", [4], 10.0),
+    wait(900.0, "third", [1], seconds), ["decide", 1000.0, 60.0],
+] for seconds in (5200.0, 1e6))  # fmt: skip
+AFTER_A_LATER_ONE = [
+    wait(0.0, "one", [1], 10.0, begin=100.0), wait(0.0, "two", [1], 10.0, after=["one"]), ["drained", 0.0],
+]  # fmt: skip
+
+
+def mended(name: str, down: list[str], workers: int, later: list[int]) -> list[Event]:
+    """Return how a gang that starts while nodes are down loses one, when they are up and other jobs have come."""
+    gang = [wait(0.0, "gang", [workers], 1000.0), ["decide", 0.0, 60.0]]
+    others = [wait(1.0, f"other{i}", [count], 1000.0) for i, count in enumerate(later)]
+    events = [*(["fail", 0.0, x] for x in down), *gang, *(["repair", 1.0, x] for x in down), *others]
+    return [*events, ["decide", 1.0, 60.0], ["fail", 2.0, name, True], ["decide", 2.0, 60.0]]
+
 
 def queues(share: float) -> dict[str, Any]:
     """Return that queue a has so much and b the rest."""
@@ -128,6 +180,7 @@ def queues(share: float) -> dict[str, Any]:
 
 
 ONE, OTHER = over_by_more_workers([1, 4], 5), over_by_more_workers([1], 8)
+SMALLER, SCATTERED = mended("n0", ["n2", "n3", "n4"], 2, []), mended("n3", ["n2"], 4, [2])
 BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
 
 
@@ -166,6 +219,18 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ),
         ([8], None, {"patience": 1.0}, NODES_TO_COME, Overtakes, LATE, "starved"),
         ([2], None, {}, ARRAY, Floods, ARRAY, "lost"),
+        (
+            [4, 4],
+            {"queues": {"a": {"share": 0.5}, "b": {"share": 0.25}, "c": {"share": 0.25}}},
+            {"price": 10.0, "order": 0.0},
+            MOVES,
+            Strands,
+            MOVES,
+            "claimed",
+        ),
+        ([1, 1, 2, 2, 2], None, {}, SMALLER, Scatters, SCATTERED, "gang"),
+        ([2, 2], None, {"patience": 0.1}, HISTORY, Overtakes, DELAYS, "overtaken"),
+        ([1], None, {}, AFTER_A_LATER_ONE, Sleeps, AFTER_A_LATER_ONE, "idle"),
     ],
 )
 def test_the_books_tell_right_from_wrong(

@@ -343,6 +343,17 @@ def test_a_restored_guard_knows_what_was_compared() -> None:
         assert (restored.leader, restored.due, restored.ahead) == found
 
 
+def test_who_takes_longer_than_expected_is_played_too() -> None:
+    """The guard's plays begin with all that run, those that should have ended too."""
+    scheduler = filled(drawn(guarded=True))
+    scheduler.decide(60.0)
+    tier = scheduler._network or pytest.fail("no network")
+    tier.guard.due = 1
+    scheduler.submit(gang("last", 5), 10.0, now=1e6)
+    assert len(scheduler.running) == 6 and not scheduler.decide(60.0).notes
+    assert sorted(tier.guard._plays[0][0].gpus[:7].tolist()) == [1, 1, 2, 2, 3, 4, 5]
+
+
 def test_its_use_is_counted() -> None:
     """A network that is the rule corrects no choice; one of random numbers does, though it chooses as often."""
     work, _ = suite("small").draw(VALIDATION)
