@@ -481,9 +481,10 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         state, ahead = self._state, self._ahead
         self._pass(state.at(now))
         self._count += 1
-        killed, drained = end_grace(state), stop_drained(state)
+        killed, starts = end_grace(state), Starts(state, self._watchdog, began + _START * deadline)
+        start_claims(state, starts)
+        drained = stop_drained(state)
         scores: list[tuple[str, float]] = []
-        starts = Starts(state, self._watchdog, began + _START * deadline)
         gains: list[Stops] = []
         preemption = Preemption(state, starts, began + _START * deadline)
         if ahead is not None:
@@ -491,7 +492,6 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        start_claims(state, starts)
         stages, mends = Stages(state, lambda: bool(starts.stopped), preemption.lent), []
         for _ in stages:
             if stages.again:

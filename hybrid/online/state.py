@@ -278,6 +278,10 @@ class ClusterState:
         """Return the seconds that a job has when it is told to stop."""
         return self.settings.grace if request.terms.grace is None else request.terms.grace
 
+    def delay(self, jobs: Iterable[RunningJob]) -> float:
+        """Return the longest grace of jobs, but of those that were told to stop before."""
+        return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
+
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
