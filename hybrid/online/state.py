@@ -192,7 +192,7 @@ class ClusterState:
         """Return the gang that the placer sees."""
         key = request.name, degree
         if key not in self._placed:
-            size = max(1, self.bundle(request, degree)) if request.together else request.terms.group
+            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
             self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
