@@ -136,11 +136,14 @@ def kept(state: ClusterState) -> Iterator[None]:
             request = state.waiting.get(claim.job) or state.running[claim.job].request
             if accounts.kept:
                 hold(request, state.asks(request, claim.degree), 1)
-            for node, gpus in (_seats(state, claim) or {}).items():
+            seats = _seats(state, claim) or {}
+            notices.rooms[claim.job] = request.job, [*seats]
+            for node, gpus in seats.items():
                 left = [coming[x][node] for x in claim.after if node in coming.get(x, ())]
                 undo.callback(_close(state, request, node, gpus, left))
         undo.callback(state.closed.clear)
         undo.callback(notices.kept.clear)
+        undo.callback(notices.rooms.clear)
         yield
 
 

@@ -94,9 +94,11 @@ class Seating:
         return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
 
     def _closed(self, request: Request, end: float) -> np.ndarray:
-        """Return the nodes that a window closes to a job that runs to `end`, or so much longer as others have to stop."""
+        """Return the nodes that are closed to a job by a claim, or by a window before it ends if others stop in time."""
         state = self._state
-        return state.calendar.closed(request, state.now, end + state.delay(state.halted.values()))
+        shut = state.calendar.closed(request, state.now, end + state.delay(state.halted.values()))
+        apart = state.notices.apart(request.job)
+        return np.union1d(shut, apart).astype(np.int64) if apart else shut
 
     def _open(self, request: Request, degree: int, end: float) -> Capacity | None:
         """Return the room that windows leave a job which runs to `end`, `None` if they leave it all."""
