@@ -1,9 +1,9 @@
 """Stops with grace: a job is told to stop, holds its GPUs until it has, and nobody else gets the room meanwhile.
 
 A decision is made as if stops took no time. Then who has a grace runs on where it was, told to stop, and whoever would
-have started on its GPUs claims its seats: the free part is nobody else's, limits and shares are counted as if the stops
-were over, and it starts there, before all others, by the first decision for which its seats are free. A stop is not
-taken back: who withdraws leaves the room to whoever is first.
+have started on its GPUs claims its seats: the free part is nobody else's, shares are counted as if the stops were over,
+limits with what both hold, and it starts there, before all others, by the first decision for which its seats are free.
+A stop is not taken back: who withdraws leaves the room to whoever is first.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def announce(
 
 @contextmanager
 def kept(state: ClusterState) -> Iterator[None]:
-    """Have nobody take what is free of claimed seats, and count what is held as if all stops were over."""
+    """Have nobody take what is free of claimed seats; count what is held as if stops were over, but for limits."""
     notices, placer, accounts = state.notices, state.placer, state.accounts
     if not (notices.stopping or notices.claims):
         yield
@@ -161,7 +161,7 @@ def _close(
     needs = np.array([ceil(need * len(seats) / each - 1e-3) for need in demanded(job.worker)])
     for left in coming:
         needs -= (part := np.minimum(needs, left))
-        left -= part
+        np.subtract(left, part, out=left)
     needs[0] = len(free)
     less = placer.close(node, free, placer.vacant[:, node].copy() if job.whole_nodes else needs)
     holders.update(dict.fromkeys(free, name))

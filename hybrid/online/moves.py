@@ -125,9 +125,7 @@ def limited(state: ClusterState) -> set[str]:
     return names
 
 
-def closed(
-    state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None, late: float = 0.0
-) -> np.ndarray:
+def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None, late: float = 0.0) -> np.ndarray:
     """Return the nodes that close before a job would end if it moved now, to some nodes or to its best place.
 
     It moves after its grace, or in `late` seconds.

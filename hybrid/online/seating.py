@@ -94,7 +94,7 @@ class Seating:
         return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
 
     def _closed(self, request: Request, end: float) -> np.ndarray:
-        """Return the nodes that are closed to a job by a claim, or by a window before it ends if others stop in time."""
+        """Return the nodes closed to a job by a claim, or by a window before it ends if others stop last."""
         state = self._state
         shut = state.calendar.closed(request, state.now, end + state.delay(state.halted.values()))
         apart = state.notices.apart(request.job)

@@ -239,6 +239,23 @@ def test_moves_wait_for_the_stop() -> None:
     assert [(x.job, dict(x.nodes)) for x in scheduler.decide(60.0).starts] == [(job.job, dict(job.to))]
 
 
+def test_nobody_moves_if_nodes_close_in_the_time_that_the_stop_takes() -> None:
+    """A job that would end after 7,260 s elsewhere ends there 30 s later, which is after nodes close."""
+    for begin, moves in ((7280.0, 0), (7295.0, 1)):
+        scheduler = Scheduler(Fleet.regular(racks=2, nodes=1, gpus=4), price=60.0, grace=30.0)
+        for name in ("a", "pad", "b"):
+            scheduler.submit(gang(name, 2), 7200.0, now=0.0)
+        scheduler.decide(60.0)
+        scheduler.finish("pad", now=600.0)
+        for node in (0, 1):
+            scheduler.drain(node, begin)
+        proposal = scheduler.defragment(gang=gang("new", 4))
+        assert len(proposal.moves if proposal else ()) == moves
+        if proposal:
+            scheduler.apply(proposal)
+            assert [x.job for x in scheduler.decide(60.0, now=630.0).starts] == [proposal.moves[0].job]
+
+
 def checked(scheduler: Scheduler, decision: Decision, seats: dict[str, dict[str, set[int]]], told: dict[str, float]):
     """Follow a decision in books of its own: nobody starts on a GPU that another holds."""
     for stop in decision.stops:
