@@ -302,7 +302,7 @@ class NetworkTier:
         world.count[:] = n, len(rows), running
         world.free[:] = state.placer.free[self._order]
         world.start[:running] = since[first]
-        world.finish[:running] = np.maximum(end[first], np.nextafter(state.now, np.inf))  # those of now or before are done
+        world.finish[:running] = np.maximum(end[first], np.nextafter(state.now, np.inf))  # who ends by now is over
         by_node = np.lexsort((job, place[node]))
         parts, on = count[by_node], place[node][by_node]
         begun = np.cumsum(parts) - parts

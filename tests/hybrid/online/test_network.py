@@ -360,6 +360,14 @@ def test_jobs_that_run_longer_than_expected_are_compared_too(monkeypatch: pytest
     assert (state.finish[:live] > 1000.0).all() and jobs.gpus.min() > 0
 
 
+def test_the_guard_plays_on_once_a_decision() -> None:
+    """However many classes wait: a log tells only that it did."""
+    scheduler = filled(drawn(guarded=True))
+    scheduler.submit(gang("high", 1), 10.0, priority=1)
+    scheduler.decide(60.0)
+    assert scheduler._network is not None and scheduler._network.thoughts == 1
+
+
 def test_its_use_is_counted() -> None:
     """A network that is the rule corrects no choice; one of random numbers does, though it chooses as often."""
     work, _ = suite("small").draw(VALIDATION)
