@@ -13,6 +13,8 @@ from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.quantities import quantity
 
 if TYPE_CHECKING:
+    from gangplan.instances.placement import GangJob
+
     from .state import ClusterState
 
 
@@ -66,13 +68,21 @@ class Notices:
     Attributes:
         stopping: the jobs that were told to stop.
         claims: of those for whom they stop.
+        rooms: of each claim the gang and its nodes, while a decision is made.
         kept: by node what nobody else gets while a decision is made, in the units of `Kind.need`, int64 (4,).
     """
 
     def __init__(self) -> None:
         self.stopping: dict[str, Stopping] = {}
         self.claims: dict[str, Claim] = {}
+        self.rooms: dict[str, tuple[GangJob, list[int]]] = {}
         self.kept: dict[int, np.ndarray] = {}
+
+    def apart(self, job: GangJob) -> list[int]:
+        """Return the nodes with the room of gangs with which a job shares none."""
+        gangs = [x for x in self.rooms.values() if x[0].name != job.name]
+        return [node for gang, nodes in gangs for node in nodes if job.whole_nodes or gang.whole_nodes
+                or gang.name in job.apart or job.name in gang.apart]  # fmt: skip
 
     def wake(self, now: float) -> float | None:
         """Return when the next grace is over, `None` if none is."""

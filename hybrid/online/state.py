@@ -192,7 +192,7 @@ class ClusterState:
         """Return the gang that the placer sees."""
         key = request.name, degree
         if key not in self._placed:
-            size = max(1, self.bundle(request, degree)) if request.together else request.terms.group
+            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
             self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
@@ -277,6 +277,10 @@ class ClusterState:
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""
         return self.settings.grace if request.terms.grace is None else request.terms.grace
+
+    def delay(self, jobs: Iterable[RunningJob]) -> float:
+        """Return the longest grace of jobs, but of those that were told to stop before."""
+        return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
