@@ -103,20 +103,30 @@ def _is_usual(value: Any, whole: bool) -> bool:
 
 
 def require_number(
-    value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
+    value: object,
+    field: str,
+    *,
+    positive: bool = False,
+    whole: bool = False,
+    optional: bool = False,
+    signed: bool = False,
+    most: float | None = None,
 ) -> None:
-    """Raise unless `value` is a finite, non-negative (or positive) number that an array can hold."""
-    if _is_usual(value, whole) or (optional and value is None):
+    """Raise unless `value` is a finite number that an array can hold, up to `most`, not negative unless `signed`."""
+    if (_is_usual(value, whole) and most is None) or (optional and value is None):
         return
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
+    value = abs(value) if signed else value
     if not -sys.float_info.max <= value <= sys.float_info.max:
         raise InstanceError(field, f"{value!r} is not finite")
     if isinstance(value, int) and value >= 2**63:
         raise InstanceError(field, f"{value!r} does not fit into 64 bits")
     if value < 0 or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
+    if most is not None and value > most:
+        raise InstanceError(field, f"{value!r} is more than {most:g}")
 
 
 def require_counts(**values: object) -> None:
@@ -127,9 +137,7 @@ def require_counts(**values: object) -> None:
 
 def require_share(value: object, field: str, *, positive: bool = False) -> None:
     """Raise unless `value` is a number from 0, or above it, to 1."""
-    require_number(value, field, positive=positive)
-    if plain(value) > 1:
-        raise InstanceError(field, f"{value!r} is more than 1")
+    require_number(value, field, positive=positive, most=1)
 
 
 def require_count(count: object, field: str) -> None:
@@ -149,9 +157,9 @@ def require_unique(values: Sequence[Hashable], field: str, of: str = "") -> None
         seen.add(value)
 
 
-def require_text(value: object, field: str, *, optional: bool = False) -> None:
-    """Raise unless `value` is a non-empty string."""
-    if (not isinstance(value, str) or not value) and not (optional and value is None):
+def require_text(value: object, field: str, *, optional: bool = False, empty: bool = False) -> None:
+    """Raise unless `value` is a string, and not an empty one unless it may be."""
+    if (not isinstance(value, str) or not (value or empty)) and not (optional and value is None):
         raise InstanceError(field, f"{value!r} is not a name")
 
 
@@ -195,7 +203,13 @@ NONE: Any = ()
 
 
 def array(
-    *size: str | None, holds: Bounds = (), of: str = "", what: str = "", usual: Any = None, null: str = ""
+    *size: str | None,
+    holds: Bounds = (),
+    of: str = "",
+    what: str = "",
+    usual: Any = None,
+    null: str = "",
+    ascending: bool = False,
 ) -> dict[str, Any]:
     """Return the metadata of an array field, which `check_fields` and documents go by.
 
@@ -205,15 +219,18 @@ def array(
         of: the field that the entries are indices into, whose members are called `what`.
         usual: every entry of an array that is not given.
         null: ``infinite`` if JSON has null where an entry is infinite.
+        ascending: whether no entry is below the one before it.
     """
-    return {"size": size, "holds": holds, "of": of, "what": what, "usual": usual, **({"null": null} if null else {})}
+    some = {"null": null, "ascending": ascending}
+    known = {"size": size, "holds": holds, "of": of, "what": what, "usual": usual}
+    return known | {name: value for name, value in some.items() if value}
 
 
 def check_fields(owner: Any) -> None:
     """Check the fields of a frozen dataclass by types and metadata; make tuples of sequences and freeze arrays.
 
-    Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``unique``,
-    ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
+    Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``signed``,
+    ``most``, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
     """
     for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)
@@ -243,18 +260,18 @@ Rule = tuple[str, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] |
 def _rules(cls: type) -> list[Rule]:
     """Return the rules of the fields of a class that have one."""
     found: list[Rule] = []
-    for f in fields(cls):
+    for f in (f for f in fields(cls) if f.init):
         kind, meta = str(f.type).removesuffix(" | None"), f.metadata
         optional = kind != f.type
         if "choices" in meta:
             found.append((f.name, partial(require_choice, choices=meta["choices"]), None))
         elif kind in ("int", "float"):
-            positive = meta.get("positive", False)
-            found.append(
-                (f.name, partial(require_number, positive=positive, whole=kind == "int", optional=optional), None)
-            )
-        elif kind in ("str", "bool"):
-            found.append((f.name, partial(require_text if kind == "str" else require_flag, optional=optional), None))
+            words = {name: meta[name] for name in ("positive", "signed", "most") if name in meta}
+            found.append((f.name, partial(require_number, whole=kind == "int", optional=optional, **words), None))
+        elif kind == "bool":
+            found.append((f.name, partial(require_flag, optional=optional), None))
+        elif kind == "str":
+            found.append((f.name, partial(require_text, optional=optional, empty=meta.get("empty", False)), None))
         elif kind.startswith("tuple["):
             found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))))
         elif kind in _DTYPES:
@@ -304,6 +321,8 @@ def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: A
     found = frozen(value, dtype, name, shape)
     for ok, problem in meta["holds"]:
         require(ok(found), found, name, problem)
+    if "ascending" in meta:
+        require(np.diff(found, prepend=0) >= 0, found, name, "does not ascend")
     if meta["of"]:
         count = len(getattr(owner, meta["of"]))
         require((found >= 0) & (found < count), found, name, f"is not one of the {count} {meta['what']}")

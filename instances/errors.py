@@ -48,6 +48,15 @@ def in_file(source: Any) -> Iterator[None]:
         raise error.of(os.fsdecode(source)) if isinstance(source, str | bytes | os.PathLike) else error from None
 
 
+@contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """Have an error inside name its field as seen from an enclosing object."""
+    try:
+        yield
+    except InstanceError as error:
+        raise error.within(prefix) from None
+
+
 def _one_line(text: str) -> str:
     """Return `text` short and printable, whatever a file holds."""
     if len(text) > 300:

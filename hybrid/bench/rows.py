@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, in_file, within
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import relative_gap
@@ -31,16 +31,14 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
     needed = {field.name for field in fields(cls) if field.default is MISSING}  # type: ignore[arg-type]
     whole, _, _ = read_text(path, gzip=path.suffix == ".gz", empty=True).rpartition("\n")
     found = []
-    for number, line in enumerate(whole.splitlines()):
-        try:
+    for number, line in enumerate(whole.splitlines(), 1):
+        with in_file(path), within(f"line {number}"):
             data = parse_json(line)
             if not isinstance(data, dict) or not needed <= data.keys() <= names.keys():
                 raise InstanceError("", f"has not the fields {', '.join(names)}")
             for name, value in data.items():
                 _check(name, names[name], value)
             found.append(cls(**data))
-        except InstanceError as error:
-            raise error.within(f"line {number + 1}").of(str(path)) from None
     return found
 
 

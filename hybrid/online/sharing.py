@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import Checked, check_fields, require_number, require_share, require_text
-from gangplan.instances.errors import did_you_mean
+from gangplan.instances.arrays import Checked, check_fields, require_text
+from gangplan.instances.errors import did_you_mean, within
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
 AGING = 86400.0
 """Seconds past its due time after which a job counts as one of the next class."""
-_POSITIVE = {"positive": True}
+_POSITIVE, _SHARE = {"positive": True}, {"most": 1}
 ROUNDING = 1e-9
 """Share of the cluster by which a sum of decimal shares may be too large."""
 
@@ -30,15 +30,13 @@ class Quota:
         weight: of its part of what is left over guarantees, among its siblings.
     """
 
-    share: float = 0.0
-    most: float = 1.0
-    lends: float = 1.0
-    weight: float = 1.0
+    share: float = field(default=0.0, metadata=_SHARE)
+    most: float = field(default=1.0, metadata=_SHARE)
+    lends: float = field(default=1.0, metadata=_SHARE)
+    weight: float = field(default=1.0, metadata=_POSITIVE)
 
     def __post_init__(self) -> None:
-        for name in ("share", "most", "lends"):
-            require_share(getattr(self, name), name)
-        require_number(self.weight, "weight", positive=True)
+        check_fields(self)
         if self.share > self.most:
             raise InstanceError("share", f"{self.share!r} is more than the most, {self.most!r}")
 
@@ -107,10 +105,8 @@ class Sharing:
         for name in given:
             if name not in names:
                 raise InstanceError(f"sharing.{name}", f"is unknown{did_you_mean(name, names)}")
-        try:
+        with within("sharing"):
             return cls(**given)
-        except InstanceError as error:
-            raise error.within("sharing") from None
 
     def limit(self, user: str) -> Limit | None:
         """Return what bounds a user."""
@@ -141,11 +137,10 @@ def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str,
         known = [each.name for each in fields(kind)]
         if isinstance(value, Mapping) and (strange := next((each for each in value if each not in known), None)):
             raise InstanceError(f"{field}.{name}.{strange}", f"is unknown{did_you_mean(strange, known)}")
-        try:
-            each = kind(**value) if isinstance(value, Mapping) else value
-            rows[name] = each if isinstance(each, kind) else kind(each)
-        except TypeError as error:
-            raise InstanceError(f"{field}.{name}", str(error).split(") ")[-1]) from None
-        except InstanceError as error:
-            raise error.within(f"{field}.{name}") from None
+        with within(f"{field}.{name}"):
+            try:
+                each = kind(**value) if isinstance(value, Mapping) else value
+                rows[name] = each if isinstance(each, kind) else kind(each)
+            except TypeError as error:
+                raise InstanceError("", str(error).split(") ")[-1]) from None
     return rows

@@ -9,10 +9,11 @@ from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
+from gangplan.instances.arrays import check_fields, require_text
 
 Price = float | EllipsisType | None
 """Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
+_EMPTY = {"empty": True}
 TOPOLOGIES = ("required", "preferred")
 
 
@@ -71,15 +72,15 @@ class Terms:
         grace: seconds that it has when it is told to stop, in which it holds its GPUs; `None` for the scheduler's.
     """
 
-    queue: str = ""
-    user: str = ""
-    priority: int = 0
+    queue: str = field(default="", metadata=_EMPTY)
+    user: str = field(default="", metadata=_EMPTY)
+    priority: int = field(default=0, metadata={"signed": True})
     limit: float | None = field(default=None, metadata={"positive": True})
-    title: str = ""
+    title: str = field(default="", metadata=_EMPTY)
     begin: float = 0.0
     after: tuple[str, ...] = ()
-    array: str = ""
-    within: str = ""
+    array: str = field(default="", metadata=_EMPTY)
+    within: str = field(default="", metadata=_EMPTY)
     topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
     group: int = field(default=1, metadata={"positive": True})
     mixed: bool = False
@@ -88,22 +89,9 @@ class Terms:
     grace: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("queue", "user", "title", "array", "within"):
-            if getattr(self, name) != "":
-                require_text(getattr(self, name), name)
-        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
-            raise InstanceError("priority", f"{self.priority!r} is not a whole number")
-        require_number(abs(self.priority), "priority", whole=True)  # arrays have it
-        require_number(self.limit, "limit", optional=True, positive=True)
-        require_number(begin := plain(self.begin), "begin")
-        object.__setattr__(self, "begin", float(begin))
         object.__setattr__(self, "after", names_of(self.after, "after"))
-        require_choice(self.topology, "topology", TOPOLOGIES)
-        require_number(self.group, "group", whole=True, positive=True)
-        require_flag(self.mixed, "mixed")
-        require_flag(self.preempts, "preempts")
-        require_flag(self.await_nodes, "await_nodes")
-        require_number(self.grace, "grace", optional=True)
+        check_fields(self)
+        object.__setattr__(self, "begin", float(self.begin))
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.ground import Ground, Maker, evaluate
@@ -132,10 +132,8 @@ def train_policy(
     """
     name, table = read_config(config)
     made = recipe(name)
-    try:
+    with in_file(config):
         settings = build(made.config, {**table, **(instead or {})})
-    except InstanceError as error:
-        raise error.of(str(config)) from None
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import JSON_BYTES
+from gangplan.instances.errors import JSON_BYTES, in_file
 from gangplan.instances.intake import parse_toml, read_text
 
 C = TypeVar("C")
@@ -84,10 +84,8 @@ def read_config(name: str | Path) -> tuple[str, dict[str, Any]]:
         words = f"is no file, and not one of {', '.join(known) or '(none come with this version)'}"
         raise InstanceError("config", words, str(path))
     text = read_text(path, empty=True, limit=JSON_BYTES)
-    try:
+    with in_file(path):
         found = parse_toml(text)
-    except InstanceError as error:
-        raise error.of(str(path)) from None
     policy = found.pop("policy", None)
     if not isinstance(policy, str):
         raise InstanceError("policy", f"{policy!r} is not the name of a policy", str(path))

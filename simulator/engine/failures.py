@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,13 @@ class Outages:
     """
 
     listed: tuple[tuple[int, float, float], ...] = ()
-    mtbf: float | None = None
+    mtbf: float | None = field(default=None, metadata={"positive": True})
     mttr: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "listed", tuple(sorted((n, float(a), float(b)) for n, a, b in self.listed)))
-        require_number(self.mtbf, "mtbf", positive=True, optional=True)
-        require_number(self.mttr, "mttr")
-        require_number(self.seed, "seed", whole=True)
+        check_fields(self)
         if self.mtbf is not None and self.listed:
             raise InstanceError("mtbf", f"{self.mtbf!r} is given, and so is a list of failures")
         before: tuple[int, float, float] | None = None

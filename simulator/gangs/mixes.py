@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number, require_share
+from gangplan.instances.arrays import FloatArray, check_fields
 from gangplan.instances.workload import Workload
 
 TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
@@ -18,6 +18,9 @@ SHARES = (0.5, 0.1, 0.2, 0.2)
 """Of the jobs, in each of the four ranges."""
 CUTS = (0.0, 0.3, 0.4, 0.8, 1.0)
 """Ends of the ranges, as shares of the longest and of the largest job."""
+
+
+_POSITIVE = {"positive": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +36,15 @@ class Mix:
         rush: so many times as fast the middle third of the jobs arrives.
     """
 
-    jobs: int = 150
-    arrival: float = 0.6
-    length: int = 30
-    gpus: int = 8
-    step: float = 1.0
-    rush: float = 1.0
+    jobs: int = field(default=150, metadata=_POSITIVE)
+    arrival: float = field(default=0.6, metadata={"most": 1})
+    length: int = field(default=30, metadata=_POSITIVE)
+    gpus: int = field(default=8, metadata=_POSITIVE)
+    step: float = field(default=1.0, metadata=_POSITIVE)
+    rush: float = field(default=1.0, metadata=_POSITIVE)
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "length", "gpus"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
-        for name in ("step", "rush"):
-            require_number(getattr(self, name), name, positive=True)
-        require_share(self.arrival, "arrival")
+        check_fields(self)
         if not self.arrival:
             raise InstanceError("arrival", "is 0: no job ever arrives")
 
