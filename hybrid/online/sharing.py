@@ -8,7 +8,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import Checked, check_fields, require_text
-from gangplan.instances.errors import did_you_mean, within
+from gangplan.instances.errors import did_you_mean, require_known, within
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
@@ -101,11 +101,8 @@ class Sharing:
             return given or cls()
         if not isinstance(given, Mapping):
             raise InstanceError("sharing", f"{given!r} is neither a Sharing nor a mapping")
-        names = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise InstanceError(f"sharing.{name}", f"is unknown{did_you_mean(name, names)}")
         with within("sharing"):
+            require_known(given, [each.name for each in fields(cls)])
             return cls(**given)
 
     def limit(self, user: str) -> Limit | None:
@@ -134,11 +131,10 @@ def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str,
     rows = {}
     for name, value in given.items():
         require_text(name, field)
-        known = [each.name for each in fields(kind)]
-        if isinstance(value, Mapping) and (strange := next((each for each in value if each not in known), None)):
-            raise InstanceError(f"{field}.{name}.{strange}", f"is unknown{did_you_mean(strange, known)}")
         with within(f"{field}.{name}"):
             try:
+                if isinstance(value, Mapping):
+                    require_known(value, [each.name for each in fields(kind)])
                 each = kind(**value) if isinstance(value, Mapping) else value
                 rows[name] = each if isinstance(each, kind) else kind(each)
             except TypeError as error:

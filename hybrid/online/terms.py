@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, require_text
+from gangplan.instances.errors import require_known
 
 Price = float | EllipsisType | None
 """Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
@@ -100,11 +100,7 @@ class Terms:
         Raises:
             InstanceError: naming the keyword that is unknown or wrong.
         """
-        names = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in names:
-                close = get_close_matches(name, names, 1)
-                raise InstanceError(name, "is no argument" + (f"; did you mean {close[0]}?" if close else ""))
+        require_known(given, [each.name for each in fields(cls)], "is no argument")
         return cls(**given)
 
     def save(self) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from typing import Any
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import SETTINGS
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
 from ..training.checkpoint import locked, read_checkpoint, under
 from ..training.loop import INTERRUPTED, Stage, StageReport, train_stages
-from .settings import build, read_config
+from .settings import read_config
 from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
@@ -133,7 +134,7 @@ def train_policy(
     name, table = read_config(config)
     made = recipe(name)
     with in_file(config):
-        settings = build(made.config, {**table, **(instead or {})})
+        settings = SETTINGS.build(made.config, {**table, **(instead or {})})
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)

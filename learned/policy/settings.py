@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import JSON_BYTES, in_file
 from gangplan.instances.intake import parse_toml, read_text
 
-C = TypeVar("C")
 _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "least": (operator.ge, "is not {limit} or more"),
     "above": (operator.gt, "is not above {limit}"),
@@ -90,51 +88,3 @@ def read_config(name: str | Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(policy, str):
         raise InstanceError("policy", f"{policy!r} is not the name of a policy", str(path))
     return policy, found
-
-
-def build(cls: type[C], table: Mapping[str, Any]) -> C:
-    """Return the dataclass `cls` with the values of a table.
-
-    Fields may be of type int, float, bool, str, Any, Literal, tuple[X, ...] and dict[str, X]. A whole number will do
-    for a float.
-
-    Raises:
-        InstanceError: naming the key, if it is unknown or missing, or its value is of the wrong type.
-    """
-    hints = get_type_hints(cls)
-    fields = {x.name: x for x in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for key in table:
-        if key not in fields:
-            raise InstanceError(key, f"is unknown; known are {', '.join(fields)}")
-    for name, x in fields.items():
-        if name not in table and x.default is dataclasses.MISSING and x.default_factory is dataclasses.MISSING:
-            raise InstanceError(name, "is missing")
-    return cls(**{name: _value(hints[name], value, name) for name, value in table.items()})
-
-
-_WORDS = {
-    int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list", dict: "a table",
-}  # fmt: skip
-
-
-def _value(kind: Any, value: Any, key: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any or (kind in (int, bool, str) and type(value) is kind):
-        return value
-    if origin is Literal:
-        if value in arguments:
-            return value
-        raise InstanceError(key, f"{value!r} is not one of {', '.join(map(repr, arguments))}")
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_value(arguments[0], x, f"{key}[{i}]") for i, x in enumerate(value))
-    if origin is dict and isinstance(value, Mapping):
-        return {name: _value(arguments[1], x, f"{key}.{name}") for name, x in value.items()}
-    if kind is float and type(value) in (int, float):
-        try:
-            found = float(value)
-        except OverflowError:
-            found = math.inf
-        if not math.isfinite(found):
-            raise InstanceError(key, f"{value!r} is not finite")
-        return found
-    raise InstanceError(key, f"{value!r} is not {_WORDS[origin or kind]}")

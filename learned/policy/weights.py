@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from gangplan.instances.errors import InstanceError, in_file, within
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import SETTINGS
 
 from ..training.checkpoint import Tensors
-from .settings import build
 
 C = TypeVar("C")
 FORMAT = 1
@@ -100,7 +100,7 @@ def read_card(path: str | Path) -> Card:
     with in_file(path):
         if not isinstance(found, dict):
             raise InstanceError("card", "is no JSON object")
-        return build(Card, found)
+        return SETTINGS.build(Card, found)
 
 
 def load(path: str | Path) -> tuple[Tensors, Card]:
@@ -148,7 +148,7 @@ def load_for(recipe: str, config: type[C], path: str | Path) -> tuple[dict[str, 
         raise InstanceError("policy", f"{card.policy!r} is not {recipe}", str(path))
     retired = getattr(config, "RETIRED", ())
     with in_file(path), within("settings"):
-        return arrays, card, build(config, {key: x for key, x in card.settings.items() if key not in retired})
+        return arrays, card, SETTINGS.build(config, {key: x for key, x in card.settings.items() if key not in retired})
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
