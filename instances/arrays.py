@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, partial
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -102,6 +103,15 @@ def _is_usual(value: Any, whole: bool) -> bool:
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
 
 
+LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "least": (operator.ge, "less than"),
+    "above": (operator.gt, "not above"),
+    "most": (operator.le, "more than"),
+    "below": (operator.lt, "not below"),
+}
+"""What may be said of a number, what it means, and what is said of one of which it does not hold."""
+
+
 def require_number(
     value: object,
     field: str,
@@ -110,23 +120,24 @@ def require_number(
     whole: bool = False,
     optional: bool = False,
     signed: bool = False,
-    most: float | None = None,
+    **limits: float,
 ) -> None:
-    """Raise unless `value` is a finite number that an array can hold, up to `most`, not negative unless `signed`."""
-    if (_is_usual(value, whole) and most is None) or (optional and value is None):
+    """Raise unless `value` is a finite number that an array can hold, not negative unless `signed`, within `LIMITS`."""
+    if (_is_usual(value, whole) and not limits) or (optional and value is None):
         return
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
-    value = abs(value) if signed else value
     if not -sys.float_info.max <= value <= sys.float_info.max:
         raise InstanceError(field, f"{value!r} is not finite")
-    if isinstance(value, int) and value >= 2**63:
+    if isinstance(value, int) and abs(value) >= 2**63:
         raise InstanceError(field, f"{value!r} does not fit into 64 bits")
-    if value < 0 or (positive and value == 0):
+    if (value < 0 and not signed) or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
-    if most is not None and value > most:
-        raise InstanceError(field, f"{value!r} is more than {most:g}")
+    for name, limit in limits.items():
+        holds, words = LIMITS[name]
+        if not holds(value, limit):
+            raise InstanceError(field, f"{value!r} is {words} {limit:g}")
 
 
 def require_counts(**values: object) -> None:
@@ -189,6 +200,11 @@ def _first_fields(kind: Any) -> str:
     return ", ".join(needed or [known[0].name])
 
 
+def limited(default: Any, **words: Any) -> Any:
+    """Return a dataclass field with that default, and what else its metadata say: see `check_fields`."""
+    return field(default=default, metadata=words)
+
+
 Bounds = tuple[tuple[Callable[[Any], Any], str], ...]
 """What must hold of every entry, and what is said of the first of which it does not."""
 AMOUNT: Bounds = ((np.isfinite, "is not finite"), (lambda x: x >= 0, "is negative"))
@@ -230,10 +246,13 @@ def check_fields(owner: Any) -> None:
     """Check the fields of a frozen dataclass by types and metadata; make tuples of sequences and freeze arrays.
 
     Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``signed``,
-    ``most``, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
+    those of `LIMITS`, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array`
+    says. A default is right.
     """
-    for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
+    for name, usual, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)
+        if value is usual and check is not None:
+            continue
         if isinstance(value, np.generic):
             value = plain(value)
             object.__setattr__(owner, name, value)
@@ -252,8 +271,8 @@ class Checked:
         check_fields(self)
 
 
-Rule = tuple[str, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] | None]
-"""A field; what checks its value and the name; or what makes the value to be kept of the owner and the one given."""
+Rule = tuple[str, Any, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] | None]
+"""A field; its default; what checks its value and the name; or what makes what is kept of the owner and the value."""
 
 
 @cache
@@ -263,21 +282,24 @@ def _rules(cls: type) -> list[Rule]:
     for f in (f for f in fields(cls) if f.init):
         kind, meta = str(f.type).removesuffix(" | None"), f.metadata
         optional = kind != f.type
+        check: Callable[[Any, str], None] | None = None
+        make: Callable[[Any, Any], Any] | None = None
         if "choices" in meta:
-            found.append((f.name, partial(require_choice, choices=meta["choices"]), None))
+            check = partial(require_choice, choices=meta["choices"])
         elif kind in ("int", "float"):
-            words = {name: meta[name] for name in ("positive", "signed", "most") if name in meta}
-            found.append((f.name, partial(require_number, whole=kind == "int", optional=optional, **words), None))
+            words = {name: meta[name] for name in ("positive", "signed", *LIMITS) if name in meta}
+            check = partial(require_number, whole=kind == "int", optional=optional, **words)
         elif kind == "bool":
-            found.append((f.name, partial(require_flag, optional=optional), None))
+            check = partial(require_flag, optional=optional)
         elif kind == "str":
-            found.append((f.name, partial(require_text, optional=optional, empty=meta.get("empty", False)), None))
+            check = partial(require_text, optional=optional, empty=meta.get("empty", False))
         elif kind.startswith("tuple["):
-            found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))))
+            make = partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))
         elif kind in _DTYPES:
-            found.append((f.name, None, partial(_array, f.name, _DTYPES[kind], meta or array(None))))
+            make = partial(_array, f.name, _DTYPES[kind], meta or array(None))
         elif kinds := _dataclasses(cls, f.name):
-            found.append((f.name, partial(require_kind, kinds=kinds, optional=optional), None))
+            check = partial(require_kind, kinds=kinds, optional=optional)
+        found.append((f.name, f.default, check, make))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from gangplan.instances.arrays import Checked
+from gangplan.instances.arrays import Checked, limited
 
 EXPENSIVE = 2.0
 """Times its price that a stop has to be worth: who was stopped once is often stopped again."""
@@ -31,7 +31,7 @@ class SchedulerSettings(Checked):
     ahead: bool
     price: float | None
     patience: float = PATIENCE
-    durations: str = field(default="told", metadata={"choices": DURATIONS})
+    durations: str = limited("told", choices=DURATIONS)
     max_wait: float | None = MAX_WAIT
     grace: float = 0.0
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import Checked, check_fields, require_text
+from gangplan.instances.arrays import Checked, check_fields, limited, require_text
 from gangplan.instances.errors import did_you_mean, require_known, within
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
 AGING = 86400.0
 """Seconds past its due time after which a job counts as one of the next class."""
-_POSITIVE, _SHARE = {"positive": True}, {"most": 1}
 ROUNDING = 1e-9
 """Share of the cluster by which a sum of decimal shares may be too large."""
 
@@ -30,10 +29,10 @@ class Quota:
         weight: of its part of what is left over guarantees, among its siblings.
     """
 
-    share: float = field(default=0.0, metadata=_SHARE)
-    most: float = field(default=1.0, metadata=_SHARE)
-    lends: float = field(default=1.0, metadata=_SHARE)
-    weight: float = field(default=1.0, metadata=_POSITIVE)
+    share: float = limited(0.0, most=1)
+    most: float = limited(1.0, most=1)
+    lends: float = limited(1.0, most=1)
+    weight: float = limited(1.0, positive=True)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -71,11 +70,11 @@ class Sharing:
     queues: Mapping[str, Quota] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
     fair_users: bool = False
-    halflife: float | None = field(default=None, metadata=_POSITIVE)
+    halflife: float | None = limited(None, positive=True)
     preempt: bool = True
     least_run: float = 0.0
-    most_run: float | None = field(default=None, metadata=_POSITIVE)
-    aging: float | None = field(default=AGING, metadata=_POSITIVE)
+    most_run: float | None = limited(None, positive=True)
+    aging: float | None = limited(AGING, positive=True)
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import check_fields, require_text
+from gangplan.instances.arrays import check_fields, limited, require_text
 from gangplan.instances.errors import require_known
 
 Price = float | EllipsisType | None
 """Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
-_EMPTY = {"empty": True}
 TOPOLOGIES = ("required", "preferred")
 
 
@@ -72,17 +71,17 @@ class Terms:
         grace: seconds that it has when it is told to stop, in which it holds its GPUs; `None` for the scheduler's.
     """
 
-    queue: str = field(default="", metadata=_EMPTY)
-    user: str = field(default="", metadata=_EMPTY)
-    priority: int = field(default=0, metadata={"signed": True})
-    limit: float | None = field(default=None, metadata={"positive": True})
-    title: str = field(default="", metadata=_EMPTY)
+    queue: str = limited("", empty=True)
+    user: str = limited("", empty=True)
+    priority: int = limited(0, signed=True)
+    limit: float | None = limited(None, positive=True)
+    title: str = limited("", empty=True)
     begin: float = 0.0
     after: tuple[str, ...] = ()
-    array: str = field(default="", metadata=_EMPTY)
-    within: str = field(default="", metadata=_EMPTY)
-    topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
-    group: int = field(default=1, metadata={"positive": True})
+    array: str = limited("", empty=True)
+    within: str = limited("", empty=True)
+    topology: str = limited("required", choices=TOPOLOGIES)
+    group: int = limited(1, positive=True)
     mixed: bool = False
     preempts: bool = True
     await_nodes: bool = False

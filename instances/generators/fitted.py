@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import AMOUNT, FloatArray, IntArray, array, check_fields, require_number
+from ..arrays import AMOUNT, FloatArray, IntArray, array, check_fields, limited, require_number
 from ..errors import InstanceError
 from ..workload import Workload
 
@@ -40,8 +40,8 @@ class WorkloadModel:
     sizes: IntArray
     shares: FloatArray = field(metadata=array("sizes", holds=AMOUNT))
     quantiles: FloatArray = field(metadata=array("sizes", None, holds=AMOUNT))
-    stays: float = field(default=0.0, metadata={"most": 1})
-    alike: float = field(default=0.0, metadata={"most": 1})
+    stays: float = limited(0.0, most=1)
+    alike: float = limited(0.0, most=1)
 
     def __post_init__(self) -> None:
         check_fields(self)

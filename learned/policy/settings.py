@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import operator
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import Checked, limited
 from gangplan.instances.errors import JSON_BYTES, in_file
 from gangplan.instances.intake import parse_toml, read_text
 
-_LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "least": (operator.ge, "is not {limit} or more"),
-    "above": (operator.gt, "is not above {limit}"),
-    "most": (operator.le, "is not {limit} or less"),
-    "below": (operator.lt, "is not below {limit}"),
-}
 FOLDER = Path(__file__).parent.parent / "configs"
 """Where the configurations that come with the package lie."""
 
 
-def limited(default: Any, **limits: float) -> Any:
-    """Return a dataclass field with that default and limits: ``least``, ``above``, ``most``, ``below``."""
-    return dataclasses.field(default=default, metadata=limits)
-
-
-class RecipeSettings:
-    """The base of dataclasses that hold settings: every number is within the limits of its field."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        for x in dataclasses.fields(self):  # type: ignore[arg-type]  # what derives from this is a dataclass
-            value = getattr(self, x.name)
-            for name, (holds, words) in _LIMITS.items():
-                if name in x.metadata and not holds(value, x.metadata[name]):
-                    raise InstanceError(x.name, f"{value!r} {words.format(limit=x.metadata[name])}")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PpoSettings(RecipeSettings):
+@dataclass(frozen=True, slots=True)
+class PpoSettings(Checked):
     """What `gangplan.learned.training.ppo` reads.
 
     Attributes:
@@ -50,16 +25,16 @@ class PpoSettings(RecipeSettings):
         warm: updates that train the critic only.
     """
 
-    rl_updates: int = limited(200, least=0)
-    rl_rate: float = limited(3e-4, above=0)
-    critic_rate: float = limited(2e-3, above=0)
+    rl_updates: int = 200
+    rl_rate: float = limited(3e-4, positive=True)
+    critic_rate: float = limited(2e-3, positive=True)
     gamma: float = limited(0.98, above=0, below=1)
     lam: float = limited(0.95, above=0, most=1)
-    entropy: float = limited(1e-3, least=0)
-    passes: int = limited(2, least=1)
-    lanes: int = limited(128, least=1)
+    entropy: float = 1e-3
+    passes: int = limited(2, positive=True)
+    lanes: int = limited(128, positive=True)
     steps: int = limited(64, least=2)
-    warm: int = limited(20, least=0)
+    warm: int = 20
 
 
 def shipped_configs() -> dict[str, Path]:

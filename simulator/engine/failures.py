@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import check_fields
+from gangplan.instances.arrays import check_fields, limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Outages:
     """
 
     listed: tuple[tuple[int, float, float], ...] = ()
-    mtbf: float | None = field(default=None, metadata={"positive": True})
+    mtbf: float | None = limited(None, positive=True)
     mttr: float = 0.0
     seed: int = 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, check_fields
+from gangplan.instances.arrays import FloatArray, check_fields, limited
 from gangplan.instances.workload import Workload
 
 TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
@@ -18,9 +18,6 @@ SHARES = (0.5, 0.1, 0.2, 0.2)
 """Of the jobs, in each of the four ranges."""
 CUTS = (0.0, 0.3, 0.4, 0.8, 1.0)
 """Ends of the ranges, as shares of the longest and of the largest job."""
-
-
-_POSITIVE = {"positive": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +33,12 @@ class Mix:
         rush: so many times as fast the middle third of the jobs arrives.
     """
 
-    jobs: int = field(default=150, metadata=_POSITIVE)
-    arrival: float = field(default=0.6, metadata={"most": 1})
-    length: int = field(default=30, metadata=_POSITIVE)
-    gpus: int = field(default=8, metadata=_POSITIVE)
-    step: float = field(default=1.0, metadata=_POSITIVE)
-    rush: float = field(default=1.0, metadata=_POSITIVE)
+    jobs: int = limited(150, positive=True)
+    arrival: float = limited(0.6, most=1)
+    length: int = limited(30, positive=True)
+    gpus: int = limited(8, positive=True)
+    step: float = limited(1.0, positive=True)
+    rush: float = limited(1.0, positive=True)
 
     def __post_init__(self) -> None:
         check_fields(self)

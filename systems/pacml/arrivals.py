@@ -19,6 +19,7 @@ from gangplan.instances.arrays import (
     IntArray,
     array,
     check_fields,
+    limited,
     require_choice,
     require_number,
 )
@@ -107,7 +108,7 @@ class Case:
         metadata=array("submit", holds=((lambda x: np.isfinite(x) & (x > 0), "is not a positive number"),))
     )
     horizon: float
-    distribution: str = field(default="", metadata={"empty": True})
+    distribution: str = limited("", empty=True)
 
     def __post_init__(self) -> None:
         _same(self.types)

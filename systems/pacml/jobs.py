@@ -18,6 +18,7 @@ from gangplan.instances.arrays import (
     IntArray,
     check_fields,
     frozen,
+    limited,
     require,
     require_choice,
     require_number,
@@ -62,7 +63,7 @@ class Blocks:
     """
 
     topology: RampTopology
-    degrees: tuple[int, ...] = field(default=DEGREES, metadata={"positive": True, "ascending": True})
+    degrees: tuple[int, ...] = limited(DEGREES, positive=True, ascending=True)
     servers: IntArray = field(init=False)
     size: Long = field(init=False)
     degree: Long = field(init=False)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, Checked, FloatArray
+from gangplan.instances.arrays import BoolArray, Checked, FloatArray, limited
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
 from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
@@ -107,9 +107,9 @@ class Rollout(Checked):
     """
 
     base: Patient = field(default_factory=Patient)
-    futures: int = field(default=32, metadata={"positive": True})
+    futures: int = limited(32, positive=True)
     ahead: int = 10
-    width: int = field(default=20, metadata={"positive": True})
+    width: int = limited(20, positive=True)
     seed: int = 0
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log
 from typing import ClassVar
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, check_fields, require_choice, require_number
+from gangplan.instances.arrays import FloatArray, check_fields, limited, require_choice, require_number
 from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, run_list
@@ -38,8 +38,8 @@ class Rule:
     """
 
     weights: tuple[tuple[str, float], ...]
-    discipline: str = field(default="overtake", metadata={"choices": DISCIPLINES})
-    allocator: str = field(default="closest", metadata={"choices": ALLOCATORS})
+    discipline: str = limited("overtake", choices=DISCIPLINES)
+    allocator: str = limited("closest", choices=ALLOCATORS)
     seed: int = 0
 
     def __post_init__(self) -> None:
