@@ -36,7 +36,7 @@ class WorkloadModel:
 
     rate: FloatArray = field(metadata=array(None, holds=AMOUNT))
     swing: float
-    burst: float
+    burst: float = field(metadata={"least": 1})
     sizes: IntArray
     shares: FloatArray = field(metadata=array("sizes", holds=AMOUNT))
     quantiles: FloatArray = field(metadata=array("sizes", None, holds=AMOUNT))
@@ -50,8 +50,6 @@ class WorkloadModel:
                 raise InstanceError(name, f"has {values.shape[-1]} entries where {width} are expected")
         if not self.rate.any():
             raise InstanceError("rate", "nothing ever arrives")
-        if self.burst < 1:
-            raise InstanceError("burst", f"{self.burst!r} is less than 1")
         if abs(float(self.shares.sum()) - 1) > 1e-6:
             raise InstanceError("shares", f"add up to {self.shares.sum():.6g}, not to 1")
 

@@ -60,7 +60,7 @@ class OfflineSettings:
     validation: int = limited(240, positive=True)
     larger: int = 0
     label_seconds: float = limited(0.3, positive=True)
-    cache: str = ""
+    cache: str = limited("", empty=True)
     processes: int = limited(1, positive=True)
     minibatch: int = limited(64, positive=True)
     imitation_updates: int = 400

@@ -63,9 +63,9 @@ class GnnSettings(Checked):
     ppo_passes: int = limited(2, positive=True)
     ppo_depth: int = 20
     ppo_draws: int = limited(4, positive=True)
-    trace: str = ""
-    cluster: str = ""
-    start: str = ""
+    trace: str = limited("", empty=True)
+    cluster: str = limited("", empty=True)
+    start: str = limited("", empty=True)
     validate_every: int = limited(200, positive=True)
     validation_seeds: int = limited(6, positive=True)
 

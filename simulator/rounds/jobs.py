@@ -18,9 +18,6 @@ from gangplan.instances.arrays import (
     array,
     check_fields,
     require,
-    require_number,
-    require_text,
-    require_unique,
 )
 from gangplan.instances.errors import InstanceError, within
 from gangplan.instances.readers.gavel import GavelTrace, Throughputs
@@ -39,16 +36,13 @@ class RoundsCluster:
     `types`: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
     """
 
-    types: tuple[str, ...]
-    count: tuple[int, ...]
+    types: tuple[str, ...] = field(metadata={"unique": True})
+    count: tuple[int, ...] = field(metadata={"positive": True})
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.types or len(self.types) != len(self.count):
             raise InstanceError("cluster", f"has {len(self.types)} types and {len(self.count)} counts")
-        for i, (name, count) in enumerate(zip(self.types, self.count, strict=True)):
-            require_text(name, f"types[{i}]")
-            require_number(count, f"count[{i}]", positive=True, whole=True)
-        require_unique(self.types, "types")
 
     @property
     def gpus(self) -> int:

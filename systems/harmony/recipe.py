@@ -52,7 +52,7 @@ class HarmonySettings:
     architecture: Literal["feedforward", "attention"] = "attention"
     form: Literal["published", "tuned"] = "published"
     case: str = "poisson"
-    data: str = ""
+    data: str = limited("", empty=True)
     types: int = limited(8, positive=True)
     servers: int = limited(6, positive=True)
     jobs: int = limited(50, positive=True)
