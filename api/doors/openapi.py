@@ -119,6 +119,7 @@ _ROWS: dict[str, Row] = {
         types=_list(_ref("TypeFigures")), queues=_list(_ref("QueueFigures")), users=_list(_ref("UserFigures")),
         now=_NUMBER, line=_WHOLE, cluster=_ref("FleetRow"), held=_by_name(_by_name(_WHOLES)), down=_TEXTS,
         running=_list(_ref("JobFigures")), waiting=_list(_ref("JobFigures")), runs=_WHOLE, waits=_WHOLE,
+        tier=_any(_TEXT, _NULL),
     ),
     "Pictures": _about("A picture as SVG, and that of each of its panels.", False, svg=_TEXT, panels=_by_name(_TEXT)),
     "Frame": _about(
