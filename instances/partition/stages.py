@@ -10,19 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import (
-    AMOUNT,
-    POSITIVE,
-    TIMES,
-    FloatArray,
-    IntArray,
-    array,
-    check_fields,
-    frozen,
-    limited,
-    listed,
-    require,
-)
+from ..arrays import AMOUNT, POSITIVE, TIMES, FloatArray, IntArray, array, check_fields, frozen, listed, require
 from ..cluster import Level, RampTopology, TreeTopology
 from ..errors import InstanceError
 from ..graph import OpGraph
@@ -139,7 +127,7 @@ class StagesProblem(GraphProblem):
     activations: bool = True
     recompute: bool = False
     stashing: bool = True
-    memory_model: str = limited("1f1b", choices=MEMORY_MODELS)
+    memory_model: str = field(default="1f1b", metadata={"choices": MEMORY_MODELS})
     menu: TensorMenu | None = None
 
     objective: ClassVar[str] = "stages"
