@@ -234,7 +234,7 @@ def array(
         holds: of every entry.
         of: the field that the entries are indices into, whose members are called `what`.
         usual: every entry of an array that is not given.
-        null: ``infinite`` if JSON has null where an entry is infinite.
+        null: ``infinite`` if JSON has null where an entry of a matrix is infinite.
         ascending: whether no entry is below the one before it.
     """
     some = {"null": null, "ascending": ascending}
@@ -340,6 +340,8 @@ def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: A
     size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple) else 1
     if meta["usual"] is not None and (value is None or not size):
         value = np.full([n or 0 for n in shape], meta["usual"])
+    if "null" in meta and isinstance(value, list | tuple):
+        value = [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in value]
     found = frozen(value, dtype, name, shape)
     for ok, problem in meta["holds"]:
         require(ok(found), found, name, problem)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache, partial
+from functools import partial
+from itertools import repeat
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .arrays import require_flag, require_number, require_text
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import require_choice, require_flag, require_number, require_text
 from .errors import InstanceError, brief, within
 
 T = TypeVar("T")
@@ -16,62 +20,92 @@ Read = Callable[[Any, str], Any]
 """What makes a value of data, and of the name of its field for errors."""
 
 
+def same(data: Any, field: str) -> Any:
+    """Return a value that whoever is made of it checks."""
+    return data
+
+
 class Typed:
     """Read values of types: those that `known` says, any, literals, tuples, mappings by text, and dataclasses.
 
-    Of a union with `None` the rest is one type. Errors name the field and the value.
+    Of a union with `None` the rest is one type, or dataclasses: then `kinds` has what their ``kind`` is in the data, by
+    the names of their types. Arrays are as they are. Errors name the field and the value.
     """
 
-    def __init__(self, known: Mapping[Any, Read]) -> None:
-        self._known = {Any: lambda data, field: data, **known}
+    def __init__(self, known: Mapping[Any, Read], kinds: Mapping[str, str] | None = None) -> None:
+        self._known = {Any: same, **known}
+        self._kinds = kinds or {}
 
-    def read(self, kind: Any, data: Any, field: str = "") -> Any:
-        """Return the value of a type that data hold."""
+    def read(self, kind: Callable[..., T], data: Any, field: str = "") -> T:
+        """Return the value of a type that data hold.
+
+        Data of a dataclass have no other keys than its fields, and all that have no default.
+        """
+        found: T = self._reader(kind)(data, field)
+        return found
+
+    def _reader(self, kind: Any) -> Read:
         if kind not in self._known:
             self._known[kind] = self._made(kind)
-        return self._known[kind](data, field)
-
-    def build(self, kind: Callable[..., T], data: Any, field: str = "") -> T:
-        """Return a dataclass of a table that has no other keys than its fields, and all that have no default."""
-        if not isinstance(data, Mapping):
-            raise InstanceError(field, f"{brief(data)} is not a table")
-        hints, needed = _hints(kind)
-        with within(field):
-            for name in (x for x in data if x not in hints):
-                raise InstanceError(name, f"is unknown; known are {', '.join(hints)}")
-            for name in (x for x in needed if x not in data):
-                raise InstanceError(name, "is missing")
-            return kind(**{name: self.read(hints[name], value, name) for name, value in data.items()})
+        return self._known[kind]
 
     def _made(self, kind: Any) -> Read:
         origin, inner = get_origin(kind), get_args(kind)
         if origin is Literal:
             return partial(_choice, inner)
+        if origin in (np.ndarray, NDArray):  # which NumPy 2.5 no longer takes for the same
+            return same
         if origin in (Union, UnionType):
-            (some,) = (x for x in inner if x is not type(None))
-            return lambda data, field: None if data is None else self.read(some, data, field)
+            return self._any_of([x for x in inner if x is not type(None)], type(None) in inner)
         if origin is tuple:
             return partial(self._items, inner)
-        return partial(self._table, inner[1]) if inner else partial(self.build, kind)
+        return partial(self._table, inner[1]) if inner else self._dataclass(kind)
+
+    def _any_of(self, some: list[Any], optional: bool) -> Read:
+        if len(some) == 1:
+            one = self._reader(some[0])
+            return one if one is same else lambda data, field: None if data is None else one(data, field)
+        known = {self._kinds[x.__name__]: self._reader(x) for x in some}
+
+        def read(data: Any, field: str) -> Any:
+            if data is None and optional:
+                return None
+            kind: Any = data.get("kind") if isinstance(data, Mapping) else data
+            require_choice(kind, f"{field}.kind", known)
+            return known[kind](data, field)
+
+        return read
+
+    def _dataclass(self, kind: Any) -> Read:
+        hints = get_type_hints(kind)
+        readers = {x.name: self._reader(hints[x.name]) for x in fields(kind)}
+        needed = [x.name for x in fields(kind) if x.default is MISSING and x.default_factory is MISSING]
+        known = {*readers, "kind"} if kind.__name__ in self._kinds else {*readers}
+
+        def read(data: Any, field: str) -> Any:
+            if not isinstance(data, Mapping):
+                raise InstanceError(field, f"{brief(data)} is not a table")
+            with within(field):
+                for name in (x for x in data if x not in known):
+                    raise InstanceError(name, f"is unknown; known are {', '.join(readers)}")
+                for name in (x for x in needed if x not in data):
+                    raise InstanceError(name, "is missing")
+                return kind(**{name: readers[name](x, name) for name, x in data.items() if name in readers})
+
+        return read
 
     def _items(self, kinds: tuple[Any, ...], data: Any, field: str) -> tuple[Any, ...]:
         if not isinstance(data, list | tuple) or (kinds[-1] is not ... and len(data) != len(kinds)):
             raise InstanceError(field, f"{brief(data)} is not a list" + f" of {len(kinds)}" * (kinds[-1] is not ...))
-        each = kinds[:1] * len(data) if kinds[-1] is ... else kinds
+        if kinds[-1] is ... and self._reader(kinds[0]) is same:
+            return tuple(data)
+        each = repeat(kinds[0], len(data)) if kinds[-1] is ... else kinds
         return tuple(self.read(kind, x, f"{field}[{i}]") for i, (kind, x) in enumerate(zip(each, data, strict=True)))
 
     def _table(self, kind: Any, data: Any, field: str) -> dict[str, Any]:
         if not isinstance(data, Mapping):
             raise InstanceError(field, f"{brief(data)} is not a table")
         return {name: self.read(kind, x, f"{field}.{name}") for name, x in data.items()}
-
-
-@cache
-def _hints(kind: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the types of the fields of a dataclass, and the names of those without a default."""
-    hints, known = get_type_hints(kind), fields(kind)
-    needed = [x.name for x in known if x.default is MISSING and x.default_factory is MISSING]
-    return {x.name: hints[x.name] for x in known}, needed
 
 
 def _choice(words: tuple[Any, ...], data: Any, field: str) -> Any:

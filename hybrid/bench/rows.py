@@ -32,7 +32,7 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
     found = []
     for number, line in enumerate(whole.splitlines(), 1):
         with in_file(path), within(f"line {number}"):
-            found.append(ROWS.build(cls, parse_json(line)))
+            found.append(ROWS.read(cls, parse_json(line)))
     return found
 
 

@@ -229,14 +229,13 @@ class Later:
             if request is not row["request"]:
                 check_known(state, request)
             before = STATE.read(dict[str, bool], row["before"], "later.before")
-            job = self.held[request.name] = HeldJob(
-                request, before, float(STATE.read(float, row["ready"], "later.ready"))
-            )
+            ready = float(STATE.read(float, row["ready"], "later.ready"))
+            job = self.held[request.name] = HeldJob(request, before, ready)
             for name in job.before:
                 self._after.setdefault(name, []).append(request.name)
-        rest = {name for array in self.arrays.values() for name in array.rest}
-        if not rest <= self.held.keys():
-            raise InstanceError("later.arrays", f"{min(rest - self.held.keys())!r} is not held back")
+        behind = {name for array in self.arrays.values() for name in array.rest}
+        if not behind <= self.held.keys():
+            raise InstanceError("later.arrays", f"{min(behind - self.held.keys())!r} is not held back")
         for job in self.held.values():
-            if not job.before and job.request.name not in rest:
+            if not job.before and job.request.name not in behind:
                 heappush(self._begins, (job.request.terms.begin, job.request.serial, job.request.name))

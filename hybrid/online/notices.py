@@ -106,13 +106,13 @@ class Notices:
         """Enter claims, as `save` returned them, in the place of those that there are."""
         self.claims.clear()
         for row in rows:
-            self.claims[row["job"]] = STATE.build(Claim, row, "claims")
+            self.claims[row["job"]] = STATE.read(Claim, row, "claims")
 
 
 def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a running job be told to stop, as a snapshot or a log says."""
     state.find(row["job"], "runs")
-    told = STATE.build(Stopping, row, "stopping")
+    told = STATE.read(Stopping, row, "stopping")
     if told.job in state.notices.stopping:
         raise InstanceError("stopping", f"{told.job!r} is there twice")
     state.notices.stopping[told.job] = told

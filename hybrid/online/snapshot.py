@@ -246,7 +246,7 @@ def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
 def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
     if isinstance(row, Request):
         return row
-    request = STATE.build(Request, row)
+    request = STATE.read(Request, row)
     if len(request.seconds) != len(request.job.workers):
         words = f"has {len(request.seconds)} entries for {len(request.job.workers)} numbers of workers"
         raise InstanceError("seconds", words)

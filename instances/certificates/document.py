@@ -8,9 +8,10 @@ from fractions import Fraction
 from functools import partial
 from math import inf, lcm
 from sys import float_info
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
-from ..errors import InstanceError, brief, unknown
+from ..arrays import require_choice
+from ..errors import InstanceError, brief
 from ..kinds import PROBLEMS
 from ..lazy import Lazy
 from ..typed import Typed
@@ -100,14 +101,10 @@ def read(data: Any, depth: int = 0) -> Certificate:
     """Return the certificate that parsed JSON holds."""
     if not isinstance(data, dict) or depth > _DEPTH:
         raise InstanceError("certificate", f"{brief(data)} is not a JSON object, or is inside more than {_DEPTH}")
-    name, given = data.get("argument"), data.keys() - {"argument"}
-    if not isinstance(name, str) or name not in ARGUMENTS:
-        raise InstanceError("argument", unknown(name, ARGUMENTS))
-    kind = ARGUMENTS[name]
-    hints, wanted = get_type_hints(kind), [f.name for f in fields(kind)]
-    for field in sorted(given ^ {*wanted}, key=str):
-        raise InstanceError(brief(field).strip("'"), f"is no field of {name!r}" if field in given else "is missing")
-    found: Certificate = kind(**{field: _INSIDE[depth].read(hints[field], data[field], field) for field in wanted})
+    name: Any = data.get("argument")
+    require_choice(name, "argument", ARGUMENTS)
+    parts = {field: x for field, x in data.items() if field != "argument"}
+    found: Certificate = _INSIDE[depth].read(ARGUMENTS[name], parts)
     below = 1
     for x in _denominators(found) if not depth else ():
         below = lcm(below, x)

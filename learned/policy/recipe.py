@@ -134,7 +134,7 @@ def train_policy(
     name, table = read_config(config)
     made = recipe(name)
     with in_file(config):
-        settings = SETTINGS.build(made.config, {**table, **(instead or {})})
+        settings = SETTINGS.read(made.config, {**table, **(instead or {})})
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)

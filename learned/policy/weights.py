@@ -100,7 +100,7 @@ def read_card(path: str | Path) -> Card:
     with in_file(path):
         if not isinstance(found, dict):
             raise InstanceError("card", "is no JSON object")
-        return SETTINGS.build(Card, found)
+        return SETTINGS.read(Card, found)
 
 
 def load(path: str | Path) -> tuple[Tensors, Card]:
@@ -148,7 +148,7 @@ def load_for(recipe: str, config: type[C], path: str | Path) -> tuple[dict[str, 
         raise InstanceError("policy", f"{card.policy!r} is not {recipe}", str(path))
     retired = getattr(config, "RETIRED", ())
     with in_file(path), within("settings"):
-        return arrays, card, SETTINGS.build(config, {key: x for key, x in card.settings.items() if key not in retired})
+        return arrays, card, SETTINGS.read(config, {key: x for key, x in card.settings.items() if key not in retired})
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:

@@ -179,7 +179,7 @@ def test_ablations_differ_in_one_thing() -> None:
 
     for units, config in SHIPPED.items():
         _, table = read_config(config)
-        made = {name: SETTINGS.build(PacmlSettings, table | own) for name, own in TRAINED.items()}
+        made = {name: SETTINGS.read(PacmlSettings, table | own) for name, own in TRAINED.items()}
         whole = made[WHOLE]
         assert whole.units == (units,)
         assert made["totals"] == replace(whole, variant="totals")

@@ -352,7 +352,7 @@ def _read_config(content: bytes) -> None:
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")
     if policy in RECIPES:
-        SETTINGS.build(import_module(RECIPES[policy]).RECIPE.config, table)
+        SETTINGS.read(import_module(RECIPES[policy]).RECIPE.config, table)
 
 
 COMMANDS = [
