@@ -186,18 +186,16 @@ def require_choice(value: object, field: str, choices: Iterable[str]) -> None:
         raise InstanceError(field, unknown(value, choices))
 
 
-def require_kind(value: object, field: str, kinds: tuple[type, ...], *, optional: bool = False) -> None:
+def require_kind(value: object, field: str, kinds: tuple[Any, ...], *, optional: bool = False) -> None:
     """Raise unless `value` is of one of some dataclasses; the error says how one is made."""
     if not isinstance(value, kinds) and not (optional and value is None):
-        calls = [f"{kind.__name__}({_first_fields(kind)})" for kind in kinds]
-        raise InstanceError(field, f"{brief(value)} is no {' or '.join(x.__name__ for x in kinds)}; write {calls[0]}")
+        call = f"{kinds[0].__name__}({', '.join(required(kinds[0]) or [fields(kinds[0])[0].name])})"
+        raise InstanceError(field, f"{brief(value)} is no {' or '.join(x.__name__ for x in kinds)}; write {call}")
 
 
-def _first_fields(kind: Any) -> str:
-    """Return the fields of a dataclass that have to be given, or the first if none has."""
-    known = fields(kind)
-    needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    return ", ".join(needed or [known[0].name])
+def required(kind: Any) -> list[str]:
+    """Return the fields of a dataclass that have to be given."""
+    return [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]
 
 
 def limited(default: Any, **words: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import require_choice
+from .arrays import require_choice, required
 from .errors import InstanceError
 from .kinds import DOCUMENTS
 from .typed import Typed, same
@@ -172,12 +172,11 @@ _DOCUMENT = Typed(dict.fromkeys(_SCALARS, same), KINDS)
 def schema(cls: type) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a dataclass."""
     hints, tag = get_type_hints(cls), _tag(cls)
-    required = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     return {
         "type": "object",
         "properties": {x: {"const": kind} for x, kind in tag.items()}
         | {f.name: _schema(hints[f.name], f.metadata) for f in fields(cls)},
-        "required": [*tag, *required],
+        "required": [*tag, *required(cls)],
         "additionalProperties": False,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import partial
 from itertools import repeat
 from types import UnionType
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import require_choice, require_flag, require_number, require_text
+from .arrays import require_choice, require_flag, require_number, require_text, required
 from .errors import InstanceError, brief, within
 
 T = TypeVar("T")
@@ -78,8 +78,8 @@ class Typed:
 
     def _dataclass(self, kind: Any) -> Read:
         hints = get_type_hints(kind)
+        needed = required(kind)
         readers = {x.name: self._reader(hints[x.name]) for x in fields(kind)}
-        needed = [x.name for x in fields(kind) if x.default is MISSING and x.default_factory is MISSING]
         known = {*readers, "kind"} if kind.__name__ in self._kinds else {*readers}
 
         def read(data: Any, field: str) -> Any:
