@@ -97,10 +97,11 @@ class Typed:
     def _items(self, kinds: tuple[Any, ...], data: Any, field: str) -> tuple[Any, ...]:
         if not isinstance(data, list | tuple) or (kinds[-1] is not ... and len(data) != len(kinds)):
             raise InstanceError(field, f"{brief(data)} is not a list" + f" of {len(kinds)}" * (kinds[-1] is not ...))
-        if kinds[-1] is ... and self._reader(kinds[0]) is same:
+        first = self._reader(kinds[0])
+        if kinds[-1] is ... and first is same:
             return tuple(data)
-        each = repeat(kinds[0], len(data)) if kinds[-1] is ... else kinds
-        return tuple(self.read(kind, x, f"{field}[{i}]") for i, (kind, x) in enumerate(zip(each, data, strict=True)))
+        each = repeat(first, len(data)) if kinds[-1] is ... else map(self._reader, kinds)
+        return tuple(read(x, f"{field}[{i}]") for i, (read, x) in enumerate(zip(each, data, strict=True)))
 
     def _table(self, kind: Any, data: Any, field: str) -> dict[str, Any]:
         if not isinstance(data, Mapping):
