@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.typed import STATE
 
 from .sharing import ROUNDING, Quota, Sharing, parent
 from .terms import Terms
@@ -325,13 +325,11 @@ class Accounts:
         Raises:
             InstanceError: naming what of it is wrong.
         """
-        for i, (name, average, at) in enumerate(saved):
-            require_number(average, f"shares[{i}]")
-            require_number(at, f"shares[{i}]")
-            queue, slash, user = str(name).partition("/")
+        for i, (name, average, at) in enumerate(STATE.read(tuple[tuple[str, float, float], ...], saved, "shares")):
+            queue, slash, user = name.partition("/")
             if slash or not queue:
                 self.leaf(Terms(queue=queue, user=user))  # opened if it is the first
-            number = self._number.get(str(name), -1)
+            number = self._number.get(name, -1)
             if number < 0:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)
