@@ -6,13 +6,14 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import in_file, within
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import ROWS
 from gangplan.solvers.run import relative_gap
 
 T = TypeVar("T")
@@ -27,30 +28,12 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
     """Return the whole lines of a file, oldest first, none if there is no file; what was cut off is no line."""
     if not path.exists():
         return []
-    names = {x.name: str(x.type) for x in fields(cls)}  # type: ignore[arg-type]
-    needed = {x.name for x in fields(cls) if x.default is x.default_factory is MISSING}  # type: ignore[arg-type]
     whole, _, _ = read_text(path, gzip=path.suffix == ".gz", empty=True).rpartition("\n")
     found = []
-    for number, line in enumerate(whole.splitlines()):
-        try:
-            data = parse_json(line)
-            if not isinstance(data, dict) or not needed <= data.keys() <= names.keys():
-                raise InstanceError("", f"has not the fields {', '.join(names)}")
-            for name, value in data.items():
-                _check(name, names[name], value)
-            found.append(cls(**data))
-        except InstanceError as error:
-            raise error.within(f"line {number + 1}").of(str(path)) from None
+    for number, line in enumerate(whole.splitlines(), 1):
+        with in_file(path), within(f"line {number}"):
+            found.append(ROWS.read(cls, parse_json(line)))
     return found
-
-
-_TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "float | None": (int, float, type(None))}
-
-
-def _check(name: str, hint: str, value: Any) -> None:
-    kind = _TYPES.get(hint, dict if hint.startswith("Mapping") else list)
-    if not isinstance(value, kind) or (isinstance(value, bool) and hint != "bool"):
-        raise InstanceError(name, f"{value!r} is not of type {hint}")
 
 
 ONLINE = "online"

@@ -139,7 +139,7 @@ def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "gap"}) + "\n")
     assert [x.key for x in read_rows(tmp_path)] == [row.key]
     (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "seed"}) + "\n")
-    with pytest.raises(InstanceError, match="has not the fields"):
+    with pytest.raises(InstanceError, match="seed: is missing"):
         read_rows(tmp_path)
 
 
