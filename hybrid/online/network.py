@@ -92,7 +92,7 @@ class NetworkTier:
         self._jobs, self._ends = _history(self.cluster)
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard, self.thoughts = Guard(self.cluster, policy.net), 0
+        self.guard, self.thoughts = Guard(self.cluster, policy.net, policy.rule), 0
         self._warm()
 
     def _warm(self) -> None:

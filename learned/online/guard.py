@@ -8,24 +8,22 @@ Sciences 71, 2005).
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin
-from gangplan.solvers.placement.online.patient import Patient
+from gangplan.simulator.gangs.formula import GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import Network
 from .candidates import scratch_of
 from .episodes import play
 from .graph import graph_room
-from .rollouts import finish_by_rule
 
 NETWORK = -1
 """The leader that is no rule."""
-RULES = np.array([astuple(Patient()), (0.0, 0.0, np.inf), (1.0, 0.0, np.inf)])
-"""Rules, see `gangplan.solvers.placement.online.patient.Patient`: the one that the network corrects, the shortest job
-first, and the least work first."""
+RULES = np.zeros((3, len(TERMS)))
+"""Weights of formulas: the rule `patient`, the shortest job first, and the least work first."""
+RULES[0], RULES[1:, ONE], RULES[2, GPUS] = PATIENT, np.inf, 1.0
 FIRST = 40
 """Jobs that arrive before anybody is compared."""
 GROWTH = 1.5
@@ -47,6 +45,7 @@ class Guard:
     Args:
         cluster: where jobs run.
         net: the network.
+        rule: that it corrects.
 
     Attributes:
         leader: `NETWORK`, or a rule by its place in `RULES`.
@@ -54,9 +53,9 @@ class Guard:
         due: when so many jobs have arrived, they are compared.
     """
 
-    def __init__(self, cluster: Cluster, net: Network) -> None:
+    def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT) -> None:
         self.leader, self.leaders, self.due = NETWORK, [NETWORK], FIRST
-        self._cluster, self._net = cluster, net
+        self._cluster, self._net, self._rule = cluster, net, rule
         self._scratch = scratch_of(cluster)
         self._graph = graph_room(cluster, self._scratch)
         self._playing: tuple[Jobs, State] | None = None
@@ -74,12 +73,11 @@ class Guard:
         while self._playing is not None:
             jobs, state = self._playing
             if not self._means:
-                of = self._scratch, self._graph, self._net, RULES[0], True, EVERYTHING, decisions
+                of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
                 if play(jobs, self._cluster, state, *of) == decisions:
                     return
             else:
-                rule = RULES[len(self._means) - 1]
-                finish_by_rule(jobs, self._cluster, state, self._scratch.ideal, rule)
+                finish(jobs, self._cluster, state, RULES[len(self._means) - 1])
             self._means.append(float((state.finish - jobs.submit).mean()))
             self._playing = jobs, begin(jobs, self._cluster)
             if len(self._means) > len(RULES):

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import VALIDATE, Draw, Episode, episode, grounds
 
@@ -19,11 +21,10 @@ from .candidates import Scratch, scratch_of
 from .episodes import play
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING
-from .labels import RULE, Label, make_labels
+from .labels import Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
 from .reinforced import Reinforced, corrected
-from .rollouts import finish_by_rule
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
@@ -69,14 +70,16 @@ class Judged:
     Args:
         seeds: workloads of each ground.
         draw: them.
+        rule: that is corrected.
     """
 
-    def __init__(self, seeds: int, draw: Draw = episode) -> None:
+    def __init__(self, seeds: int, draw: Draw = episode, rule: FloatArray = PATIENT) -> None:
+        self._rule = rule
         self._cases: list[tuple[Episode, Scratch, Graph, float]] = []
         for number in range(seeds * len(grounds(VALIDATE))):
             given = draw(number, JUDGED, VALIDATION)
             scratch, state = scratch_of(given.cluster), given.begin()
-            finish_by_rule(given.jobs, given.cluster, state, scratch.ideal, RULE)
+            finish(given.jobs, given.cluster, state, rule)
             self._cases.append((given, scratch, graph_room(given.cluster, scratch), given.mean_jct(state)))
 
     def judge(self, network: GraphNetwork) -> dict[str, float]:
@@ -84,7 +87,7 @@ class Judged:
         weights, ratios = network.compiled(), dict[str, list[float]]()
         for given, scratch, graph, base in self._cases:
             state = given.begin()
-            play(given.jobs, given.cluster, state, scratch, graph, weights, RULE, True, EVERYTHING, EVERYTHING)
+            play(given.jobs, given.cluster, state, scratch, graph, weights, self._rule, True, EVERYTHING, EVERYTHING)
             ratios.setdefault(given.ground, []).append(given.mean_jct(state) / base)
         found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
         return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
@@ -96,7 +99,7 @@ class Training(Trainer[GnnSettings]):
     def __init__(self, settings: GnnSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self._draw: Draw = OwnCluster(settings.trace, settings.cluster).episode if settings.trace else episode
-        self._judged = Judged(settings.validation_seeds, self._draw)
+        self._judged = Judged(settings.validation_seeds, self._draw, FORMULAS[settings.rule])
 
     def network(self) -> GraphNetwork:
         """Return the network of the settings."""

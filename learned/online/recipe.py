@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from gangplan.instances.lazy import Later
 
@@ -20,6 +20,7 @@ class GnnSettings(Limited):
     """Hyper-parameters of the graph policy and its training.
 
     Attributes:
+        rule: that is corrected, see `gangplan.simulator.gangs.formula`.
         width, rounds: of the network.
         messages: whether it sends any.
         labels: decisions that the teacher labels.
@@ -40,6 +41,7 @@ class GnnSettings(Limited):
         validation_seeds: workloads of each ground.
     """
 
+    rule: Literal["patient", "evolved"] = "patient"
     width: int = limited(32, least=1)
     rounds: int = limited(3, least=0)
     messages: bool = True

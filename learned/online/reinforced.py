@@ -14,6 +14,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.utils import to_dense_batch
 
 from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, first_jobs
+from gangplan.simulator.gangs.formula import FORMULAS, finish
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance
 from gangplan.simulator.gangs.traffic import Draw, Episode
@@ -27,9 +28,9 @@ from .candidates import ODD, scratch_of
 from .episodes import BOUND, NEVER, observe
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .labels import EPISODES, FARTHEST, JOBS, RULE, kept, take
+from .labels import EPISODES, FARTHEST, JOBS, kept, take
 from .recipe import GnnSettings
-from .rollouts import finish_by_rule, foresee
+from .rollouts import foresee
 
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""
@@ -68,12 +69,13 @@ def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int)
     rng = np.random.default_rng(seed)
     jobs, cluster = given.jobs, given.cluster
     state, s, other = given.begin(), scratch_of(cluster), scratch_of(cluster)
-    finish_by_rule(jobs, cluster, state, s.ideal, RULE)
+    rule = FORMULAS[settings.rule]
+    finish(jobs, cluster, state, rule)
     unit = given.mean_jct(state)
     state, graph, room = given.begin(), graph_room(cluster, s), graph_room(cluster, s)
     share, go_on = min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
-        k = observe(jobs, cluster, state, s, graph, net, RULE, False)
+        k = observe(jobs, cluster, state, s, graph, net, rule, False)
         if k == 0:
             go_on = advance(jobs, cluster, state)
             continue
@@ -86,7 +88,7 @@ def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int)
             future = first_jobs(jobs, arrived + min(max(settings.ahead, live // 2), FARTHEST))
             tried, of = np.unique(np.append(best, others), return_inverse=True)
             value = np.zeros((len(tried), 1))
-            foresee(future, cluster, state, s, other, room, net, RULE, tried, settings.ppo_depth, value)
+            foresee(future, cluster, state, s, other, room, net, rule, tried, settings.ppo_depth, value)
             saved = ((value[of[0], 0] - value[of[1:], 0]) / unit).astype(np.float32)
             yield Choice(kept(graph), bool(s.score[0] <= NEVER), others, log[others].astype(np.float32), saved)
         go_on = take(jobs, cluster, state, s, int(drawn[0]))

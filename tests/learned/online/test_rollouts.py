@@ -13,7 +13,8 @@ from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.episodes import observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.guard import EVERYTHING, RULES
-from gangplan.learned.online.rollouts import finish_by_rule, foresee, imagine, weigh
+from gangplan.learned.online.rollouts import foresee, imagine, weigh
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
 from gangplan.simulator.gangs.step import start, total_jct
 
@@ -70,7 +71,7 @@ def test_a_future_without_arrivals_is_the_rule_from_here(
         then = world.again(jobs._replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
         state = copy(world.state)
         start(jobs, world.cluster, state, int(world.s.place[i]), world.s.take[i].copy())
-        finish_by_rule(then.jobs, world.cluster, state, world.s.ideal, RULES[0])
+        finish(then.jobs, world.cluster, state, RULES[0])
         assert value[i, 0] == pytest.approx((state.finish - jobs.submit)[live].sum(), rel=1e-9)
 
 
