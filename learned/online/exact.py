@@ -16,11 +16,11 @@ from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints
 from .candidates import WAIT, Scratch
 from .rollouts import imagined
 
-WINDOW = 8
+WINDOW = 6
 """Jobs that wait or arrive in a future; those that run come on top."""
-NODES, MOST = 16, 24
+NODES, MOST = 8, 24
 """Nodes of a window, as the models of CP-SAT grow with them; where candidates need more, so many at most."""
-ARRIVE = 3
+ARRIVE = 2
 """Minimum number of the jobs that arrive."""
 SECONDS = 0.1
 """Time limit of CP-SAT for a candidate in a future, in its own deterministic time: at most half a second."""
@@ -35,37 +35,41 @@ def weigh_exactly(
     jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: Scratch, rule: Floats, tried: Ints, ahead: int,
     seed: int, value: Floats2, *, seconds: float = SECONDS,
 ) -> None:  # fmt: skip
-    """Write what the JCTs sum up to with each candidate tried and the best plan that CP-SAT finds for what follows.
+    """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
 
-    The futures are those of `weigh` with these arguments, cut to windows. Every GPU second of a plan, and of idle GPUs
-    until somebody starts, delays the jobs that wait besides: it costs the number of these over all GPUs. With no time
-    the plans are the rule's.
+    In a future in which CP-SAT does not prove that of each it is nan.
+    The futures are those of `weigh` with these arguments, cut to windows. Every GPU second of a plan delays the
+    jobs that wait besides: it costs the number of these over all GPUs. With no time the plans are the rule's.
     """
     for future in range(value.shape[1]):
         ours, root = imagined(jobs, state, pool, ahead, seed, future)
         named = [WAIT if s.place[i] == WAIT else int(root.queue[s.place[i]]) for i in tried]
-        nodes = _nodes(cluster, root, s.take[tried].any(axis=0))
+        nodes = _nodes(cluster, ours, root, s.take[tried].any(axis=0))
         crowd = look_at(ours, root, 0.0)[2]
         key = np.array([key_of(ours, j, float(root.clock[NOW]), crowd, s.ideal, rule) for j in range(len(ours.submit))])
         some, place, then, at = _cut(ours, cluster, root, nodes, {*named} - {WAIT}, key)
         price = (root.count[WAITING] - then.count[WAITING]) / cluster.first[-1]
         for c, (i, job) in enumerate(zip(tried, named, strict=True)):
-            after, lost = copy(then), 0.0
+            after = copy(then)
             if job == WAIT:  # as in `weigh`
                 while after.count[RUNNING] == then.count[RUNNING] and advance(some, place, after):
                     pass
-                lost = float((after.clock[NOW] - then.clock[NOW]) * then.free.sum())
             else:
                 start(some, place, after, after.queue.tolist().index(at[job]), s.take[i][nodes])
             end = copy(after)
             finish(some, place, end, rule)
             if seconds > 0:
-                end, _ = best_end(some, place, after, end, seconds, rough=True, price=price)
-            value[c, future] = worth(some, end, price) + price * lost
+                end, proved = best_end(some, place, after, end, seconds, rough=True, price=price)
+                if proved == -np.inf:
+                    value[:, future] = np.nan
+                    break
+            value[c, future] = worth(some, end, price)
 
 
-def _nodes(cluster: Cluster, state: State, taken: np.ndarray) -> Ints:
-    """Return the nodes of a window: those that are taken, then those idle or freed next."""
+def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Ints:
+    """Return the nodes of a window: those that are taken, one where a job ends next, then those idle or freed next."""
+    if state.count[RUNNING] > 0:
+        taken[cluster.node[state.held[jobs.first[state.running[0]]]]] = True
     ready = np.full(len(cluster.rack), np.inf)
     held = np.flatnonzero(state.holder >= 0)
     np.minimum.at(ready, cluster.node[held], state.finish[state.holder[held]])

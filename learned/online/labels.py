@@ -32,7 +32,7 @@ JOBS = 150
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
-SOLVED = 8
+SOLVED = 6
 """Futures of a decision that is labelled exactly, at some 0.1 s for each candidate in each."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
@@ -50,11 +50,13 @@ class Label:
         graph: of it.
         tried: candidates, int64 (c,).
         regret: how much more the JCTs sum up to than by the best one, in mean lengths of a job, float32 (c,).
+        exact: whether CP-SAT planned the rest.
     """
 
     graph: Graph
     tried: NDArray[np.int64]
     regret: NDArray[np.float32]
+    exact: bool = False
 
 
 def kept(graph: Graph) -> Graph:
@@ -108,8 +110,12 @@ def label_episode(
                 weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value)
             else:
                 weigh(*at, other, room, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+            value = value[:, ~np.isnan(value[0])]
+            if value.size == 0:
+                go_on = take(jobs, cluster, state, s, best)
+                continue
             mean = value.mean(axis=1)
-            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32))
+            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)

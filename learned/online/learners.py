@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,7 +19,7 @@ from ..graph.network import GraphNetwork, Packed
 from ..policy.weights import find, load
 from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, soft_cross_entropy
-from ..training.trainer import Trainer
+from ..training.trainer import Trainer, start
 from .candidates import Scratch, scratch_of
 from .episodes import play
 from .graph import SCHEMA, graph_room
@@ -24,11 +27,13 @@ from .guard import EVERYTHING
 from .labels import Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
-from .reinforced import Reinforced, corrected
+from .reinforced import Reinforced, corrected, large
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update."""
-JUDGED = 200
+FIRST = 70_000
+"""Number of the first episode whose labels are exact."""
+JUDGED = 600
 """Jobs that arrive in a workload of a validation."""
 CAP = 20.0
 """Regret that counts at most, in mean lengths of a job."""
@@ -94,7 +99,7 @@ class Judged:
 
 
 class Training(Trainer[GnnSettings]):
-    """Imitation of rollouts by the rule, then of rollouts by the network itself."""
+    """Imitation of exact plans, of rollouts by the rule, of rollouts by the network itself; then reinforcement."""
 
     def __init__(self, settings: GnnSettings, seed: int) -> None:
         super().__init__(settings, seed)
@@ -113,11 +118,23 @@ class Training(Trainer[GnnSettings]):
         """See `Judged`."""
         return self._judged.judge(network)
 
-    def imitation(self, network: GraphNetwork) -> Imitation:
-        """Return what trains a network on labels of decisions, whose futures the rule plays."""
-        of = self.settings
-        lessons = Lessons(make_labels(of, network.compiled(), self.seed, of.labels, draw=self._draw))
-        return self._imitation(network, lessons, of.rate, of.updates)
+    @cached_property
+    def _solved(self) -> list[Label]:
+        """Labels of decisions that the rule comes to, whose futures CP-SAT plans."""
+        of = replace(self.settings, exact=1.0)
+        count = round(self.settings.exact * of.labels)
+        net = start(self.network, self.seed, None).compiled()
+        return make_labels(of, net, self.seed, count, first=FIRST, draw=self._draw) if count else []
+
+    def exact(self, network: GraphNetwork) -> Imitation:
+        """Return what trains a network on the labels whose futures CP-SAT plans, alone."""
+        return self._imitation(network, Lessons(self._solved), self.settings.rate, self.settings.exact_updates)
+
+    def rollouts(self, network: GraphNetwork) -> Imitation:
+        """Return what trains a network on these and on labels whose futures the rule plays."""
+        of, solved = replace(self.settings, exact=0.0), self._solved
+        played = make_labels(of, network.compiled(), self.seed, of.labels - len(solved), draw=self._draw)
+        return self._imitation(network, Lessons([*solved, *played]), of.rate, of.updates)
 
     def iterated(self, network: GraphNetwork) -> Imitation:
         """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
@@ -128,11 +145,11 @@ class Training(Trainer[GnnSettings]):
         )
         return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
 
-    def ppo(self, network: GraphNetwork) -> Reinforced:
+    def rl(self, network: GraphNetwork) -> Reinforced:
         """Return what trains it by what its own episodes pay."""
         of = self.settings
         rates = {"rate": of.ppo_rate, "updates": of.ppo_updates, "seed": self.seed, "average": AVERAGED}
-        return Reinforced(network, self.validate, of, self._draw, **rates)
+        return Reinforced(network, self.validate, of, self._draw if of.trace else large, **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings

@@ -26,14 +26,16 @@ class GnnSettings(Limited):
         labels: decisions that the teacher labels.
         tries, futures, ahead: candidates of a decision that it tries, futures in which, and arrivals in each.
         exact: share of the labels whose futures CP-SAT solves, see `gangplan.learned.online.exact`.
-        updates, rate: of imitation.
+        exact_updates: of imitation of these alone, which comes first.
+        updates, rate: of imitation of all.
         minibatch: decisions.
         temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
         ppo_updates, ppo_rate: of PPO; without `updates` it begins with the rule.
-        ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
+        ppo_episodes, ppo_jobs, ppo_passes: episodes that are played for an update, jobs that arrive in each, and passes
+            over what was decided in them.
         ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
@@ -50,6 +52,7 @@ class GnnSettings(Limited):
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
     exact: float = limited(0.0, least=0, most=1)
+    exact_updates: int = limited(0, least=0)
     updates: int = limited(1500, least=0)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)
@@ -63,6 +66,7 @@ class GnnSettings(Limited):
     ppo_updates: int = limited(0, least=0)
     ppo_rate: float = limited(2e-4, above=0)
     ppo_episodes: int = limited(24, least=1)
+    ppo_jobs: int = limited(150, least=1)
     ppo_passes: int = limited(2, least=1)
     ppo_depth: int = limited(20, least=0)
     ppo_draws: int = limited(4, least=1)
@@ -87,9 +91,10 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("imitation", of.updates, of.validate_every),
+            Step("exact", of.exact_updates, of.validate_every),
+            Step("rollouts", of.updates, of.validate_every),
             Step("iterated", of.iterated_updates, of.validate_every),
-            Step("ppo", of.ppo_updates, 10),
+            Step("rl", of.ppo_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),

@@ -17,7 +17,7 @@ from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, first_job
 from gangplan.simulator.gangs.formula import FORMULAS, finish
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance
-from gangplan.simulator.gangs.traffic import Draw, Episode
+from gangplan.simulator.gangs.traffic import TRAIN, Draw, Episode, grounds
 
 from ..graph.compiled import Graph, Network
 from ..graph.network import GraphNetwork, Packed
@@ -34,6 +34,8 @@ from .rollouts import foresee
 
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""
+GPUS = range(256, 1025)
+"""Of the clusters on which this is done, if it is not one's own."""
 MOST = 4.0
 """Mean JCTs that count as an advantage at most."""
 
@@ -55,6 +57,12 @@ class Choice:
     action: NDArray[np.int64]
     log_probability: NDArray[np.float32]
     advantage: NDArray[np.float32]
+
+
+def large(number: int, jobs: int, first: int) -> Episode:
+    """Do what `gangplan.simulator.gangs.traffic.episode` does, on those grounds of `TRAIN` alone that have `GPUS`."""
+    table = [x for x in grounds(TRAIN) if x.fleet.n_gpus in GPUS]
+    return table[number % len(table)].episode(first + number, jobs)
 
 
 def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int) -> Iterator[Choice]:
@@ -150,7 +158,7 @@ class Reinforced(Averaged):
         of, net, figures = self._settings, self.network.compiled(), dict[str, float]()
         first = self._first + of.ppo_episodes * (step - 1)
         numbers = range(first, first + of.ppo_episodes)
-        parts = [play_choices(self._draw(n, JOBS, TRAINING), net, of, n) for n in numbers]
+        parts = [play_choices(self._draw(n, of.ppo_jobs, TRAINING), net, of, n) for n in numbers]
         made = [x for part in parts for x in part]
         if not made:
             return {"choices": 0.0}

@@ -37,8 +37,9 @@ def best_end(
         end: of a plan, which the search begins with; it is returned if CP-SAT has no better one.
         seconds: time limit of CP-SAT.
         least: bound on the sum of JCTs of the jobs that wait or come, seconds.
-        rough: whether ticks are long and `seconds` of deterministic time; the plan counts in full, the bound suffers.
-        price: of a GPU second, see `worth`; what is returned is no bound then.
+        rough: whether ticks are long and `seconds` of deterministic time; the plan counts in full, the bound suffers,
+            and is -inf where no plan in such ticks was proved to be the best.
+        price: of a GPU second, see `worth`; the bound leaves it out.
     """
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
@@ -170,6 +171,8 @@ class _Model:
         if status == cp_model.INFEASIBLE:
             raise AssertionError("CP-SAT finds no plan where one after the other is one")
         proved = (solver.best_objective_bound + self.release) * self.tick + waited
+        if self.rough and status != cp_model.OPTIMAL:
+            proved = -np.inf
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, proved
         starts = np.array([solver.value(s) for s in self.s], dtype=np.float64)
