@@ -33,11 +33,11 @@ def needed(s: Scratch, tried: Ints) -> int:
 
 def weigh_exactly(
     jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: Scratch, rule: Floats, tried: Ints, ahead: int,
-    seed: int, value: Floats2, *, seconds: float = SECONDS,
+    seed: int, value: Floats2, *, seconds: float = SECONDS, sure: bool = True,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
 
-    In a future in which CP-SAT does not prove that of each it is nan.
+    In a future in which CP-SAT does not prove that of each it is nan, unless it need not be `sure`.
     The futures are those of `weigh` with these arguments, cut to windows. Every GPU second of a plan delays the
     jobs that wait besides: it costs the number of these over all GPUs. With no time the plans are the rule's.
     """
@@ -60,7 +60,7 @@ def weigh_exactly(
             finish(some, place, end, rule)
             if seconds > 0:
                 end, proved = best_end(some, place, after, end, seconds, rough=True, price=price)
-                if proved == -np.inf:
+                if sure and proved == -np.inf:
                     value[:, future] = np.nan
                     break
             value[c, future] = worth(some, end, price)
