@@ -37,8 +37,10 @@ from .walk import in_order
 TIER, GUARD = "gnn", "guard"
 HISTORY = 1024
 """Arrivals that are remembered; half of them are forgotten when there are so many."""
-SLICE = 8
+SLICE = 16
 """Decisions that the guard plays in thought at each decision: one on a cluster of `SLICE` times `SMALL` nodes."""
+MOST = 512
+"""Waiting jobs with which the guard plays, those that came last."""
 LEADERS = (TIER, "patient", "heuristic", "heuristic")
 """Who decides, by the guard's leader: the network, then its rules."""
 ENOUGH = 0.6
@@ -92,7 +94,8 @@ class NetworkTier:
         self._jobs, self._ends = _history(self.cluster)
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard, self.thoughts = Guard(self.cluster, policy.net, policy.rule), 0
+        self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
+        self.thoughts = 0
         self._warm()
 
     def _warm(self) -> None:
@@ -126,9 +129,6 @@ class NetworkTier:
         ends.finish[at], self._at[request.name] = np.inf, at
         ends.count[ARRIVED] = at + 1
         self.arrived += 1
-        if self.policy.guarded and self.arrived >= self.guard.due:
-            ends.clock[NOW] = request.submit
-            self.guard.watch(known(_cut(jobs, at + 1), ends, at + 1), self.arrived)
 
     def _forget(self) -> None:
         half = HISTORY // 2
@@ -156,7 +156,7 @@ class NetworkTier:
         n = int(self._ends.count[ARRIVED])
         columns = [column[:n].tolist() for column in self._jobs[:5]]
         ends = [None if end == np.inf else end for end in self._ends.finish[:n].tolist()]
-        guard = {"leader": self.guard.leader, "due": self.guard.due}
+        guard = {"leader": self.guard.leader, "due": self.guard.due, "ahead": self.guard.ahead}
         return {"arrived": self.arrived, "open": dict(self._at), "jobs": columns, "ends": ends, **guard}
 
     def load(self, document: Any) -> None:
@@ -177,13 +177,20 @@ class NetworkTier:
             self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
             self.arrived, self.guard.due = int(document["arrived"]), int(document["due"])
             self.guard.leader = range(-1, len(LEADERS) - 1)[int(document["leader"]) + 1]
+            self.guard.ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
             raise InstanceError("snapshot.network", words) from None
 
-    def think(self) -> None:
-        """Let the guard play on."""
+    def think(self, state: ClusterState) -> None:
+        """Let the guard play on, from this state if a comparison is due."""
         self.thoughts += 1
+        if self.arrived >= self.guard.due and self.guard.idle:
+            waiting = sorted(state.waiting.values(), key=lambda request: request.serial)
+            rows = [Row(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
+            n, self._ends.clock[NOW] = int(self._ends.count[ARRIVED]), state.now
+            past = known(_cut(self._jobs, n), self._ends, n)
+            self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
 
     @property

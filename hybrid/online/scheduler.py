@@ -587,7 +587,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         from .network import GUARD, TIER, follow
 
         if not self._watchdog.out(GUARD):
-            self._watchdog.call(GUARD, stop - time.perf_counter(), network.think)
+            self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(self._state))
         starts.hopeful = network.leader == "patient"
         if network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):

@@ -1,23 +1,24 @@
-"""The guard: where a plain rule would have done better with the jobs so far, that rule decides.
+"""The guard: the network decides only while a paired test shows it to be better than the rule `patient`.
 
-The network and each rule play, in thought and from an empty cluster, the jobs that arrived last, again each time that
-half as many more have. Who has the least mean JCT there decides until the next time, but is left only for a lead of
-`LEAD`: follow the leader, who changes for a clear lead only (after Kalai and Vempala, Journal of Computer and System
-Sciences 71, 2005).
+Each time that half as many more jobs have arrived, the network and each rule play on, in thought, from the present
+state: the jobs that wait and run, then stretches of those that arrived, once more. The differences of the last plays
+are the test: who is ahead of `patient` by two standard errors decides until the next one, else that rule does.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
 from gangplan.simulator.gangs.formula import GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import Network
 from .candidates import scratch_of
 from .episodes import play
 from .graph import graph_room
+from .rollouts import imagined
 
 NETWORK = -1
 """The leader that is no rule."""
@@ -28,13 +29,16 @@ FIRST = 40
 """Jobs that arrive before anybody is compared."""
 GROWTH = 1.5
 """After so many times as many arrivals they are compared again."""
-LEAD = 0.1
-"""Share of the mean JCT by which another has to be ahead: of 0.02, 0.05 and 0.1 the best on validation seeds, where a
-lead of 0.02 costs up to 2.7%."""
+PLAYS, AHEAD = 8, 128
+"""Plays of a comparison, and the arrivals of each."""
+RECENT = 32
+"""Plays that the test looks at."""
+ERRORS = 2.0
+"""Standard errors by which who decides has to be ahead of `patient`."""
 LAST = 512
-"""Jobs that are played."""
+"""Jobs of which stretches are played."""
 LARGE = 512
-"""Nodes up to which these jobs fill a cluster, so that policies differ; the network decides on a larger one."""
+"""Nodes up to which a cluster is played whole; of a larger one its first racks, with their share of the jobs."""
 EVERYTHING = 1 << 60
 """More than there is of anything."""
 
@@ -46,60 +50,126 @@ class Guard:
         cluster: where jobs run.
         net: the network.
         rule: that it corrects.
+        guarded: if not, nobody is compared, and the network decides.
 
     Attributes:
         leader: `NETWORK`, or a rule by its place in `RULES`.
         leaders: all so far.
         due: when so many jobs have arrived, they are compared.
+        ahead: by what share of its mean JCT `patient` was behind the network and each rule, of the last plays.
     """
 
-    def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT) -> None:
-        self.leader, self.leaders, self.due = NETWORK, [NETWORK], FIRST
-        self._cluster, self._net, self._rule = cluster, net, rule
-        self._scratch = scratch_of(cluster)
-        self._graph = graph_room(cluster, self._scratch)
-        self._playing: tuple[Jobs, State] | None = None
+    def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT, *, guarded: bool = True) -> None:
+        self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
+        self.leaders, self.ahead = [self.leader], list[list[float]]()
+        self._net, self._rule, (self._share, self._cluster) = net, rule, _part(cluster)
+        self._scratch = scratch_of(self._cluster)
+        self._graph = graph_room(self._cluster, self._scratch)
+        self._plays = list[tuple[Jobs, State]]()
+        self._now: State | None = None
         self._means: list[float] = []
-        if len(cluster.rack) > LARGE:
-            self.due = EVERYTHING
 
-    def watch(self, jobs: Jobs, arrived: int) -> None:
-        """Begin to compare with these jobs, of which so many arrived in all; see `advance`."""
-        self._playing, self._means = (jobs, begin(jobs, self._cluster)), []
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is played."""
+        return not self._plays
+
+    def watch(self, jobs: Jobs, state: State, past: Jobs, arrived: int) -> None:
+        """Begin to compare from a state, with jobs like the past ones to come; see `advance`.
+
+        Args:
+            jobs: those that wait and run, and maybe others.
+            state: it is not changed.
+            past: jobs that arrived last, see `known`.
+            arrived: how many did in all.
+        """
+        if self._share > 1:
+            jobs, state = _share(jobs, state, self._cluster, self._share)
+        rng, n = np.random.default_rng(arrived), len(past.submit)
+        stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
+        live = imagined(jobs, state, past, 0, 0, 0)
+        of = self._cluster, self._share
+        self._plays = [_more(*live, past, (at + np.arange(AHEAD)) % n, *of) for at in stretches]
+        self._now, self._means = None, []
         self.due = max(int(GROWTH * self.due), arrived + 1)
 
     def advance(self, decisions: int = EVERYTHING) -> None:
         """Go on for so many decisions of the network, or by one rule; at the end it is known who leads."""
-        while self._playing is not None:
-            jobs, state = self._playing
+        while self._plays:
+            jobs, start = self._plays[0]
             if not self._means:
+                self._now = copy(start) if self._now is None else self._now
                 of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
-                if play(jobs, self._cluster, state, *of) == decisions:
+                if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:
-                finish(jobs, self._cluster, state, RULES[len(self._means) - 1])
-            self._means.append(float((state.finish - jobs.submit).mean()))
-            self._playing = jobs, begin(jobs, self._cluster)
+                self._now = copy(start)
+                finish(jobs, self._cluster, self._now, RULES[len(self._means) - 1])
+            self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
             if len(self._means) > len(RULES):
-                self._lead()
+                self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
+                self._means, self._now = [], None
+                self._plays.pop(0)
+                if not self._plays:
+                    self._lead()
             if decisions < EVERYTHING:
                 return
 
     def _lead(self) -> None:
-        """Let who has the least mean JCT lead from now on, if it is clearly ahead."""
-        self._playing, means = None, self._means
-        best = int(np.argmin(means)) - 1
-        if means[best + 1] < (1 - LEAD) * means[self.leader + 1]:
-            self.leader = best
+        """Let who is surely ahead of `patient` lead from now on, else that rule."""
+        ahead = np.array(self.ahead)
+        least = ahead.mean(axis=0) - ERRORS * ahead.std(axis=0, ddof=1) / np.sqrt(len(ahead))
+        best = int(np.argmax(least))
+        self.leader = best + NETWORK if least[best] > 0 else 0
         self.leaders.append(self.leader)
 
 
 def known(jobs: Jobs, state: State, arrived: int) -> Jobs:
     """Return the jobs that arrived last as far as they are known: those that are done took as long as they took."""
     past = slice(max(arrived - LAST, 0), arrived)
-    done = state.finish[past] <= state.clock[0]
+    done = state.finish[past] <= state.clock[NOW]
     first = jobs.first[past.start : arrived + 1]
     return Jobs(
         jobs.submit[past].copy(), np.where(done, jobs.work[past], jobs.expected[past]), jobs.expected[past].copy(),
         jobs.gpus[past].copy(), jobs.intensity[past].copy(), first - first[0],
     )  # fmt: skip
+
+
+def _part(cluster: Cluster) -> tuple[int, Cluster]:
+    """Return how many times as large a cluster is as what is played, and that: all of it, or its first racks."""
+    if (nodes := len(cluster.rack)) <= LARGE:
+        return 1, cluster
+    racks = max(int(np.searchsorted(cluster.begin, LARGE, "right")) - 1, 1)
+    m, gpus = int(cluster.begin[racks]), int(cluster.first[cluster.begin[racks]])
+    first, node = cluster.first[: m + 1], cluster.node[:gpus]
+    return round(nodes / m), Cluster(cluster.rack[:m], cluster.begin[: racks + 1], first, cluster.weight, node)
+
+
+def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, State]:
+    """Return what runs on the first racks, as far as it does, and one of so many jobs that wait."""
+    m, most, n = len(part.rack), int(part.first[-1]), int(state.count[ARRIVED])
+    holder = state.holder[:most]
+    inside = np.bincount(holder[holder >= 0], minlength=len(jobs.submit))
+    stay, waits = inside[:n] > 0, state.queue[: state.count[WAITING] : share]
+    finish = np.where(stay, state.finish[:n], -np.inf)  # as if the others were done
+    finish[waits] = np.inf
+    count = np.array([n, len(waits), np.count_nonzero(stay)])
+    gpus = np.where(inside > 0, inside, np.minimum(jobs.gpus, most))
+    kept = {"free": state.free[:m], "holder": holder, "queue": waits, "count": count, "finish": finish}
+    return jobs._replace(gpus=gpus), state._replace(**kept)
+
+
+def _more(
+    jobs: Jobs, state: State, past: Jobs, picked: NDArray[np.int64], cluster: Cluster, share: int
+) -> tuple[Jobs, State]:
+    """Return jobs and their state with some of the past to come, with `share` times the gaps."""
+    gap = np.diff(past.submit, prepend=past.submit[-1])
+    gap[0] = gap[1:].mean() if len(gap) > 1 else past.expected[0]
+    come = state.clock[NOW] + np.cumsum(share * gap[picked]), past.work[picked], past.expected[picked]
+    columns = (*come, np.minimum(past.gpus[picked], cluster.first[-1]), past.intensity[picked])
+    submit, work, expected, gpus, intensity = (np.append(x, y) for x, y in zip(jobs[:5], columns, strict=True))
+    jobs = Jobs(submit, work, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
+    new = begin(jobs, cluster)
+    for old, longer in zip(state, new, strict=True):
+        longer[: len(old)] = old
+    return jobs, new

@@ -63,17 +63,16 @@ class GnnPolicy:
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule), len(jobs.submit)
+        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
         graph = graph_room(cluster, s)
         while True:
             learned = guard.leader == NETWORK
             rule = self.rule if learned else RULES[guard.leader]
-            until = guard.due if self.guarded else n + 1
-            play(jobs, cluster, state, s, graph, self.net, rule, learned, until, EVERYTHING)
+            play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
-            if not np.isinf(state.start).any() or until > n:
+            if not np.isinf(state.start).any() or guard.due > n:
                 return
-            guard.watch(known(jobs, state, arrived), arrived)
+            guard.watch(jobs, state, known(jobs, state, arrived), arrived)
             guard.advance()
 
     def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:

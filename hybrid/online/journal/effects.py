@@ -93,7 +93,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
         for model in after.get("kinds", ()):
             learned.kind(model)
     if scheduler._network is not None and "leader" in after:
-        scheduler._network.think()
+        scheduler._network.think(state)
         scheduler._network.guard.leader = after["leader"]
     state.queue.order = after.get("order", state.settings.order)
     for stop in row.get("stops", ()):

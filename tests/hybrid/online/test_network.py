@@ -36,15 +36,15 @@ FLEET, NEAR = Fleet.regular(2, 4, 4), Proximity()
 SETTINGS = GnnSettings(width=8, rounds=2)
 
 
-def drawn(spread: float = 0.3, **options: bool) -> GnnPolicy:
-    """Return a network whose every number is drawn; with a spread of 0 it is the rule."""
+def drawn(spread: float = 0.3, guarded: bool = False) -> GnnPolicy:
+    """Return a network whose every number is drawn, by default without the guard; with a spread of 0 it is the rule."""
     rng = np.random.default_rng(5)
     named = shapes(SCHEMA, SETTINGS.width, SETTINGS.rounds, ranged=True)
     tensors = {name: (spread * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()}
     for name, x in tensors.items():
         if name.startswith("range_"):  # nothing is unlike what it was trained on
             x[:] = [[-1e9], [1e9]]
-    return GnnPolicy(tensors, SETTINGS, **options)
+    return GnnPolicy(tensors, SETTINGS, guarded=guarded)
 
 
 def shipped() -> GnnPolicy:
@@ -79,7 +79,7 @@ def run(work: Any, fleet: Fleet, scheduler: Scheduler) -> tuple[np.ndarray, set[
     return starts, nodes, decisions
 
 
-@pytest.mark.parametrize("make", [shipped, lambda: drawn(guarded=False), lambda: drawn(0.0)])
+@pytest.mark.parametrize("make", [shipped, drawn, lambda: drawn(0.0)])
 @pytest.mark.parametrize("name", ["small", "rush"])
 def test_its_schedule_is_that_of_the_simulator(name: str, make: Callable[[], GnnPolicy]) -> None:
     """On TopDRL's cluster each job starts when and where the network alone has it start, and every start is its own."""
@@ -96,7 +96,7 @@ def test_its_schedule_is_that_of_the_simulator(name: str, make: Callable[[], Gnn
 
 def test_what_is_long_ago_is_forgotten() -> None:
     """Of more arrivals than are remembered the last ones say what jobs are like, as in the simulator."""
-    work, policy = Mix(jobs=HISTORY + 80, length=8, gpus=4).draw(3), drawn(guarded=False)
+    work, policy = Mix(jobs=HISTORY + 80, length=8, gpus=4).draw(3), drawn()
     scheduler = Scheduler(FLEET, policy, speeds=NEAR, patience=1e9)
     starts, _, _ = run(work, FLEET, scheduler)
     np.testing.assert_allclose(starts, simulate(work, FLEET, policy).start, rtol=1e-9, atol=1e-9)
@@ -167,7 +167,7 @@ def test_what_is_unlike_its_training_is_the_rules() -> None:
     """A feature far outside what it was trained on is named in a note, and `patient` decides, each time anew."""
     policy = drawn()
     policy.tensors["range_cluster"][:, SCHEMA.kinds["cluster"].index("waiting")] = 0.0  # nobody ever waited
-    scheduler, rule = filled(GnnPolicy(policy.tensors, SETTINGS), jobs=8), filled("patient", jobs=8)
+    scheduler, rule = filled(GnnPolicy(policy.tensors, SETTINGS, guarded=False), jobs=8), filled("patient", jobs=8)
     for _ in range(5):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -182,7 +182,7 @@ def test_what_is_unlike_its_training_is_the_rules() -> None:
                 x.finish(job, now=float(decision.number))
             for i in range(8):
                 x.submit(gang(f"{decision.number}-{i}", 1 + i % 3), 10.0)
-    scheduler = filled(GnnPolicy(policy.tensors, SETTINGS), jobs=1)  # log1p(1) / 3 is near enough to 0
+    scheduler = filled(GnnPolicy(policy.tensors, SETTINGS, guarded=False), jobs=1)  # log1p(1) / 3 is near enough to 0
     assert {x.tier for x in scheduler.decide(60.0).starts} == {"gnn"}
 
 
@@ -309,26 +309,38 @@ def test_who_is_due_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(x.job, x.tier) for x in scheduler.decide(60.0, now=30.0).starts] == [("second", "due")]
 
 
-def test_the_guard_has_a_rule_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that starts what the rule likes least decides at first, and later `patient` or the heuristic do."""
-    monkeypatch.setattr("gangplan.learned.online.guard.LEAD", 0.02)  # within its bounds it is not 10% worse
-    policy = drawn(0.0)
-    policy.tensors["enter.candidate.weight"][0, -1] = -1.0
-    policy.tensors["head.weight"][0, 0] = policy.tensors["last.weight"][0, 0] = 2.0
-    work, _ = suite("small").draw(VALIDATION)
-    tiers = {}
-    for guarded in (True, False):
-        bad = GnnPolicy(policy.tensors, SETTINGS, guarded=guarded)
-        _, _, decisions = run(work, FLEET, Scheduler(FLEET, bad, speeds=NEAR, patience=1e9))
-        tiers[guarded] = [start.tier for x in decisions for start in x.starts]
-    assert set(tiers[False]) == {"gnn"}
-    assert set(tiers[True][: FIRST - 10]) == {"gnn"} and "gnn" not in tiers[True][-30:]
+def test_the_guard_says_who_decides() -> None:
+    """At first the rule does, later a network that is better; one that starts what the rule likes least never does."""
+    bad = drawn(0.0)
+    bad.tensors["enter.candidate.weight"][0, -1] = -1.0
+    bad.tensors["head.weight"][0, 0] = bad.tensors["last.weight"][0, 0] = 2.0
+    work, _ = suite("rush").draw(VALIDATION)
+    for tensors, settings, leads in ((bad.tensors, SETTINGS, False), (shipped().tensors, shipped().settings, True)):
+        scheduler = Scheduler(FLEET, GnnPolicy(tensors, settings), speeds=NEAR, patience=1e9)
+        _, _, decisions = run(work, FLEET, scheduler)
+        tiers = [start.tier for x in decisions for start in x.starts]
+        assert "gnn" not in tiers[: FIRST - 10] and ("gnn" in tiers) == leads
+        assert scheduler.network is not None and (scheduler.network.leader == "gnn" or not leads)
+
+
+def test_a_restored_guard_knows_what_was_compared() -> None:
+    """The plays of its comparisons come back with the snapshot; one of an older version has none."""
+    scheduler = filled(drawn(guarded=True))
+    guard = scheduler._network.guard if scheduler._network else pytest.fail("no network")
+    guard.ahead = [[0.5, 0.0, -0.25, 0.125]]
+    saved = json.loads(json.dumps(scheduler.snapshot()))
+    for kept in (True, False):
+        other = Scheduler(FLEET, drawn(guarded=True), speeds=NEAR)
+        if not kept:
+            del saved["network"]["ahead"]
+        other.restore(saved)
+        assert other._network is not None and other._network.guard.ahead == (guard.ahead if kept else [])
 
 
 def test_its_use_is_counted() -> None:
     """A network that is the rule corrects no choice; one of random numbers does, though it chooses as often."""
     work, _ = suite("small").draw(VALIDATION)
-    for policy, corrects in ((drawn(0.0, guarded=False), False), (drawn(0.3, guarded=False), True)):
+    for policy, corrects in ((drawn(0.0), False), (drawn(), True)):
         scheduler = Scheduler(FLEET, policy, speeds=NEAR, patience=1e9)
         _, _, decisions = run(work, FLEET, scheduler)
         use = scheduler.network
@@ -398,7 +410,7 @@ from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 for shape in ((9, 8, 4), (66, 1, 2)):
-    scheduler = Scheduler(Fleet.regular(*shape), "gnn", speeds=Proximity())
+    scheduler = Scheduler(Fleet.regular(*shape), "gnn-unguarded", speeds=Proximity())
     for i in range(6):
         scheduler.submit(GangJob(str(i), "any", (1 + 5 * i,)), 10.0 + i)
     assert {start.tier for start in scheduler.decide(600.0).starts} == {"gnn"}

@@ -48,7 +48,7 @@ class Refuse:
 sys.meta_path.insert(0, Refuse())
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob, Proximity
-scheduler = Scheduler(Fleet.regular(2, 4, 4), policy="gnn", speeds=Proximity())
+scheduler = Scheduler(Fleet.regular(2, 4, 4), policy="gnn-unguarded", speeds=Proximity())
 tiers = set()
 for i in range(60):
     scheduler.submit(GangJob(f"j{i}", "any", (1 + i % 5,)), 10.0 + i, now=float(i))
