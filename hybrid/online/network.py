@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, WAIT, scratch_of
+from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
@@ -238,6 +238,7 @@ class NetworkTier:
             return []
         self._ends.clock[NOW] = state.now
         look(self._jobs, self.cluster, self._ends, self._scratch)
+        self._scratch.stats[UNSEEN] = max(len(state.waiting) - len(rows), 0)
         jobs, world, first = self._world(state, rows)
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}

@@ -14,8 +14,8 @@ from gangplan.learned.online.episodes import observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.rollouts import foresee, imagine, weigh
-from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.step import start, total_jct
 
 DEPTHS = (0, 12)
