@@ -15,7 +15,6 @@ from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
 from gangplan.learned.online.episodes import look
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.guard import RULES
-
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means

@@ -15,7 +15,7 @@ from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import weigh
 from gangplan.simulator.gangs.arrays import WAITING
 
-FEW = 3
+FEW = 2
 """Arrivals."""
 
 
