@@ -100,8 +100,8 @@ def _cut(
     every, n = np.concatenate([runs, stay, coming]), len(runs)
     held = [np.flatnonzero(state.holder[gpu] == job) for job in runs]
     gpus = np.append([len(x) for x in held], jobs.gpus[every[n:]]).astype(np.int64)
-    columns = (jobs.submit, jobs.work, jobs.expected, gpus, jobs.intensity)
-    ours = Jobs(*(x if x is gpus else x[every] for x in columns), np.append(0, np.cumsum(gpus)))  # type: ignore[arg-type]
+    submit, work, expected, intensity = (x[every] for x in (jobs.submit, jobs.work, jobs.expected, jobs.intensity))
+    ours = Jobs(submit, work, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     then = begin(ours, place)
     then.clock[:], then.count[:] = state.clock, (n + len(stay), len(stay), n)
     then.queue[: len(stay)], then.running[:n], then.free[:] = np.arange(n, n + len(stay)), range(n), state.free[nodes]

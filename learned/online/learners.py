@@ -14,7 +14,7 @@ from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import VALIDATE, Draw, Episode, episode, grounds
 
-from ..graph.compiled import Graph
+from ..graph.compiled import Graph, widened
 from ..graph.network import GraphNetwork, Packed
 from ..policy.weights import find, load
 from ..training.imitation import Imitation
@@ -111,7 +111,9 @@ class Training(Trainer[GnnSettings]):
         of = self.settings
         network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages, ranged=True)
         if of.start:
-            network.load_state_dict(load(find(of.start))[0])
+            wanted = {name: tuple(x.shape) for name, x in network.state_dict().items()}
+            arrays = {name: x.numpy() for name, x in load(find(of.start))[0].items()}
+            network.load_state_dict({name: torch.from_numpy(x) for name, x in widened(arrays, wanted).items()})
         return network
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:

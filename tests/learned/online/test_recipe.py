@@ -67,7 +67,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, words: str) -> None
 
 
 def test_stages() -> None:
-    """Imitation of exact plans, of rollouts, of the network itself, and PPO, as these have updates; PPO may be alone."""
+    """Imitation of exact plans, of rollouts, of the network itself, and PPO, as they have updates; PPO may be alone."""
     every = [
         {"iterated_updates": 0}, {"iterated_updates": 5, "ppo_updates": 2},
         {"updates": 0, "iterated_updates": 0, "ppo_updates": 2},
