@@ -34,7 +34,7 @@ def both(world: Any, net: Any, ahead: int, **options: float) -> tuple[np.ndarray
 def small(make_world: Callable[..., Any], seed: int) -> Any:
     """Return a state in which nothing is cut from a future."""
     for arrived in range(2, 58):
-        world = make_world(seed, arrived=arrived, fleet=Fleet.regular(2, 2, 4))
+        world = make_world(seed, arrived=arrived, fleet=Fleet.regular(2, 2, 4), arrival=0.2)
         if 2 <= world.state.count[WAITING] <= WINDOW - FEW and world.observe() > 2 and world.s.place[0] == WAIT:
             return world
     raise AssertionError("no such state")

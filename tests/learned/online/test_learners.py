@@ -56,7 +56,7 @@ def training() -> Training:
 def made(training: Training, taught: list[Label], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
     """Return two that train first weights by the same labels."""
     monkeypatch.setattr("gangplan.learned.online.learners.make_labels", lambda *x, **y: taught)
-    return [training.imitation(start(training.network, 0, None)) for _ in range(2)]
+    return [training.rollouts(start(training.network, 0, None)) for _ in range(2)]
 
 
 def rated(network: GraphNetwork, label: Label) -> np.ndarray:
