@@ -60,7 +60,7 @@ def test_the_same_seed_has_the_same_labels(depth: int) -> None:
 
 
 def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a few candidates, with the best at 0; the same again, and none of them is made where too many nodes are needed."""
+    """Of a few candidates, with the best at 0; the same again, and none where too many nodes are needed."""
     monkeypatch.setattr(labels, "SOLVED", 1)
     settings, net = replace(SETTINGS, exact=1.0), drawn(0, 0.0).net
 
