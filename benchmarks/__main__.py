@@ -21,6 +21,7 @@ STUDIES = {
     "pacml-published": "PAC-ML as published, trained here: docs/pacml-results.md",
     "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
     "online": "the graph policy in Scheduler, all rivals, its ablations: docs/graph-policy.md",
+    "online-grounds": "rules and networks on long runs of clusters up to 4,096 GPUs: docs/scheduler-results.md",
     "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/marl.md",
     "market": "how long agents of a market take: docs/marl.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--weights", type=Path, default=_USUAL.weights, metavar="FOLDER", help="of weights")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="other rows; the pages are left alone")
     parser.add_argument("--out", type=Path, default=_USUAL.out, metavar="FOLDER", help="of what is trained")
+    parser.add_argument("--json", action="store_true", help="print JSON, where a study prints a table")
     parser.add_argument("--check", action="store_true", help="run nothing; fail if a page would change")
     given = parser.parse_args(arguments)
     found = study(given.study)
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     options = Options(
         tuple(given.case), tuple(given.policy), given.only, given.seeds, given.processes, given.data, given.weights,
-        given.rows, given.out,
+        given.rows, given.out, given.json,
     )  # fmt: skip
     try:
         return act(found, given.what, options, check=given.check)

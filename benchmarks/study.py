@@ -31,6 +31,7 @@ class Options:
         data, weights: folders of published data and of weights.
         rows: the file of rows, None for that of the study.
         out: folder of what is trained, if anything is.
+        as_json: whether what is printed is JSON.
     """
 
     cases: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class Options:
     weights: Path = ROOT / "learned" / "weights"
     rows: Path | None = None
     out: Path = ROOT / "build" / "benchmarks"
+    as_json: bool = False
 
     def chosen(self, cases: Iterable[str]) -> list[str]:
         """Return those of some cases that are asked for."""

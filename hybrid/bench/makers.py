@@ -210,6 +210,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
     "scheduler-far": {"speeds": None},
     "scheduler": {},
     "scheduler-patient": {"policy": "patient"},
+    "scheduler-evolved": {"policy": "evolved"},
     "scheduler-gnn": {"policy": "gnn"},
     "scheduler-gnn-unguarded": {"policy": "gnn-unguarded"},
 }

@@ -1,5 +1,6 @@
 """Online: `Scheduler` is told what happens on a cluster, and says who starts where."""
 
+from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
 from .calendar import Window
@@ -18,6 +19,7 @@ from .terms import Terms
 __all__ = [
     "Candidate",
     "Decision",
+    "Evolved",
     "Explanation",
     "Limit",
     "Mend",

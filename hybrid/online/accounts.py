@@ -282,18 +282,19 @@ class Accounts:
             if number not in self.all[leaf].above:
                 kept[number] = np.maximum(kept[number], np.subtract(self._unlent(number), account.used))
             kept[(ROOT, *account.above)[-2]] += kept[number]
-        rest = np.subtract(self._up, self.all[ROOT].used) - amounts
-        return bool(np.all((rest >= kept[ROOT] * (1 - ROUNDING)) | (np.array(amounts) == 0) | (kept[ROOT] == 0)))
+        rest = np.subtract(self._up, self.all[ROOT].used) - amounts + np.multiply(self.total, ROUNDING)
+        return bool(np.all((rest >= kept[ROOT]) | (np.array(amounts) == 0) | (kept[ROOT] == 0)))
 
     def _unlent(self, number: int) -> np.ndarray:
         """Return what of its guarantee an account does not lend."""
         quota = self.all[number].quota
-        return np.array(self.total) * (quota.share * (1 - quota.lends) * (1 + ROUNDING))
+        return np.array(self.total) * (quota.share * (1 - quota.lends))
 
     def owns(self, leaf: int, amounts: Sequence[int]) -> bool:
         """Return whether so much more is of what an account on the way to one does not lend."""
         way = self.all[leaf].above
-        return any((np.add(self.all[number].used, amounts) <= self._unlent(number)).all() for number in way)
+        takes = [np.add(self.all[number].used, amounts) - self._unlent(number) for number in way]
+        return any((x <= np.multiply(self.total, ROUNDING)).all() for x in takes)
 
     def floor(self, here: int, there: int, more: Sequence[int]) -> float:
         """Return the share to which one account may be brought down for so much more of another, its sibling.

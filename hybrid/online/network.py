@@ -22,7 +22,7 @@ from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAI
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
-from gangplan.learned.online.guard import Guard, known
+from gangplan.learned.online.guard import EVERYTHING, FIRST, Guard, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
 from gangplan.simulator.gangs.step import start
@@ -175,9 +175,13 @@ class NetworkTier:
             self._ends.finish[:n] = [np.inf if end is None else float(end) for end in ends]
             self._ends.count[ARRIVED] = n
             self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
-            self.arrived, self.guard.due = int(document["arrived"]), int(document["due"])
-            self.guard.leader = range(-1, len(LEADERS) - 1)[int(document["leader"]) + 1]
-            self.guard.ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
+            self.arrived, due = int(document["arrived"]), int(document["due"])
+            leader = range(-1, len(LEADERS) - 1)[int(document["leader"]) + 1]
+            ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
+            if self.policy.guarded and due < EVERYTHING and "ahead" in document:
+                self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
+            elif self.policy.guarded:  # who led then was not compared like this
+                self.guard.due = max(FIRST, self.arrived + 1)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
             raise InstanceError("snapshot.network", words) from None

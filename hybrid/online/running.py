@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, merge
 from itertools import islice
-from math import inf
+from math import inf, log
 from sys import float_info
 
 import numpy as np
@@ -17,6 +17,8 @@ from .request import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
 """The GPUs of a job by node; a worker without GPUs has a number below 0, its own on that node."""
+
+EXACT = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class RunningJob:
         """Its workers on each node, and that it has no servers."""
         need = max(1, self.request.job.worker.grants)
         return {node: (len(gpus) // need, 0) for node, gpus in self.nodes.items()}
+
+    @property
+    def log(self) -> int:
+        """The logarithm of the seconds that it takes at no slowdown, times `EXACT`."""
+        return round(EXACT * log(min(max(self.request.lasts(self.degree), 1e-9), float_info.max)))
 
     def ran(self, now: float) -> float:
         """Return the seconds of its work that it got on with; what its start cost is none of them."""
@@ -126,12 +133,14 @@ class RunningJobs(dict[str, RunningJob]):
         by_end: (end, serial, name), ascending.
         parts: (name, node) of each row of the arrays, which have no gaps.
         stoppable: parts of jobs that may be stopped.
+        logs: sum of the logarithms of the seconds that jobs take at no slowdown, in whole numbers of 1 / `EXACT`, so
+            that it does not depend on who came and went.
     """
 
     def __init__(self) -> None:
         self.by_end: list[tuple[float, int, str]] = []
         self.parts: list[tuple[str, int]] = []
-        self.stoppable = 0
+        self.stoppable = self.logs = 0
         self._at: dict[tuple[str, int], int] = {}
         self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
         self._next: dict[str, float] = {}  # the entry of each that holds
@@ -149,6 +158,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
         self[job.name] = job
         insort(self.by_end, (job.end, job.request.serial, job.name))
+        self.logs += job.log
         price, wide, times = job.price, job.gpus, self._of(job)
         self.stoppable += 0 if price is None else len(job.nodes)
         for i, node in enumerate(job.nodes):
@@ -182,6 +192,7 @@ class RunningJobs(dict[str, RunningJob]):
         old, times = self[job.name], self._of(job)
         del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
         insort(self.by_end, (job.end, job.request.serial, job.name))
+        self.logs += job.log - old.log
         self.stoppable += len(job.nodes) * ((job.price is not None) - (old.price is not None))
         self[job.name] = job
         for at in self.rows(job.name):
@@ -222,6 +233,7 @@ class RunningJobs(dict[str, RunningJob]):
         job = self.pop(name)
         self._next.pop(name, None)
         del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
+        self.logs -= job.log
         self.stoppable -= 0 if job.price is None else len(job.nodes)
         for node in job.nodes:
             at = self._at.pop((name, node))

@@ -14,6 +14,7 @@ from gangplan.instances.arrays import plain, require_flag, require_number, requi
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.quantities import counted, moment
+from gangplan.solvers.placement.online.evolved import Evolved, Waits
 from gangplan.solvers.placement.online.patient import Patient
 
 from .asking import ask
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from .moves import Moves
     from .network import NetworkTier, NetworkUse
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "gnn", "gnn-unguarded")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-unguarded")
 TIERS = (
     "moves",
     "lookahead",
@@ -62,9 +63,12 @@ TIERS = (
     "due",
     "mend",
     "patient",
+    "evolved",
     "heuristic",
 )
 """Who may have decided, the most considered first; a policy is the user's own."""
+RULES: Mapping[str, Waits] = {"patient": Patient(), "evolved": Evolved()}
+"""Rules by which jobs wait for close GPUs, by name."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
 rollout says better."""
@@ -97,11 +101,11 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient``, or a `Patient`
-            with other numbers, by which jobs wait for close GPUs: without a `Proximity` it is the order alone, and
-            nobody waits; ``gnn``, a graph network that corrects this rule, and a guard who decides; ``gnn-unguarded``;
-            a file of such weights, or a `GnnPolicy`; or an object with `rank` or `propose` (`Ranks`, `Proposes`),
-            before the heuristic and with the lookahead.
+        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient`` or
+            ``evolved``, or a `Patient` or `Evolved` with other numbers, by which jobs wait for close GPUs: without a
+            `Proximity` it is the order alone, and nobody waits; ``gnn``, a graph network that corrects ``patient``,
+            and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
+            `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
             times 1 + intensity * cost of its GPUs, and gets the closest that a greedy search finds.
@@ -160,7 +164,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         network = _network(policy)
-        rule = policy if isinstance(policy, Patient) else Patient() if network or policy == "patient" else None
+        rule = policy if isinstance(policy, Patient | Evolved) else Patient() if network else RULES.get(str(policy))
         mine = rule is None and not isinstance(policy, str)
         if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
@@ -174,7 +178,11 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         reserve = rule is None and durations != "history" if reserve is None else reserve
         look = order is None and rule is None and (mine or policy != "heuristic")
         known = price is None and durations != "history"
-        usual = order if order is not None else rule.gpus if rule else USUAL if known else STOPPING
+        usual = USUAL if known or rule else STOPPING
+        if order is not None:
+            usual, rule = order, dataclasses.replace(rule, gpus=0.0, crowded=0.0) if isinstance(rule, Evolved) else rule
+        elif isinstance(rule, Patient):
+            usual = rule.gpus
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price, "forget": forget}
@@ -504,7 +512,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
                 if gains[-1].stops:
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
-                starts.all("patient" if state.patient else "lookahead" if ahead and ahead.found else "heuristic")
+                usual = "lookahead" if ahead and ahead.found else "heuristic"
+                starts.all(state.patient.tier if state.patient else usual)
         found = [*drained, *preemption.stops, *(x for each in gains for x in each.stops)]
         stopped, stopping = announce(state, starts, found, killed)
         said = {start.tier for start in starts.starts}
@@ -537,6 +546,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             state.closing()
         state.later.tick(state)
         predict_again(state)
+        state.look()
 
     def defragment(
         self, domain: Any = None, gang: GangJob | str | None = None, *, worth: float | None = None, seconds: float = 1.0
@@ -627,7 +637,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         return self._twin(self._own, save(self._state, self._watchdog.faults, self._count, self._intervals, only))
 
     @property
-    def _own(self) -> Patient | str:
+    def _own(self) -> Waits | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
         return self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
 

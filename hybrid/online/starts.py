@@ -12,6 +12,7 @@ import numpy as np
 
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.evolved import Evolved
 
 from .accounts import ROOT
 from .kinds import servers_of
@@ -100,6 +101,7 @@ class Starts:
         self.clear: Callable[[Request], bool] | None = None
         self.vain: Callable[[Shape], bool] | None = None
         self._walk: Walk | None = None
+        self._far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
         self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
         self._holds: dict[Kind, tuple[int, int]] = {}  # for whom holding has no effect, and when
 
@@ -227,6 +229,7 @@ class Starts:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
         self._walk, begun = (walk := Walk(state.queue, idle=self._idle)), len(self.starts)
+        rule = isinstance(state.patient, Evolved)
         while (head := walk.next()) and (state.open or self.clear) and not self.over():
             shape, name = head
             if self._idle(state.queue.of(shape)):
@@ -247,7 +250,9 @@ class Starts:
                 self.hold(request)
                 self.waits.setdefault(name, FULL)
             elif self.one(name, degrees, tier):
-                walk.again(shape)
+                walk.skip(shape) if rule else walk.again(shape)  # those before it wait still
+            elif rule and self.waits[name] == CLOSER:
+                walk.skip(shape, 0 if len(shape.degrees) > 1 else self._also_wait(walk.behind(shape)))
             elif name in self.allowed or self._apart(request):
                 walk.skip(shape)  # those behind it may have more to choose from
             elif self.waits[name] == WINDOW and len(shape.degrees) > 1:
@@ -255,6 +260,15 @@ class Starts:
         if len(self.starts) != begun:
             walk.close()
         self._walk = None
+
+    def _also_wait(self, names: Sequence[str]) -> int:
+        """Return how many jobs wait for closer GPUs too, of those of its line behind the last that does."""
+        state, (last, degree, slower) = self._state, self._far
+        some = [state.waiting[name] for name in names]
+        seconds, submit, due = np.array([(x.lasts(degree), x.submit, x.due) for x in some]).reshape(-1, 3).T
+        most = state.most(state.least(last, degree), last.gpus(degree), seconds, state.now - submit)
+        starts = np.flatnonzero((slower <= most) | (due <= state.now))
+        return int(starts[0]) if len(starts) else len(names)
 
     def thaw(self) -> None:
         """Note that something is about to be freed: who does not fit now may then."""
@@ -405,6 +419,7 @@ class Starts:
         shut = self._seating.barred(request, seats, end)
         if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
             placer.remove(name)
+            self._far = request, degree, slower
             return WINDOW if shut else DELAY if late else CLOSER
         for held in self._held:
             if held.reservation is not None:

@@ -20,8 +20,8 @@ from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
 from gangplan.solvers.placement.online.interference import LeastInterference
-from gangplan.solvers.placement.online.patient import Patient
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from .accounts import Accounts, Amounts
@@ -34,7 +34,7 @@ from .mending import Mending
 from .notices import Notices
 from .queue import Queue, Shape
 from .request import Request
-from .running import Nodes, RunningJob, RunningJobs
+from .running import EXACT, Nodes, RunningJob, RunningJobs
 from .settings import SchedulerSettings
 from .sharing import Sharing
 
@@ -57,6 +57,7 @@ class ClusterState:
         fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
         places: how slow places are; `None` if all are alike.
         patient: the rule by which jobs go and wait for close places, if any.
+        sight: what that rule sees of the cluster, as of the start of a decision.
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
         waiting, running: jobs by name.
@@ -89,14 +90,14 @@ class ClusterState:
         fleet: Fleet,
         speeds: SpeedModel | Proximity | None,
         settings: SchedulerSettings,
-        patient: Patient | None = None,
+        patient: Waits | None = None,
         sharing: Sharing | None = None,
     ) -> None:
         usable = fleet.usable
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
         self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
-        self.bounded = True
+        self.bounded, self.sight = True, Sight()
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
         self.holders: list[dict[int, str]] = [{} for _ in self.up]
@@ -281,7 +282,21 @@ class ClusterState:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
             return False
-        return bool(slower > self.patient.most(self.least(request, degree)))
+        least = self.least(request, degree)
+        return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
+
+    def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
+        """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
+        rule = self.patient
+        if isinstance(rule, Evolved):
+            return rule.most(least, gpus, seconds, waited, self.sight)
+        return np.inf if rule is None else rule.most(least)
+
+    def look(self) -> None:
+        """Have the rule see the cluster as it is, and put jobs into order by that."""
+        if isinstance(self.patient, Evolved):
+            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
+            self.queue.order = self.settings.order + self.patient.order(self.sight)
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""

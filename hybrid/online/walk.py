@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -107,12 +107,17 @@ class Walk:
         if jobs := self._lines.get(shape):
             self._push(jobs[0], shape)
 
-    def skip(self, shape: Shape) -> None:
-        """Go on with a line behind the job that was returned last, which stays."""
-        jobs = self._lines[shape]
-        at = bisect_left(jobs, self._place) + 1
+    def skip(self, shape: Shape, more: int = 0) -> None:
+        """Go on with a line behind the job that was returned last, and behind so `more` of it."""
+        jobs = self._lines.get(shape, [])
+        at = bisect_right(jobs, self._place) + more
         if at < len(jobs):
             self._push(jobs[at], shape)
+
+    def behind(self, shape: Shape) -> list[str]:
+        """Return the names of those of a line behind the job that was returned last."""
+        jobs = self._lines[shape]
+        return [name for _, _, name in jobs[bisect_right(jobs, self._place) :]]
 
     def _push(self, place: Place, shape: Shape) -> None:
         heappush(self._heap, self._queue.entry(shape, place))

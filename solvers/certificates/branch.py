@@ -168,6 +168,7 @@ class Search:
 
     def _split(self, low: Any, high: Any, values: Any, value: float) -> tuple[int, int] | None:
         """Return (column, k) of the split after which both parts are best, by some steps of each: strong branching."""
+        values = np.clip(values, low, high)  # HiGHS lets them be out by 1e-7
         whole = np.flatnonzero(np.array(self.model.whole) & (low < high))
         away = np.abs(values[whole] - np.rint(values[whole]))
         open_ = whole[away > _TINY]

@@ -33,7 +33,6 @@ M = TypeVar("M", bound=Coarse)
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
 _ULP = 2.0**-52
-_LOST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,6 @@ class Sizes:
     def binds(self) -> bool:
         """Whether groups that fit alone may be too much together."""
         return bool(self.size.any())
-
-    @property
-    def shares(self) -> FloatArray:
-        """The size of each group as a share of the room, 0 where linear solvers would lose it, float64 (G,)."""
-        shares = self.size / max(self.room, 1)
-        return np.where(shares < _LOST, 0.0, shares)
 
 
 def most(limit: float, ops: int) -> float:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import GraphProblem, precedence
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
-from ..plain import CAP
+from ..plain import Rows
 from ..run import Run
-from .sizes import Covers, whole
+from .sizes import Covers, Sizes, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,59 +23,69 @@ class Textbook:
 
     Attributes:
         time: seconds, time[t][v]; infinite where t does not run v.
-        cost: seconds of a transfer of each op's output.
+        nets: (seconds of a transfer, ops that hold or read it, none twice) of outputs: the u-th is that of op u.
         order: (a, b) where a pipeline has a no later than b.
+        end_of: the op here of each end of `order`.
         together: (v, w) on one device.
+        kind: the type of each device.
         count, host: number of devices of each type, and whether it is a host.
-        barred: barred[t], ops that type t cannot run or hold.
-        size, room: whole bytes size[t][v] of ops and room[t] of a device, see `sizes`; all 0 where memory is ample.
+        sizes: whole bytes of ops and of a device of each type, see `sizes`; all 0 where memory is ample.
         limits: bytes of a device of each type, float64 (T,).
+        op_of: the index of each op here, int (n,).
         covers: ops that turned out not to fit together.
     """
 
     time: list[list[float]]
-    cost: list[float]
-    edges: list[tuple[int, int]]
+    nets: list[tuple[float, list[int]]]
     order: list[tuple[int, int]]
+    end_of: Sequence[int]
     together: list[tuple[int, int]]
     kind: list[int]
     count: list[int]
     host: list[bool]
-    barred: list[set[int]]
-    size: list[list[int]]
-    room: list[int]
+    sizes: list[Sizes]
     limits: FloatArray
+    op_of: IntArray
     covers: Covers = field(default_factory=Covers)
 
     @classmethod
     def of(cls, problem: GraphProblem) -> Textbook:
         """Lay out `problem`."""
-        graph, cluster, time = problem.graph, problem.cluster, problem.time()
+        graph, cluster = problem.graph, problem.cluster
         leader: dict[int, int] = {}
         pairs = [(leader.setdefault(c, v), v) for v, c in enumerate(graph.colocation.tolist()) if c >= 0]
+        nets = [(cost, [u]) for u, cost in enumerate(problem.transfer().tolist())]
+        for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+            nets[u][1].append(v)
         limits = np.array([np.inf if kind.memory is None else kind.memory for kind in cluster.device_types])
-        sizes = [whole(graph.memory, limit, graph.n_ops) for limit in limits.tolist()]
         return cls(
-            time=time.tolist(),
-            cost=problem.transfer().tolist(),
-            edges=list(zip(graph.source.tolist(), graph.target.tolist(), strict=True)),
+            time=problem.time().tolist(),
+            nets=nets,
             order=list(zip(*(ends.tolist() for ends in precedence(graph)), strict=True)),
+            end_of=range(graph.n_ops),
             together=[(v, w) for v, w in pairs if v != w],
             kind=cluster.type_of.tolist(),
             count=cluster.counts().tolist(),
             host=[kind.host for kind in cluster.device_types],
-            barred=[
-                set(np.flatnonzero(~np.isfinite(row) | s.barred).tolist()) for row, s in zip(time, sizes, strict=True)
-            ],
-            size=[s.size.tolist() for s in sizes],
-            room=[s.room for s in sizes],
+            sizes=[whole(graph.memory, limit, graph.n_ops) for limit in limits.tolist()],
             limits=limits,
+            op_of=np.arange(graph.n_ops, dtype=np.int32),
         )
 
     @property
     def ops(self) -> range:
         """All ops."""
-        return range(len(self.cost))
+        return range(len(self.time[0]))
+
+    @property
+    def edges(self) -> list[tuple[int, int]]:
+        """All (u, v) where v reads the output of u."""
+        return [(u, v) for u, (_, (_, *readers)) in enumerate(self.nets) for v in readers]
+
+    @property
+    def cost(self) -> list[float]:
+        """Seconds of a transfer of each output."""
+        return [cost for cost, _ in self.nets]
 
     @property
     def devices(self) -> range:
@@ -87,20 +97,37 @@ class Textbook:
         """Seconds of all ops, each where it takes longest."""
         return sum(max((row[v] for row in self.time if isfinite(row[v])), default=0.0) for v in self.ops)
 
-    def seconds(self, unit: float) -> tuple[list[list[float]], list[float]]:
-        """Return times and costs in units, 0 where a type does not run an op."""
-        times = [[min(x / unit, CAP) if isfinite(x) else 0.0 for x in row] for row in self.time]
-        return times, [min(x / unit, CAP) for x in self.cost]
+    def units(self, model: Rows) -> tuple[list[list[Any]], list[Any]]:
+        """Return times and costs as numbers of a model, 0 where a type does not run an op."""
+        times = [[model.units(x) if isfinite(x) else 0 for x in row] for row in self.time]
+        return times, [model.units(x) for x in self.cost]
 
-    def ticks(self, unit: float, ticks: int) -> tuple[list[list[int]], list[int]]:
-        """Return times and costs in `ticks` a unit, rounded down, so that what is proved of them holds."""
-        times, costs = self.seconds(unit)
-        return [[floor(x * ticks) for x in row] for row in times], [floor(x * ticks) for x in costs]
+    def assign(self, model: Rows, x: Sequence[Mapping[int, Any]]) -> None:
+        """Add (A) every op is on one device, x[v][d], and colocated ops on the same."""
+        model.letter("A")
+        for row in x:
+            model.equal(model.sum(row.values()), 1)
+        for v, w in self.together:
+            for d in x[v]:
+                model.equal(x[v][d], x[w][d])
 
-    def apart(self, kind: int) -> Iterator[tuple[int, ...]]:
-        """Yield ops that do not all go together on a device of a type, though their rounded sizes do."""
-        return self.covers.of(float(self.limits[kind]))
+    def hold(self, model: Rows, kind: int, here: Sequence[Any], *given: Any, barred: str = "A") -> None:
+        """Add (M) that the ops that are here fit on a device of a type, and by letter `barred` that it runs them.
+
+        It need not if one of `given` is 0.
+        """
+        sizes = self.sizes[kind]
+        model.letter(barred)
+        for v in self.ops:
+            if sizes.barred[v] or not isfinite(self.time[kind][v]):
+                model.row(here[v] + sum(given), len(given))
+        model.letter("M")
+        if sizes.room:
+            used = model.sum(model.whole(m, sizes.room) * x for m, x in zip(sizes.size.tolist(), here, strict=True))
+            model.row(used, model.whole(sizes.room, sizes.room), *given)
+        for ops in self.covers.of(float(self.limits[kind])):
+            model.row(model.sum([*(here[v] for v in ops), *given]), len(ops) - 1 + len(given))
 
     def accepts(self, run: Run, plan: Any, by: str) -> bool:
         """Return whether a plan fits in memory, and learn from it if not."""
-        return self.covers.accepts(run, plan, np.arange(len(self.ops)), by)
+        return self.covers.accepts(run, plan, self.op_of, by)

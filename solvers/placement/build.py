@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from gangplan.instances.arrays import IntArray
 from ..run import Run
 from .classic import nearest_by_size
 from .gpu_assignment import rows_of
-from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, take, topology
+from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, serve, take, topology
 from .prepare import Batch, Rows
 from .state import PlacementState
 
@@ -33,47 +34,27 @@ def placements(state: PlacementState, j: int, policies: Iterable[Policy]) -> Ite
             if not workers or workers in seen:
                 continue
             seen.append(workers)
-            rows = {node: (w, 0) for node, w in sorted(workers.items()) if w}
+            workers = {node: w for node, w in sorted(workers.items()) if w}
+            rows = _with_servers(workers, {})
             if not job.servers:
                 yield rows
                 continue
             room_for = state.server_room(j, rows)
-            if int(room_for.sum(dtype=np.int64)) >= job.servers:
-                yield _beside(state, j, rows, room_for.copy())
-            if len(rows) > 1:
-                yield from _apart(state, j, rows, room_for)
+            apart = room_for.copy()
+            apart[list(rows)] = 0
+            servers = serve(workers, job.servers, room_for, partial(Offer, state, j, apart))
+            if servers is not None:
+                yield _with_servers(workers, servers)
+            alone = np.minimum(apart, 1)
+            if len(rows) > 1 and int(alone.sum()) >= job.servers:
+                # on nodes of their own, those with quiet NICs first, then the near
+                near = nearest_first(state, max(workers, key=workers.__getitem__))
+                near = near[np.argsort(state.crossing[near], kind="stable")]
+                yield _with_servers(workers, take(near, alone, job.servers))
 
 
-def _beside(state: PlacementState, j: int, rows: Rows, room: IntArray) -> Rows:
-    """Return the rows with parameter servers: beside the workers as evenly as room allows, then near, then anywhere."""
-    servers = state.batch.jobs[j].servers
-    count = dict.fromkeys(rows, 0)
-    for _ in range(servers):
-        able = [node for node in rows if count[node] < room[node]]
-        if not able:
-            break
-        node = min(able, key=lambda n: ((count[n] + 1) / rows[n][0], n))
-        count[node] += 1
-    left = servers - sum(count.values())
-    if left:
-        room[list(rows)] = 0
-        count |= take(nearest_first(state, _fullest(rows)), room, left)
-    return {node: (rows.get(node, (0, 0))[0], count[node]) for node in sorted(count)}
-
-
-def _apart(state: PlacementState, j: int, rows: Rows, room: IntArray) -> Iterator[Rows]:
-    """Yield the rows with a parameter server each on nodes of their own, those with quiet NICs first, then the near."""
-    servers = state.batch.jobs[j].servers
-    room = np.minimum(room, 1)
-    room[list(rows)] = 0
-    if int(room.sum()) >= servers:
-        near = nearest_first(state, _fullest(rows))
-        chosen = take(near[np.argsort(state.crossing[near], kind="stable")], room, servers)
-        yield {node: (rows.get(node, (0, 0))[0], chosen.get(node, 0)) for node in sorted({*rows, *chosen})}
-
-
-def _fullest(rows: Rows) -> int:
-    return max(rows, key=lambda node: (rows[node][0], -node))
+def _with_servers(workers: Mapping[int, int], servers: Mapping[int, int]) -> Rows:
+    return {node: (workers.get(node, 0), servers.get(node, 0)) for node in sorted({*workers, *servers})}
 
 
 def nearest_first(state: PlacementState, seed: int) -> IntArray:

@@ -6,7 +6,7 @@ What a placement costs is in `plain_goals`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations, product
 from math import isfinite
 from typing import Any
@@ -17,7 +17,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem, Runnin
 from gangplan.instances.placement.rate import model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import Minimise, Rows, Search, new_rows, refine, solve_cpsat, solve_milp
+from ..plain import New, Rows, both, refine
 from ..run import Run
 from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
@@ -34,21 +34,14 @@ def rows(problem: PlacementProblem) -> int:
     return placed + cards * shared * (2 * shared + 3) + kinds * (3 * cards + 5 * fleet.n_nodes)
 
 
-def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-    """Minimise the goal by CP-SAT."""
-    _refined(run, "plain_cpsat", lambda unit: new_rows(run, unit, search=minimise))
-
-
-def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-    """Minimise the goal by a MILP through PuLP."""
-    _refined(run, "plain_milp", lambda unit: new_rows(run, unit, minimise))
-
-
-def _refined(run: Run, by: str, new: Callable[[float], Rows]) -> None:
-    """Solve the model; where lines stand for losses of throughput, again with more of them."""
+def _solve(run: Run, by: str, new: New) -> None:
+    """Minimise the goal; where lines stand for losses of throughput, again with more of them."""
     seen = [] if run.plan is None else slower(run.problem, run.plan, [])
     worst = run.objective or most_cost(run.problem)
-    refine(run, by, rows(run.problem), worst, lambda unit: Gangs(run, new(unit), unit, seen), seen)
+    refine(run, by, rows(run.problem), worst, lambda unit: Gangs(run, new(unit), seen), seen)
+
+
+plain_cpsat, plain_milp = both(_solve)
 
 
 class Gangs:
@@ -59,8 +52,8 @@ class Gangs:
     cost. A second of a step of j costs price[j]. Binaries may be 1 for nothing, where that only costs.
     """
 
-    def __init__(self, run: Run, model: Rows, unit: float, seen: Seen) -> None:
-        self.model, self.run, self.unit, self.seen, problem = model, run, unit, seen, run.problem
+    def __init__(self, run: Run, model: Rows, seen: Seen) -> None:
+        self.model, self.run, self.unit, self.seen, problem = model, run, model.unit, seen, run.problem
         self.problem: PlacementProblem = problem
         self.jobs, fleet = problem.jobs, problem.fleet
         self.J, self.N = range(len(self.jobs)), range(fleet.n_nodes)
@@ -70,7 +63,7 @@ class Gangs:
         kind = model_of(problem)
         self.size, self.duty = problem.speeds.gradient[kind].tolist(), problem.speeds.duty[kind].tolist()
         self.most = [job.workers[-1] for job in self.jobs]
-        self.price, self.top = prices(problem, unit, seen)
+        self.price, self.top = prices(problem, self.unit, seen)
         self.open = [_open(problem, j) for j in self.J]
         self.sizes = [{k: model.binary("size", j, k) for k in job.workers} for j, job in enumerate(self.jobs)]
         self.placed = [sum(sizes.values()) for sizes in self.sizes]
@@ -88,8 +81,6 @@ class Gangs:
         builders = [self._assign, self._resources, self._gpus]
         builders += [self._compute, self._cross, self._sync] if timed else []
         for name, build in zip("AMULKS", builders, strict=False):
-            if run.stopped:
-                return
             model.letter(name)
             build()
         model.minimise(total(self), self._plan)
@@ -98,18 +89,13 @@ class Gangs:
         """Yield each number of workers of a job, and the condition that it has so many if there is a choice."""
         yield from ((k, (x,) if len(self.sizes[j]) > 1 else ()) for k, x in self.sizes[j].items())
 
-    def equal(self, left: Any, right: Any) -> None:
-        """Require that two sums are equal."""
-        self.model.row(left, right)
-        self.model.row(right, left)
-
     def _assign(self) -> None:
         """Place all tasks of a job or none, on nodes that it may use, apart from jobs it shares no node with."""
         row = self.model.row
         for j, job in enumerate(self.jobs):
-            self.equal(sum(self.w[j]), sum(k * x for k, x in self.sizes[j].items()))
-            self.equal(sum(self.p[j]), job.servers * self.placed[j])
-            self.equal(self.placed[j] + self.out[j], 1)
+            self.model.equal(sum(self.w[j]), sum(k * x for k, x in self.sizes[j].items()))
+            self.model.equal(sum(self.p[j]), job.servers * self.placed[j])
+            self.model.equal(self.placed[j] + self.out[j], 1)
             seconds = self.problem.compute()[j]
             for n in self.N:
                 runs = self.open[j][n] and isfinite(seconds[n])
@@ -168,7 +154,7 @@ class Gangs:
             for j in parts:
                 self.card[j, n] = [model.count(self.most[j], "card", j, n, g) for g in range(gpus)]
                 self.holds[j, n] = [model.binary("holds", j, n, g) for g in range(gpus)]
-                self.equal(sum(self.card[j, n]), self.w[j][n])
+                self.model.equal(sum(self.card[j, n]), self.w[j][n])
                 for count, holds in zip(self.card[j, n], self.holds[j, n], strict=True):
                     model.row(count, self.most[j] * holds)
                     model.row(holds, count)

@@ -120,7 +120,7 @@ def _communication(gangs: Gangs) -> Any:
             within: Any = 0
             for a in sorted(set(member)):
                 reached = [model.binary("pair", level, j, a, m) for m in range(gangs.most[j])]
-                gangs.equal(sum(reached), sum(w for w, b in zip(gangs.w[j], member, strict=True) if a == b))
+                model.equal(sum(reached), sum(w for w, b in zip(gangs.w[j], member, strict=True) if a == b))
                 for x, y in pairwise(reached):
                     model.row(y, x)
                 for m, x in enumerate(reached):
@@ -156,7 +156,7 @@ def _fragments(gangs: Gangs) -> Any:
                 model.row(each * idle + sum(free), rest)
                 continue
             fits, lacks = model.binary("fits", n, q), model.binary("lacks", n, q)
-            gangs.equal(fits + lacks, 1)
+            model.equal(fits + lacks, 1)
             model.row(each * idle + sum(free), rest, lacks)
             for field in ("cpu", "memory", "nic"):
                 if need := getattr(task.demand, field):

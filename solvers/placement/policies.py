@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 import numpy as np
@@ -81,14 +82,11 @@ def compact(nodes: Indices, room: Indices, degree: int) -> dict[int, int]:
     Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.
     """
     order = nodes[np.argsort(-room[nodes], kind="stable")]
-    reached = np.cumsum(room[order], dtype=np.int64)
-    last = int(np.searchsorted(reached, degree))
-    chosen = {int(node): int(room[node]) for node in order[:last]}
-    left = degree - sum(chosen.values())
-    rest = order[last:]
+    chosen = take(order, room, degree)
+    _, left = chosen.popitem()
+    rest = order[len(chosen) :]
     fitting = rest[room[rest] >= left]
-    best = fitting[np.lexsort([fitting, room[fitting]])[0]]
-    chosen[int(best)] = left
+    chosen[int(fitting[np.lexsort([fitting, room[fitting]])[0]])] = left
     return chosen
 
 
@@ -112,6 +110,34 @@ def around(offer: Vacancy, seed: int, degree: int) -> dict[int, int]:
     if left:  # beyond the top level there is the rest of the fleet
         chosen |= take(np.flatnonzero(group[-1] != group[-1][seed]), room, left)
     return chosen
+
+
+def serve(
+    workers: Mapping[int, int], servers: int, room: Mapping[int, int] | IntArray, elsewhere: Callable[[], Vacancy]
+) -> dict[int, int] | None:
+    """Return node -> parameter servers: beside the workers, evenly as room allows, then near; `None` if too few fit.
+
+    Args:
+        workers: of the gang, on each of its nodes.
+        room: how many servers each of these takes.
+        elsewhere: returns the room for servers on other nodes.
+    """
+    count = dict.fromkeys(workers, 0)
+    able = [(1 / w, node) for node, w in workers.items() if room[node]]
+    heapify(able)
+    while able and servers:
+        _, node = heappop(able)
+        count[node] += 1
+        servers -= 1
+        if count[node] < room[node]:
+            heappush(able, ((count[node] + 1) / workers[node], node))
+    if servers:
+        other = elsewhere()
+        if int(other.room.sum(dtype=np.int64)) < servers:
+            return None
+        fullest = max(workers, key=lambda node: (workers[node], -node))
+        count |= around(other, fullest, servers)
+    return count
 
 
 def first_fit(offer: Vacancy, degree: int) -> dict[int, int]:

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run, never
 from . import prepare
 from .prepare import CHEAPEST, LEFT_OUT, Prepared
-from .profile import Busy, Data, Room, Schedule, idle, new, serial
+from .profile import Data, Room, Schedule, new, serial
 
 _STEPS = 1_000_000
 """Jobs times jobs times nodes between two looks at the clock."""
@@ -23,9 +23,9 @@ def data_of(p: Prepared) -> Data:
     return Data(*(getattr(p, name) for name in Data._fields))
 
 
-def room_of(p: Prepared, running: int = 0) -> Room:
-    """Return what schedules are built in, beside so many rows that run already."""
-    return new(p.nodes, p.per, p.n + running, p.total + 1)
+def room_of(p: Prepared) -> Room:
+    """Return what schedules are built in."""
+    return new(p.nodes, p.per, p.n, p.total + 1)
 
 
 def rows_of(p: Prepared) -> prepare.Ints:
@@ -36,9 +36,8 @@ def rows_of(p: Prepared) -> prepare.Ints:
 class Decoder:
     """Builds schedules of lists of one problem, one after the other in the same arrays: the next overwrites `made`."""
 
-    def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
-        self.p, self.busy = p, idle() if busy is None else busy
-        self._data, self._room = data_of(p), room_of(p, len(self.busy.node))
+    def __init__(self, p: Prepared) -> None:
+        self.p, self._data, self._room = p, data_of(p), room_of(p)
         self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
         self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
         self.used = self.placed = 0
@@ -64,7 +63,7 @@ class Decoder:
         costs = self._none if penalty is None else penalty
         for begin in range(0, p.n, few):
             self.placed = min(begin + few, p.n)
-            so_far = serial(*given, costs, self._data, self._room, self.busy, self.made, begin, self.placed, so_far)
+            so_far = serial(*given, costs, self._data, self._room, self.made, begin, self.placed, so_far)
             cost, last, self.used = so_far
             yield p.constant + float(cost + last if p.makespan else cost)
 

@@ -17,7 +17,7 @@ from ..run import Run
 from .classic import base
 from .decode import Decoder, data_of, list_of, room_of, rows_of
 from .prepare import Prepared
-from .profile import Busy, Data, Room, Schedule, chosen, clear, idle, seat
+from .profile import Data, Room, Schedule, chosen, clear, seat
 
 _FIRST, _LAST = 0.01, 0.0004
 """Temperatures, as shares of the goal over the jobs."""
@@ -68,8 +68,8 @@ class Walk(NamedTuple):
 
 @kernel
 def anneal(
-    changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, nothing: Busy,
-    made: Schedule, penalty: Floats,
+    changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, made: Schedule,
+    penalty: Floats,
 ) -> float:  # fmt: skip
     """Make a change a row of `draws` in `changed`, none without rows, and keep it or not; return the best cost."""
     data, room, walk = by_reference(problem), by_reference(profiles), by_reference(changed)
@@ -77,7 +77,7 @@ def anneal(
     n = len(order)
     if len(draws) == 0:
         _copy(order, trial, 0)
-        clear(room, data.per, nothing)
+        clear(room, data.per)
         for s in range(len(walk.slot)):
             walk.slot[s] = 1
         _save(walk, room, 0)
@@ -249,7 +249,7 @@ class _Search:
             np.zeros(profiles[:2], dtype=np.int64), np.zeros(kept, dtype=np.int64),
         )  # fmt: skip
         made = Schedule(np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
-        self._given = data, room, idle(), made, np.zeros(len(p.gpus))
+        self._given = data, room, made, np.zeros(len(p.gpus))
         self._offered, self._takes = np.inf, 0.0
 
     def late(self) -> bool:

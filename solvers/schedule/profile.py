@@ -33,19 +33,6 @@ class Data(NamedTuple):
     server: Ints
 
 
-class Busy(NamedTuple):
-    """What runs already, r parts of jobs: nodes, GPUs there, and until when, (r,)."""
-
-    node: Ints
-    gpus: Ints
-    until: Floats
-
-
-def idle() -> Busy:
-    """Return that nothing runs."""
-    return Busy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
-
-
 class Room(NamedTuple):
     """What a schedule is built in, on m nodes; all of it is written to.
 
@@ -75,13 +62,11 @@ def new(nodes: int, gpus: int, most: int, widest: int = 1) -> Room:
 
 
 @inner
-def clear(room: Room, per: int, busy: Busy) -> None:
-    """Empty the profiles of all but what runs already."""
+def clear(room: Room, per: int) -> None:
+    """Empty the profiles."""
     for v in range(len(room.count)):
         room.count[v] = 1
         room.free[v, 0] = per
-    for i in range(len(busy.node)):
-        occupy(room, busy.node[i], 0.0, busy.until[i], busy.gpus[i])
 
 
 @inner
@@ -256,8 +241,8 @@ So = tuple[float, float, int]
 
 @kernel
 def serial(
-    order: Ints, wish: Ints, penalty: Floats, problem: Data, profiles: Room, running: Busy, made: Schedule,
-    begin: int, end: int, so_far: So,
+    order: Ints, wish: Ints, penalty: Floats, problem: Data, profiles: Room, made: Schedule, begin: int, end: int,
+    so_far: So,
 ) -> So:  # fmt: skip
     """Place the jobs of `order` from `begin` up to `end`; return (cost without constant, last completion, rows used).
 
@@ -274,7 +259,7 @@ def serial(
     data, room = by_reference(problem), by_reference(profiles)
     cost, last, used = so_far
     if begin == 0:
-        clear(room, data.per, running)
+        clear(room, data.per)
     for place in range(begin, end):
         j = order[place]
         best, at, nodes = chosen(data, room, j, wish[j], penalty, last, made.finish)

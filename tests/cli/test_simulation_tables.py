@@ -85,7 +85,7 @@ def test_priorities_and_limits(trace: Path, cli: Any) -> None:
     [
         (("--by", "team"), "by: 'team' is not one of user, queue, size"),
         (("--by", "user", "--by", "user"), "by: 'user' is given 2 times"),
-        (("--price", "600"), "price: changes nothing without a policy of online, hybrid, heuristic, patient, gnn"),
+        (("--price", "600"), "price: changes nothing without a policy of online, hybrid, heuristic, patient, evolved"),
         (("--price", "-1", "--policy", "online"), "price: -1.0 is negative"),
         (("--price", "5,5", "--policy", "online"), "price: '5,5' has one twice"),
         (("--gpu-hour-price", "-2"), "gpu_hour_price: -2.0 is negative"),

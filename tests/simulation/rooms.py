@@ -91,9 +91,14 @@ class Rooms:
 
     def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
         """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
-        takes = inf if self.near else max(job.takes(d) or inf for d in job.workers)
-        nodes = [n for n in (self.nodes.values() if nodes is None else nodes) if not self.shut(job, n.name, takes)]
+        nodes = self.open(job, self.nodes.values() if nodes is None else nodes)
         return self._holds(job, {n.name: self.room(job, n) for n in nodes})
+
+    def open(self, job: Job, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes that surely no window closes to a job before it ends there."""
+        slow = max(job.on.values(), default=1.0)
+        takes = inf if self.near else max(job.takes(d, slow) or inf for d in job.workers)
+        return [n for n in nodes if not self.shut(job, n.name, takes)]
 
     def shut(self, job: Job, node: str, takes: float, at: float | None = None) -> str:
         """Return the window that closes a node to a job before it ends, "" if none does."""

@@ -25,7 +25,8 @@ class World(Events):
         told = {x.job for x in decision.stopping}
         killed = self._ended(decision)
         stops = [*(x for x in decision.stops if x.job not in killed), *decision.stopping]
-        gains = [x for x in stops if x.cause != "drain"]
+        at = {x.job: i for i, x in enumerate(decision.starts)}  # who stops for the first to start stopped first
+        gains = sorted((x for x in stops if x.cause != "drain"), key=lambda x: at.get(x.other, len(at)))
         self.stopped = bool(gains)
         self._drained([x for x in stops if x.cause == "drain"], told)
         drained = {x.job for x in stops if x.cause == "drain"}
@@ -191,8 +192,8 @@ class World(Events):
     def _nearest(self, job: Job, degree: int, nodes: Nodes, size: int) -> None:
         """Check that a job that waits alone has what it prefers: the fastest type with room, one rack if any has it."""
         held: dict[Any, int] = {}
-        for name, node in self.nodes.items():
-            part = self.part(job, name, near=True)
+        for node in self.open(job, self.nodes.values()):
+            part = self.part(job, node.name, near=True)
             held[part] = held.get(part, 0) + self.room(job, node) // size
         able = [part for part, count in held.items() if count >= -(-degree // size)]
         mine = {self.part(job, name, near=True) for name in nodes}
@@ -327,9 +328,10 @@ class World(Events):
         if self.calm and waits and self.books.alike:
             for k, job in enumerate(late):
                 k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
-                latest = job.due + (k + 1) * self.longest
+                latest = job.due + (k + 1) * self.longest if self.possible(job) else inf  # it may wait for nodes
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
-        if any(job.due <= self.now and self.books.limited(job) for job in self.waiting.values()):
+        ripe = [job for job in self.waiting.values() if job.due <= self.now or job.due == inf]
+        if any(map(self.books.limited, ripe)):
             return  # what it would take of a limit may be kept for it
         rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):

@@ -10,7 +10,7 @@ import pytest
 from gangplan import generate, teach
 from gangplan.instances import Cluster, DeviceType, InstanceError, Level, PartitionProblem, TreeTopology
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
-from gangplan.solvers.partition.referee import graph_of
+from gangplan.solvers.partition.tiny import graph_of
 
 from .tiny import OBJECTIVES, tiny
 

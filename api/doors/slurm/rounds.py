@@ -64,12 +64,12 @@ class Rounds:
         self._known(view)
         self._changed(view)
         self._new(view)
-        wake = self.core.scheduler.wake
+        wake, stops = self.core.scheduler.wake, []
         if self._open or (wake is not None and wake <= self.now):
             decision = self._tell("decide", deadline=DEADLINE)["answer"]
-            self._open = decision["more"]
-            self._stop(decision["stops"], view)
+            self._open, stops = decision["more"], decision["stops"]
             self._silent = True
+        self._stop(stops, view)
         done = self._apply(view)
         if self._silent and self.mark is not None:
             self._tell_why(view)
@@ -357,26 +357,26 @@ class Rounds:
 
     def _stop(self, stops: list[dict[str, Any]], view: View) -> None:
         """Requeue whom a decision stops, and have those end who are told to stop: they hold their nodes meanwhile."""
-        for name in (stop["job"] for stop in stops):
-            job, _ = job_of(name, view)
-            if job is not None:
-                self._requeue(job, *HOLD)
+        stopped = [job for stop in stops if (job := job_of(stop["job"], view)[0]) is not None]
+        self._leaving |= {job.id for job in stopped}  # the next round goes on with them if nobody answers
+        for job in stopped:
+            self._requeue(job, *HOLD)
         for told in self.core.scheduler.stopping:
             job, _ = job_of(told.job, view)
             if job is not None and job.holds and told.job not in self._signalled:
-                self._signalled.add(told.job)
                 self._note(job.id, f"is to end within {told.seconds:g} s, then it is requeued ({told.cause})", job)
                 if why := self._order(job, ("--signal=TERM", "--full", job.id), by="scancel"):
                     self._note(job.id, why)
+                self._signalled.add(told.job)
 
     def _requeue(self, job: SlurmJob, *states: str) -> bool:
         """Have a job wait again that is in one of these states; return whether it is to."""
         if not {*states} & {*job.row["states"]}:
             return False
+        self._leaving.add(job.id)
         if why := self._order(job, ("requeuehold", job.id)):
             self._note(job.id, why)
-        else:
-            self._leaving.add(job.id)
+            self._leaving.discard(job.id)
         return not why
 
     def _hold(self, job: SlurmJob) -> bool:

@@ -17,6 +17,7 @@ _PREFIX = "gangplan."
 _PLAIN = (str, int, float, bool, tuple)
 HOMES = {
     "Demand": "instances.placement.job",
+    "Evolved": "solvers.placement.online.evolved",
     "Fleet": "instances.placement.fleet",
     "GangJob": "instances.placement.job",
     "Level": "instances.cluster",

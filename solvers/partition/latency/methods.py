@@ -17,11 +17,13 @@ from .reduced import Reduced, reduce
 from .sequence import greedy
 
 if TYPE_CHECKING:
-    from . import annealing, chain_bound, cpsat, plain, referee, series_bound
+    from .. import referee, tiny
+    from . import annealing, chain_bound, cpsat, plain, series_bound
 else:
-    annealing, chain_bound, cpsat, plain, referee, series_bound = on_demand(
-        __package__, "annealing chain_bound cpsat plain referee series_bound"
+    annealing, chain_bound, cpsat, plain, series_bound = on_demand(
+        __package__, "annealing chain_bound cpsat plain series_bound"
     )
+    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -52,4 +54,4 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(cpsat.cpsat, exact=True, suits=lambda r: _literals(r) <= 60_000, library=CPSAT, start=_start),
     **plain_methods(plain, start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, tiny.random_latency, offer_draft)

@@ -6,13 +6,14 @@ accelerator, whose ops are one call, and levels in place of (C): a call is behin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import LatencyPlan, LatencyProblem
 
-from ...plain import TICKS, Formulation, Minimise, Search, Variable, letter, refine, solve_cpsat, solve_milp
+from ...plain import Formulation, New, Rows, Variable, both, refine
 from ...run import Run
 from ..textbook import Textbook
 
@@ -51,162 +52,63 @@ def rows(problem: LatencyProblem) -> int:
     return (2 * problem.graph.n_ops + 3 * problem.graph.n_edges) * problem.cluster.n_devices
 
 
-def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-    """Minimise Z by CP-SAT: x[v][d] op v on device d, into[d][u], out[d][u] the output of u enters, leaves call d."""
-    from ortools.sat.python import cp_model
-
+def _solve(run: Run, by: str, new: New) -> None:
     t = Textbook.of(run.problem)
-    devices, calls = _devices(t)
-    most = len(t.ops) + len(calls)
-
-    def attempt(unit: float) -> None:  # noqa: PLR0912, one model read from top to bottom
-        time, cost = t.ticks(unit, TICKS)
-        model = cp_model.CpModel()
-        x = [{d: model.new_bool_var(f"x_{v}_{d}") for d in devices} for v in t.ops]
-        into, out = (
-            {d: {u: model.new_bool_var(f"{name}_{d}_{u}") for u, _ in t.edges} for d in calls}
-            for name in ("into", "out")
-        )
-        ready = [model.new_int_var(0, TICKS, f"ready_{v}") for v in t.ops]
-        start, finish = ({d: model.new_int_var(0, TICKS, f"{name}_{d}") for d in calls} for name in ("start", "finish"))
-        level = [model.new_int_var(0, most, f"level_{v}") for v in t.ops]
-        turn = {d: model.new_int_var(0, most, f"turn_{d}") for d in calls}
-        z = model.new_int_var(0, TICKS, "Z")
-        model.minimize(z)
-        letter(model, "A")
-        for v in t.ops:  # (A) every op is on one device that runs it,
-            model.add_exactly_one(x[v].values())
-            model.add(z >= ready[v])
-        for d in devices:
-            for v in t.barred[t.kind[d]]:
-                model.add(x[v][d] == 0)
-        for v, w in t.together:  # colocated ops on the same
-            for d in devices:
-                model.add(x[v][d] == x[w][d])
-        letter(model, "M")
-        for d in devices:  # (M) memory
-            model.add(sum(size * x[v][d] for v, size in enumerate(t.size[t.kind[d]])) <= t.room[t.kind[d]])
-            for ops in t.apart(t.kind[d]):
-                model.add_bool_or(~x[v][d] for v in ops)
-        for d in calls:
-            for u, v in t.edges:  # (K) an output enters a call, or leaves it
-                letter(model, "K")
-                model.add_bool_or(~x[v][d], x[u][d], into[d][u])
-                model.add_bool_or(~x[u][d], x[v][d], out[d][u])
-                letter(model, "C")
-                # (C) calls do not wait for one another in a circle, even if they take no time
-                model.add(level[v] >= level[u] + 1).only_enforce_if(x[v][d], ~x[u][d])
-            for v in t.ops:  # (F) results are there when the call has finished
-                letter(model, "F")
-                model.add(ready[v] >= finish[d]).only_enforce_if(x[v][d])
-                letter(model, "C")
-                model.add(level[v] == turn[d]).only_enforce_if(x[v][d])
-            letter(model, "F")
-            for u in into[d]:  # it starts when its inputs are there
-                model.add(start[d] >= ready[u]).only_enforce_if(into[d][u])
-            work = sum(time[t.kind[d]][v] * x[v][d] for v in t.ops)  # (L) it takes its ops and its transfers
-            moves: Any = sum(cost[u] * (into[d][u] + out[d][u]) for u in into[d])
-            letter(model, "L")
-            model.add(finish[d] >= start[d] + work + moves)
-        letter(model, "H")
-        for d in (d for d in devices if d not in calls):  # (F) an op on a host starts when its inputs are there
-            for v in t.ops:
-                model.add(ready[v] >= time[t.kind[d]][v]).only_enforce_if(x[v][d])
-            for u, v in t.edges:
-                model.add(ready[v] >= ready[u] + time[t.kind[d]][v]).only_enforce_if(x[v][d])
-                model.add(level[v] >= level[u] + 1).only_enforce_if(x[v][d])
-
-        minimise(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, value))
-
-    refine(run, "plain_cpsat", rows(run.problem), _worst(t), attempt, t.covers.found)
+    worst = t.work + sum(t.cost) * (len(t.devices) + 1)
+    refine(run, by, rows(run.problem), worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
 
 
-def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-    """Minimise Z by a MILP: letters as in `plain_cpsat`, and big M where that enforces."""
-    import pulp
+def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
+    """Minimise Z: x[v][d] op v on device d, into[d][u], out[d][u] the output of u enters, leaves call d."""
+    # of hosts of a type with ample memory one stands for all
+    ample = {t.kind.index(i) for i in set(t.kind) if t.host[i] and not t.sizes[i].room}
+    devices = [d for d in t.devices if not t.host[t.kind[d]] or t.sizes[t.kind[d]].room or d in ample]
+    calls, edges, senders = [d for d in devices if not t.host[t.kind[d]]], t.edges, sorted({u for u, _ in t.edges})
+    most, (time, cost) = len(t.ops) + len(calls), t.units(model)
+    x = [{d: model.binary("x", v, d) for d in devices} for v in t.ops]
+    into, out = ({d: {u: model.implied(1, name, d, u) for u in senders} for d in calls} for name in ("into", "out"))
+    ready = [model.amount(1, "ready", v) for v in t.ops]
+    start, finish = ({d: model.amount(1, name, d) for d in calls} for name in ("start", "finish"))
+    level, turn = [model.implied(most, "level", v) for v in t.ops], {d: model.implied(most, "turn", d) for d in calls}
+    z = model.amount(1, "Z")
+    t.assign(model, x)
+    for v in t.ops:
+        model.row(ready[v], z)
+    for d in devices:
+        t.hold(model, t.kind[d], [row[d] for row in x])
+    for d in calls:
+        model.letter("K")  # an output enters a call, or leaves it
+        for u, v in edges:
+            model.row(x[v][d] - x[u][d], into[d][u])
+            model.row(x[u][d] - x[v][d], out[d][u])
+        model.letter("C")  # calls do not wait for one another in a circle, even if they take no time
+        for u, v in edges:
+            model.row(level[u] + 1, level[v], x[v][d], model.no(x[u][d]))
+        for v in t.ops:
+            model.equal(level[v], turn[d], x[v][d])
+        model.letter("F")  # results are there when the call has finished; it starts when its inputs are there
+        for v in t.ops:
+            model.row(finish[d], ready[v], x[v][d])
+        for u in senders:
+            model.row(ready[u], start[d], into[d][u])
+        model.letter("L")  # it takes its ops and its transfers
+        work = [time[t.kind[d]][v] * x[v][d] for v in t.ops]
+        moves = [cost[u] * (into[d][u] + out[d][u]) for u in senders]
+        model.row(model.sum([start[d], *work, *moves]), finish[d])
+    model.letter("H")
+    for d in (d for d in devices if d not in calls):  # (F) an op on a host starts when its inputs are there
+        for v in t.ops:
+            model.row(time[t.kind[d]][v] * x[v][d], ready[v])
+        for u, v in edges:
+            model.row(ready[u] + time[t.kind[d]][v], ready[v], x[v][d])
+            model.row(level[u] + 1, level[v], x[v][d])
 
-    from ...pulp_solvers import ABOVE_ONE, Model
+    def plan(value: Callable[[Any], float]) -> LatencyPlan | None:
+        device = [max(devices, key=lambda d: value(row[d])) for row in x]
+        found = LatencyPlan(run.problem.graph.names, np.array(device))
+        return found if t.accepts(run, found, by) else None
 
-    t = Textbook.of(run.problem)
-    devices, calls = _devices(t)
-    most, m = len(t.ops) + len(calls), ABOVE_ONE
-
-    def attempt(unit: float) -> None:  # noqa: PLR0912, one model read from top to bottom
-        time, cost = t.seconds(unit)
-        lp = Model("latency", lambda: run.stopped)
-        x = [{d: pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in devices} for v in t.ops]
-        into, out = (
-            {d: {u: pulp.LpVariable(f"{name}_{d}_{u}", 0, 1) for u, _ in t.edges} for d in calls}
-            for name in ("into", "out")
-        )
-        ready, level = (
-            [pulp.LpVariable(f"{n}_{v}", 0, up) for v in t.ops] for n, up in (("ready", m), ("level", most))
-        )
-        start, finish, turn = (
-            {d: pulp.LpVariable(f"{name}_{d}", 0, up) for d in calls}
-            for name, up in (("start", m), ("finish", m), ("turn", most))
-        )
-        z = pulp.LpVariable("Z", 0, m)
-        lp.setObjective(z + 0)
-        letter(lp, "A")
-        for v in t.ops:  # (A)
-            lp += pulp.lpSum(x[v].values()) == 1
-            lp += z >= ready[v]
-        for d in devices:
-            for v in t.barred[t.kind[d]]:
-                lp += x[v][d] == 0
-        for v, w in t.together:
-            for d in devices:
-                lp += x[v][d] == x[w][d]
-        letter(lp, "M")
-        for d in devices:  # (M)
-            if room := t.room[t.kind[d]]:
-                lp += pulp.lpSum(size / room * x[v][d] for v, size in enumerate(t.size[t.kind[d]])) <= 1
-            for ops in t.apart(t.kind[d]):
-                lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
-        for d in calls:
-            for u, v in t.edges:  # (K), (C)
-                letter(lp, "K")
-                lp += into[d][u] >= x[v][d] - x[u][d]
-                lp += out[d][u] >= x[u][d] - x[v][d]
-                letter(lp, "C")
-                lp += level[v] >= level[u] + 1 - (most + 1) * (1 - x[v][d] + x[u][d])
-            for v in t.ops:  # (F)
-                letter(lp, "F")
-                lp += ready[v] >= finish[d] - m * (1 - x[v][d])
-                letter(lp, "C")
-                lp += level[v] - turn[d] <= most * (1 - x[v][d])
-                lp += turn[d] - level[v] <= most * (1 - x[v][d])
-            letter(lp, "F")
-            for u in into[d]:
-                lp += start[d] >= ready[u] - m * (1 - into[d][u])
-            work = pulp.lpSum(time[t.kind[d]][v] * x[v][d] for v in t.ops)  # (L)
-            moves = pulp.lpSum(cost[u] * (into[d][u] + out[d][u]) for u in into[d])
-            letter(lp, "L")
-            lp += finish[d] >= start[d] + work + moves
-        letter(lp, "H")
-        for d in (d for d in devices if d not in calls):  # (F)
-            for v in t.ops:
-                lp += ready[v] >= time[t.kind[d]][v] * x[v][d]
-            for u, v in t.edges:
-                lp += ready[v] >= ready[u] + time[t.kind[d]][v] * x[v][d] - m * (1 - x[v][d])
-                lp += level[v] >= level[u] + 1 - (most + 1) * (1 - x[v][d])
-        minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, pulp.value))
-
-    refine(run, "plain_milp", rows(run.problem), _worst(t), attempt, t.covers.found)
+    model.minimise(z, plan)
 
 
-def _devices(t: Textbook) -> tuple[list[int], list[int]]:
-    """Return devices and, of them, accelerators: of hosts of a type with ample memory one stands for all."""
-    ample = {t.kind.index(i) for i in set(t.kind) if t.host[i] and not t.room[i]}
-    devices = [d for d in t.devices if not t.host[t.kind[d]] or t.room[t.kind[d]] or d in ample]
-    return devices, [d for d in devices if not t.host[t.kind[d]]]
-
-
-def _worst(t: Textbook) -> float:
-    return t.work + sum(t.cost) * (len(t.devices) + 1)
-
-
-def _plan(run: Run, by: str, t: Textbook, x: list[dict[int, Any]], value: Any) -> LatencyPlan | None:
-    plan = LatencyPlan(run.problem.graph.names, np.array([max(row, key=lambda d: value(row[d])) for row in x]))
-    return plan if t.accepts(run, plan, by) else None
+plain_cpsat, plain_milp = both(_solve)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, precedence
 
-from ...plain import Formulation, Minimise, Rows, Search, Variable, new_rows, refine, solve_cpsat, solve_milp
+from ...plain import Formulation, New, Rows, Variable, both, refine
 from ...run import Run
 from ..sizes import most
 
@@ -66,22 +66,12 @@ def rows(problem: StagesProblem) -> int:
     return _stages(problem) * (3 * levels * ways + menu * devices + 2 * (graph.n_ops + graph.n_edges))
 
 
-def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-    """Minimise Z, the seconds a sample of the slowest stage, by CP-SAT."""
-
-    def attempt(unit: float) -> None:
-        _Stages(run, new_rows(run, unit, search=minimise))
-
-    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), attempt)
+def _solve(run: Run, by: str, new: New) -> None:
+    """Minimise Z, the seconds a sample of the slowest stage."""
+    refine(run, by, rows(run.problem), _worst(run.problem), lambda unit: _Stages(run, new(unit)))
 
 
-def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-    """Minimise Z, the seconds a sample of the slowest stage, by a MILP through PuLP."""
-
-    def attempt(unit: float) -> None:
-        _Stages(run, new_rows(run, unit, minimise))
-
-    refine(run, "plain_milp", rows(run.problem), _worst(run.problem), attempt)
+plain_cpsat, plain_milp = both(_solve)
 
 
 class _Stages:
@@ -116,23 +106,20 @@ class _Stages:
         self.z = model.amount(1, "Z")
         builders = self._line, self._groups, self._cross, self._compute, self._sync, self._moves, self._memory
         for letter, build in zip("ARKLSXM", builders, strict=True):
-            if run.stopped:
-                return
             model.letter(letter)
             build()
         model.minimise(self.z, self._plan)
 
     def _line(self) -> None:
         """Put every op in a stage; stages in use come first, none is empty, none has edges from later ones."""
-        row, p, x, graph = self.model.row, self.p, self.x, self.problem.graph
+        row, equal, p, x, graph = self.model.row, self.model.equal, self.p, self.x, self.problem.graph
         seconds, leader = self.problem.seconds(), dict[int, int]()
         same = [(leader.setdefault(c, v), v) for v, c in enumerate(graph.colocation.tolist()) if c >= 0]
         for s in self.line:
             used = sum(self.y[s])
             row(used, sum(self.y[s - 1]) if s else 1)
             row(used, sum(x[v][s] for v in self.ops))
-            row(sum(self.cut[s]), used if s else 0)
-            row(used if s else 0, sum(self.cut[s]))
+            equal(sum(self.cut[s]), used if s else 0)
             for v in self.ops:
                 row(p[v][s + 1], p[v][s])
                 row(x[v][s], used)
@@ -141,8 +128,7 @@ class _Stages:
                 for k in np.flatnonzero(~np.isfinite(seconds[:, v])).tolist():
                     row(x[v][s] + sum(y for c, y in self._chosen(s) if c.k == k), 1)
             for v, w in same:
-                row(p[v][s], p[w][s])
-                row(p[w][s], p[v][s])
+                equal(p[v][s], p[w][s])
             for a, b in zip(*precedence(graph), strict=True):
                 row(p[a][s], p[b][s])
 
@@ -159,8 +145,7 @@ class _Stages:
                 for joined in self._joined(s, i):
                     before = sum(c.m[i] * y for c, y in self._chosen(s - 1))
                     row(taken[s - 1], taken[s], joined)
-                    row(m, before, joined)
-                    row(before, m, joined)
+                    self.model.equal(m, before, joined)
 
     def _cross(self) -> None:
         """k[s][u]: the output of u crosses the cut before stage s."""
@@ -199,8 +184,7 @@ class _Stages:
                     for joined in self._joined(s, i):
                         row(so_far[s - 1] + own, so_far[s], joined)
                         row(size[s], size[s - 1], joined)
-                        row(holds[s - 1], holds[s], joined)
-                        row(holds[s], holds[s - 1], joined)
+                        self.model.equal(holds[s - 1], holds[s], joined)
                     for c, y in self._chosen(s):
                         if i or c.k == k:
                             m = c.m[i]

@@ -26,7 +26,7 @@ from gangplan.instances.graph import with_backward
 from gangplan.instances.partition import MEMORY_MODELS
 from gangplan.instances.verify import TOLERANCE
 
-from ..referee import graph_of, nobody
+from ..tiny import graph_of, nobody
 
 MOST = 200_000
 """Ways to cut the ops into stages worth looking at."""

@@ -20,11 +20,13 @@ from .model import Prepared, prepare
 from .series_bound import series_bound
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, list_schedule, list_scheduler, lns, plain, referee, settings, timing
+    from .. import referee, tiny
+    from . import annealing, cpsat, list_schedule, list_scheduler, lns, plain, settings, timing
 else:
-    annealing, cpsat, list_schedule, list_scheduler, lns, plain, referee, settings, timing = on_demand(
-        __package__, "annealing cpsat list_schedule list_scheduler lns plain referee settings timing"
+    annealing, cpsat, list_schedule, list_scheduler, lns, plain, settings, timing = on_demand(
+        __package__, "annealing cpsat list_schedule list_scheduler lns plain settings timing"
     )
+    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 """What the bound from the series may take of the time that is left; more where memory forces cuts."""
@@ -98,4 +100,4 @@ METHODS: dict[str, Method] = {
     "bounds": Method(_bounds),
     **plain_methods(plain, start=_start, rows_milp=plain.rows_milp, exact=False),
 }
-SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, offer_draft, repair=_repair)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, tiny.random_step, offer_draft, repair=_repair)

@@ -5,8 +5,7 @@ Nothing is contracted, nothing given, and an output waits for no link: contentio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ import numpy as np
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
-from ...plain import CAP, TICKS, Formulation, Minimise, Search, Variable, letter, refine, solve_cpsat, solve_milp
-from ...run import Run, watched
+from ...plain import Formulation, New, Rows, Variable, both, refine
+from ...run import Run
 from ..textbook import Textbook
 
 FORMULATION = Formulation(
@@ -55,98 +54,42 @@ def rows_milp(problem: StepProblem) -> int:
     return rows(problem) + problem.graph.n_ops**2 * problem.cluster.n_devices
 
 
-def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-    """Minimise the makespan Z by CP-SAT: x[v][d] op v on device d, s[v] its start, e[v] its end."""
-    from ortools.sat.python import cp_model
-
-    size, t = rows(run.problem), Textbook.of(run.problem)
-
-    def attempt(unit: float) -> None:
-        time, _ = t.ticks(unit, TICKS)
-        model = cp_model.CpModel()
-        x = [[model.new_bool_var(f"x_{v}_{d}") for d in t.devices] for v in t.ops]
-        s, e = ([model.new_int_var(0, TICKS, f"{name}_{v}") for v in t.ops] for name in "se")
-        z = model.new_int_var(0, TICKS, "Z")
-        model.minimize(z)
-        letter(model, "A")
-        for v in t.ops:  # (A) every op is on one device that runs it,
-            model.add_exactly_one(x[v])
-            model.add(z >= e[v])
-        for v, w in t.together:  # colocated ops on the same
-            for d in t.devices:
-                model.add(x[v][d] == x[w][d])
-        for d in t.devices:
-            kind = t.kind[d]
-            letter(model, "A")
-            for v in t.barred[kind]:
-                model.add(x[v][d] == 0)
-            letter(model, "M")  # (M) memory; (D) one op at a time
-            model.add(sum(t.size[kind][v] * x[v][d] for v in t.ops) <= t.room[kind])
-            for ops in t.apart(kind):
-                model.add_bool_or(~x[v][d] for v in ops)
-            letter(model, "D")
-            model.add_no_overlap(
-                [model.new_optional_interval_var(s[v], time[kind][v], e[v], x[v][d], f"run_{v}_{d}") for v in t.ops]
-            )
-        letter(model, "P")
-        for u, v in t.edges:  # (P) an op starts after its inputs have ended and, from another device, have been sent
-            model.add(s[v] >= e[u])
-        for u, v, a, b, delay in watched(delays(run.problem, t), lambda: run.stopped):
-            model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
-
-        minimise(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
-
-    refine(run, "plain_cpsat", size, _worst(t), attempt, t.covers.found)
+def _solve(run: Run, by: str, new: New) -> None:
+    t, size = Textbook.of(run.problem), (rows_milp if by == "plain_milp" else rows)(run.problem)
+    worst = t.work + sum(t.cost) * len(t.devices)
+    refine(run, by, size, worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
 
 
-def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-    """Minimise the makespan Z by a MILP: letters as in `plain_cpsat`, y[u, v] op u before v if they share a device."""
-    import pulp
+def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
+    """Minimise the makespan Z: x[v][d] op v on device d, s[v] its start, e[v] its end."""
+    x = [{d: model.binary("x", v, d) for d in t.devices} for v in t.ops]
+    s, z, (time, _) = [model.amount(1, "s", v) for v in t.ops], model.amount(1, "Z"), t.units(model)
+    t.assign(model, x)
+    lasts = [model.sum(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
+    e = [model.defined(s[v] + lasts[v], "e", v) for v in t.ops]
+    for v in t.ops:
+        model.row(e[v], z)
+    for d in t.devices:
+        here, length = [row[d] for row in x], time[t.kind[d]]
+        t.hold(model, t.kind[d], here)
+        model.letter("D")  # one op at a time
+        model.no_overlap([*zip(s, length, e, here, strict=True)])
+    model.letter("P")  # an op starts after its inputs have ended and, from another device, have been sent
+    for u, v in t.edges:
+        model.row(e[u], s[v])
+    for u, v, a, b, delay in delays(run.problem, t):
+        wait = model.units(delay)
+        model.row(e[u] + wait, s[v], x[u][a], x[v][b], over=wait)
 
-    from ...pulp_solvers import ABOVE_ONE, Model
+    def plan(value: Callable[[Any], float]) -> StepPlan | None:
+        where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
+        found = earliest(run.problem, np.array(where), [value(start) for start in s])
+        return found if t.accepts(run, found, by) else None
 
-    size, t = rows_milp(run.problem), Textbook.of(run.problem)
+    model.minimise(z, plan)
 
-    def attempt(unit: float) -> None:
-        time, _ = t.seconds(unit)
-        lp = Model("step", lambda: run.stopped)
-        x = [[pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in t.devices] for v in t.ops]
-        y = {(u, v): pulp.LpVariable(f"y_{u}_{v}", cat="Binary") for u, v in combinations(t.ops, 2)}
-        s = [pulp.LpVariable(f"s_{v}", 0, ABOVE_ONE) for v in t.ops]
-        e = [s[v] + pulp.lpSum(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
-        z = pulp.LpVariable("Z", 0, ABOVE_ONE)
-        lp.setObjective(z + 0)
-        letter(lp, "A")
-        for v in t.ops:  # (A)
-            lp += pulp.lpSum(x[v]) == 1
-            lp += z >= e[v]
-        for v, w in t.together:
-            for d in t.devices:
-                lp += x[v][d] == x[w][d]
-        for d in t.devices:
-            kind = t.kind[d]
-            letter(lp, "A")
-            for v in t.barred[kind]:
-                lp += x[v][d] == 0
-            letter(lp, "M")
-            if t.room[kind]:  # (M)
-                lp += pulp.lpSum(t.size[kind][v] / t.room[kind] * x[v][d] for v in t.ops) <= 1
-            for ops in t.apart(kind):
-                lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
-            letter(lp, "D")
-            for (u, v), first in y.items():  # (D)
-                apart = 2 - x[u][d] - x[v][d]
-                lp += s[v] >= e[u] - ABOVE_ONE * (apart + 1 - first)
-                lp += s[u] >= e[v] - ABOVE_ONE * (apart + first)
-        letter(lp, "P")
-        for u, v in t.edges:  # (P)
-            lp += s[v] >= e[u]
-        for u, v, a, b, delay in delays(run.problem, t):
-            lp += s[v] >= e[u] + min(delay / unit, CAP) * (x[u][a] + x[v][b] - 1)
 
-        minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, s, pulp.value))
-
-    refine(run, "plain_milp", size, _worst(t), attempt, t.covers.found)
+plain_cpsat, plain_milp = both(_solve)
 
 
 def delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
@@ -156,16 +99,6 @@ def delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, i
         delay = problem.delay(np.full(len(a), u, dtype=np.int32), a, b)
         for i in np.flatnonzero(delay).tolist():
             yield u, v, int(a[i]), int(b[i]), float(delay[i])
-
-
-def _worst(t: Textbook) -> float:
-    return t.work + sum(t.cost) * len(t.devices)
-
-
-def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], value: Any) -> StepPlan | None:
-    where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
-    plan = earliest(run.problem, np.array(where), [value(start) for start in s])
-    return plan if t.accepts(run, plan, by) else None
 
 
 def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:

@@ -21,11 +21,13 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, referee, spectral_bound
+    from .. import referee, tiny
+    from . import annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, spectral_bound
 else:
-    annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, referee, spectral_bound = on_demand(
-        __package__, "annealing cpsat cuts cycles milp moves plain random_keys referee spectral_bound"
+    annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, spectral_bound = on_demand(
+        __package__, "annealing cpsat cuts cycles milp moves plain random_keys spectral_bound"
     )
+    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
 class Reduced:
@@ -136,4 +138,4 @@ METHODS: dict[str, Method] = {
     "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="pulp", start=_start),
     **plain_methods(plain, exact=False),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, referee.optimum, referee.random_problem, offer_draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, referee.optimum, tiny.random_throughput, offer_draft)

@@ -82,13 +82,20 @@ class Quotient:
 
     def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
         """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
-        cluster = self.problem.cluster
-        free = [np.flatnonzero(cluster.type_of == t).tolist() for t in range(len(cluster.device_types))]
-        device, stage = np.full(self.n_groups, -1, dtype=np.int32), np.full(self.n_groups, -1, dtype=np.int32)
-        filled = [(t, members) for t, groups in stages if (members := list(groups))]
-        for s, (t, members) in enumerate(filled):
-            device[members], stage[members] = free[t].pop(0), s
-        return PartitionPlan(self.problem.graph.names, device[self.group_of], stage[self.group_of])
+        return planned(self.problem, stages, self.group_of)
+
+
+def planned(
+    problem: PartitionProblem, stages: Iterable[tuple[int, Iterable[int]]], group_of: IntArray
+) -> PartitionPlan:
+    """Return the plan of stages [(t, groups), ...], each a device of type t; empty ones are left out."""
+    cluster, count = problem.cluster, int(group_of.max()) + 1
+    free = [np.flatnonzero(cluster.type_of == t).tolist() for t in range(len(cluster.device_types))]
+    device, stage = np.full(count, -1, dtype=np.int32), np.full(count, -1, dtype=np.int32)
+    filled = [(t, members) for t, groups in stages if (members := list(groups))]
+    for s, (t, members) in enumerate(filled):
+        device[members], stage[members] = free[t].pop(0), s
+    return PartitionPlan(problem.graph.names, device[group_of], stage[group_of])
 
 
 def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> Quotient:

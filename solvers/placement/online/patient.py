@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Patient:
         patience: c, from 0 to 100.
     """
 
+    tier: ClassVar[str] = "patient"
     gpus: float = 0.777
     slowdown: float = 0.639
     patience: float = 0.091

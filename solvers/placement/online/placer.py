@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
-from ..policies import GANG_POLICIES, GangPolicy, around
+from ..policies import GANG_POLICIES, GangPolicy, serve
 from .capacity import Capacity, Kind, Nodes, demanded
 from .state import MOST, ChangeLog, Long
 
@@ -226,30 +225,13 @@ class Placer:
         return room.without(np.array(blocked, dtype=np.int64)) if blocked else room
 
     def _servers(self, job: GangJob, workers: dict[int, int], blocked: list[int]) -> dict[int, int] | None:
-        """Return node -> servers: beside the workers, evenly as room allows, then near; `None` if they do not fit."""
+        """Return node -> parameter servers, see `serve`."""
         room = self._room(Kind.servers(job), blocked)
-        worker, server = Kind.workers(job).need, room.kind.need
-        count, able = dict.fromkeys(workers, 0), []
+        worker, server, most = Kind.workers(job).need, room.kind.need, dict[int, int]()
         for node, w in workers.items():
             left = zip(self._nodes.free[:, node].tolist(), worker, server, strict=True)
-            most = min([job.servers, *((has - w * of_worker) // need for has, of_worker, need in left if need)])
-            if most:
-                able.append((1 / w, node, most))
-        heapify(able)
-        rest = job.servers
-        while able and rest:
-            _, node, most = heappop(able)
-            count[node] += 1
-            rest -= 1
-            if count[node] < most:
-                heappush(able, ((count[node] + 1) / workers[node], node, most))
-        if rest:
-            elsewhere = room.without(np.array(sorted(workers), dtype=np.int64))
-            if elsewhere.total < rest:
-                return None
-            fullest = max(workers, key=lambda node: (workers[node], -node))
-            count |= around(elsewhere, fullest, rest)
-        return count
+            most[node] = min([job.servers, *((has - w * of_worker) // need for has, of_worker, need in left if need)])
+        return serve(workers, job.servers, most, lambda: room.without(np.array(sorted(workers), dtype=np.int64)))
 
     def _take(
         self, job: GangJob, workers: dict[int, int], servers: dict[int, int], by: str

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.slurm_daemons import Daemons
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
+from gangplan.doors.slurm.client import AwayError
 from gangplan.doors.slurm.view import View
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
@@ -400,6 +401,29 @@ def test_a_stop_that_slurm_forgot_is_told_again(played: Played) -> None:
     for _ in range(3):
         played.round()
     assert high["job_state"] == "RUNNING" and low["job_state"] == "PENDING" and low["priority"] == 0
+
+
+@pytest.mark.parametrize("grace", [0.0, 100.0])
+def test_a_stop_that_nobody_heard_is_told_again(played: Played, monkeypatch: pytest.MonkeyPatch, grace: float) -> None:
+    """While slurmctld is away nobody stops; all that were to do so in the next round, whom a signal is sent too."""
+    played.restart(price=0.0, grace=grace)
+    low = [played.submit(i, nodes=4, requeue=True, batch_flag=True) for i in (1, 2)]
+    played.round()
+    high = played.submit(3, nodes=8, partition="urgent")
+
+    def away(*words: str) -> str:
+        if words[0] == "scancel" or words[1] == "requeuehold":
+            raise AwayError("slurm", "nobody answers")
+        return played.order(*words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rounds, "run", away)
+        with pytest.raises(AwayError):
+            played.round()
+    for _ in range(3):
+        played.round(40.0)
+    assert [row["job_state"] for row in (*low, high)] == ["PENDING", "PENDING", "RUNNING"]
+    assert [x[-1] for x in played.signals] == (["1", "2"] if grace else [])
 
 
 def test_who_starts_while_it_is_taken_back_stays(played: Played) -> None:

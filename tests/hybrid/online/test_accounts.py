@@ -130,12 +130,18 @@ def test_an_idle_guarantee_is_borrowed_and_reclaimed() -> None:
 
 
 def test_a_guarantee_that_is_not_lent_stays_free() -> None:
-    """Of a quarter that a queue does not lend, nobody else takes a GPU; of one that it half lends, half."""
+    """Of a quarter that a queue keeps, nobody else takes a GPU; of one that it half lends, half; the rest is taken."""
     for lends, free in ((0.0, 8), (0.5, 4), (1.0, 0)):
         scheduler = cluster(queues={"a": 0.5, "b": Quota(0.25, lends=lends)})
         fill(scheduler, 40, "a")
         scheduler.decide(60.0)
         assert scheduler.idle == free
+    for held in range(9):
+        scheduler = cluster(queues={"a": 0.5, "b": Quota(0.25, lends=0.0)})
+        fill(scheduler, held, "b")
+        fill(scheduler, 40, "a")
+        scheduler.decide(60.0)
+        assert scheduler.idle == 8 - held
 
 
 def test_nobody_takes_what_is_not_lent() -> None:

@@ -24,7 +24,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import shapes
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.graph import SCHEMA
-from gangplan.learned.online.guard import FIRST
+from gangplan.learned.online.guard import EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.recipe import GnnSettings
 from gangplan.learned.policy.weights import find
@@ -324,17 +324,23 @@ def test_the_guard_says_who_decides() -> None:
 
 
 def test_a_restored_guard_knows_what_was_compared() -> None:
-    """The plays of its comparisons come back with the snapshot; one of an older version has none."""
+    """The plays of its comparisons come back; a leader that was never compared so is not taken over."""
     scheduler = filled(drawn(guarded=True))
     guard = scheduler._network.guard if scheduler._network else pytest.fail("no network")
-    guard.ahead = [[0.5, 0.0, -0.25, 0.125]]
+    guard.ahead, guard.leader = [[0.5, 0.0, -0.25, 0.125]], -1
     saved = json.loads(json.dumps(scheduler.snapshot()))
-    for kept in (True, False):
-        other = Scheduler(FLEET, drawn(guarded=True), speeds=NEAR)
-        if not kept:
-            del saved["network"]["ahead"]
-        other.restore(saved)
-        assert other._network is not None and other._network.guard.ahead == (guard.ahead if kept else [])
+    old = saved | {"network": {key: x for key, x in saved["network"].items() if key != "ahead"}}
+    bare = json.loads(json.dumps(filled(drawn()).snapshot()))
+    for document, guarded, found in (
+        (saved, True, (-1, FIRST, guard.ahead)),
+        (old, True, (0, FIRST, [])),
+        (bare, True, (0, FIRST, [])),
+        (saved, False, (-1, EVERYTHING, [])),
+    ):
+        other = Scheduler(FLEET, drawn(guarded=guarded), speeds=NEAR)
+        other.restore(document)
+        restored = other._network.guard if other._network else pytest.fail("no network")
+        assert (restored.leader, restored.due, restored.ahead) == found
 
 
 def test_its_use_is_counted() -> None:

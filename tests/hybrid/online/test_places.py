@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gangplan.hybrid.online import Patient, Scheduler, View
+from gangplan.hybrid.online import Evolved, Patient, Scheduler, View
 from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
@@ -120,6 +121,32 @@ def test_waits_for_close_gpus() -> None:
     scheduler.finish("a", now=60.0)
     (start,) = scheduler.decide(60.0).starts
     assert (start.job, len(start.nodes)) == ("two", 1)
+
+
+def test_by_the_evolved_rule_who_waited_long_passes_who_has_just_come(tmp_path: Path) -> None:
+    """The job behind one of its line that waits starts; what was seen and done comes back from log and snapshot."""
+    scheduler = scattered("evolved", log=tmp_path / "log.jsonl")
+    scheduler.submit(job("aged", 2), 61.0)
+    assert not scheduler.decide(60.0, now=1.0).starts
+    assert scheduler.explain("aged").why == "it waits for closer GPUs"
+    scheduler.submit(job("fresh", 2), 60.0, now=2000.0)
+    (start,) = scheduler.decide(60.0).starts
+    assert (start.job, start.tier, len(start.nodes)) == ("aged", "evolved", 2)
+    assert scheduler._state.queue.order == pytest.approx(-0.929 * np.log(1 + 2 / 2))
+    restored = Scheduler(PAIR, "evolved", speeds=NEAR, together=False)
+    restored.restore(json.loads(json.dumps(scheduler.snapshot())))
+    saved, logs = scheduler.snapshot(), scheduler._state.running.logs
+    del scheduler
+    for other in (Scheduler.open(tmp_path / "log.jsonl"), restored):
+        assert other.snapshot() == saved and other._state.running.logs == logs > 0
+        assert not other.decide(60.0, now=2001.0).starts
+
+
+def test_own_weights_and_an_own_order() -> None:
+    """They take the place of those that were found."""
+    scheduler = scattered(Evolved(wait=5.0), order=0.5)
+    scheduler.submit(job("two", 2), 10_000.0)
+    assert len(scheduler.decide(60.0).starts) == 1 and scheduler._state.queue.order == 0.5
 
 
 @pytest.mark.parametrize("patience", [0.0, 0.19, 0.21, 1.0])
@@ -281,9 +308,10 @@ def test_engine_has_the_same_seconds() -> None:
         assert float((found.finish - work.submit).mean()) == pytest.approx(mine, rel=1e-9)
 
 
-def test_contract_of_the_simulator() -> None:
-    """Traces with failures run through the patient one."""
-    check_policy(lambda: SchedulerPolicy(policy="patient", speeds=NEAR), traces=1)
+@pytest.mark.parametrize("policy", ["patient", "evolved"])
+def test_contract_of_the_simulator(policy: str) -> None:
+    """Traces with failures run through those that wait."""
+    check_policy(lambda: SchedulerPolicy(policy=policy, speeds=NEAR), traces=1)
 
 
 def test_no_gpus_at_all() -> None:

@@ -15,9 +15,10 @@ from gangplan.instances.certificates import verify_bound
 from gangplan.instances.certificates.exact import SLACK
 from gangplan.instances.cluster import Level
 from gangplan.solvers import Run
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.bounds import delay_bound
 from gangplan.solvers.partition.step.model import prepare
-from gangplan.solvers.partition.step.referee import optimum, random_problem
+from gangplan.solvers.partition.tiny import random_step as random_problem
 
 GPU = DeviceType("gpu", memory=2.0)
 ROOMS = {"argument": "rooms", "steps": 10**6}

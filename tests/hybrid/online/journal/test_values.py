@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.hybrid.online import Patient
+from gangplan.hybrid.online import Evolved, Patient
 from gangplan.hybrid.online.journal.values import decode, encode, pairs
 from gangplan.instances import InstanceError
 from gangplan.instances.documents import to_data
@@ -24,6 +24,7 @@ INF = float("inf")
         Fleet.regular(2, 3, 4),
         Proximity(0.1, 0.2, 0.3, {"m": 1 / 3}),
         Patient(0.5, 0.25, 0.125),
+        Evolved(0.5, -0.25, wait=0.125),
         SpeedModel(("m", "n"), ("A",), [[1.0, INF]], [1.0, 2.0], [0.0, 1.0], np.zeros((2, 2)), np.zeros((2, 2))),
     ],
     ids=lambda value: type(value).__name__,

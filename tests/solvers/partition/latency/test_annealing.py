@@ -12,7 +12,7 @@ from gangplan.solvers.partition.latency.arrays import arrays_of, state_of
 from gangplan.solvers.partition.latency.dominate import dominate
 from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.latency.reduced import reduce
-from gangplan.solvers.partition.latency.referee import random_problem
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
 @pytest.mark.parametrize("merged", [False, True])

@@ -18,7 +18,8 @@ from gangplan.solvers.partition.latency.chain_bound import ChainBound, chains
 from gangplan.solvers.partition.latency.dominate import dominate
 from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.latency.reduced import Reduced, reduce
-from gangplan.solvers.partition.latency.referee import optimum, random_problem
+from gangplan.solvers.partition.referee import optimum
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 from ..conftest import Make
 

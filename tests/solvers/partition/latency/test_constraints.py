@@ -12,8 +12,8 @@ import pytest
 from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, LatencyProblem, verify
 from gangplan.solvers.partition.latency.methods import METHODS
-from gangplan.solvers.partition.latency.referee import optimum
-from gangplan.solvers.partition.referee import graph_of
+from gangplan.solvers.partition.referee import optimum
+from gangplan.solvers.partition.tiny import graph_of
 
 # name: (arguments of `make`, optimum)
 CASES: dict[str, tuple[dict[str, Any], float | None]] = {

@@ -11,8 +11,9 @@ from gangplan import solve, verify
 from gangplan.instances import Cluster, DeviceType, LatencyProblem
 from gangplan.solvers.partition.latency.contract import contract
 from gangplan.solvers.partition.latency.reduced import Reduced, reduce
-from gangplan.solvers.partition.latency.referee import optimum, random_problem
-from gangplan.solvers.partition.referee import graph_of
+from gangplan.solvers.partition.referee import optimum
+from gangplan.solvers.partition.tiny import graph_of
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
 def _best(r: Reduced) -> float | None:

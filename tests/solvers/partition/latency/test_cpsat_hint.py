@@ -9,8 +9,8 @@ from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.partition.latency.cpsat import Model
 from gangplan.solvers.partition.latency.reduced import reduce
-from gangplan.solvers.partition.latency.referee import random_problem
 from gangplan.solvers.partition.latency.sequence import greedy
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
 def _hinted(problem: LatencyProblem) -> tuple[Run, Model] | None:

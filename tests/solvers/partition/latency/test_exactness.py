@@ -9,7 +9,8 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.partition.latency.cpsat import cpsat
 from gangplan.solvers.partition.latency.methods import METHODS, SUITE
-from gangplan.solvers.partition.latency.referee import optimum, random_problem
+from gangplan.solvers.partition.referee import optimum
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
 @pytest.mark.parametrize("name", METHODS)

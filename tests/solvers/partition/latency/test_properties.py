@@ -13,7 +13,7 @@ from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result
 from gangplan.solvers.partition.latency.methods import METHODS
-from gangplan.solvers.partition.latency.referee import random_problem
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 SEEDS = st.integers(0, 2**32)
 

@@ -14,9 +14,10 @@ from gangplan.solvers.partition.latency.bounds import impossible, path_bound
 from gangplan.solvers.partition.latency.contract import contract
 from gangplan.solvers.partition.latency.dominate import dominate
 from gangplan.solvers.partition.latency.reduced import reduce
-from gangplan.solvers.partition.latency.referee import optimum, random_problem
 from gangplan.solvers.partition.latency.series_bound import SeriesBound
-from gangplan.solvers.partition.referee import graph_of, nobody
+from gangplan.solvers.partition.referee import optimum
+from gangplan.solvers.partition.tiny import graph_of, nobody
+from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
 def test_no_plan_is_below_it() -> None:

@@ -14,7 +14,7 @@ from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.referee import graph_of
+from gangplan.solvers.partition.tiny import graph_of
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 

@@ -12,10 +12,10 @@ from gangplan import solve
 from gangplan.hybrid.bench.suite import make, read_manifest
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProblem, TreeTopology
 from gangplan.instances.graph import with_backward
-from gangplan.solvers.partition.referee import graph_of, nobody
 from gangplan.solvers.partition.stages.reduced import Reduced
 from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.under_way import under_way_bound
+from gangplan.solvers.partition.tiny import graph_of, nobody
 
 
 def tight(seed: int) -> StagesProblem:

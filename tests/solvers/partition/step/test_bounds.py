@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gangplan.instances import StepProblem
 from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.bounds import (
     class_bound,
     delay_bound,
@@ -21,9 +22,9 @@ from gangplan.solvers.partition.step.bounds import (
     one_machine,
 )
 from gangplan.solvers.partition.step.model import prepare
-from gangplan.solvers.partition.step.referee import optimum, random_problem
 from gangplan.solvers.partition.step.series import series
 from gangplan.solvers.partition.step.series_bound import series_bound
+from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from .conftest import cluster, graph, training
 

@@ -17,7 +17,7 @@ from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.lns import lns
 from gangplan.solvers.partition.step.model import Prepared
-from gangplan.solvers.partition.step.referee import random_problem
+from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from .conftest import cluster, graph
 

@@ -16,8 +16,8 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.cpsat import DeviceTree, Formulation, ceiling_of, equal_parts, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.referee import random_problem
 from gangplan.solvers.partition.step.segments import segments
+from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from .conftest import cluster, graph
 

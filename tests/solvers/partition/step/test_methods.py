@@ -12,10 +12,10 @@ from gangplan import read, solve
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology, verify
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.heft import pack
 from gangplan.solvers.partition.step.methods import METHODS, SUITE
 from gangplan.solvers.partition.step.model import prepare
-from gangplan.solvers.partition.step.referee import optimum
 
 from .conftest import cluster, graph, training
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology, verify
 from gangplan.instances.arrays import IntArray
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.referee import optimum, random_problem
 from gangplan.solvers.partition.step.schedule import Busy, Decoder, Partial, retime, sent_of
+from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from .conftest import cluster, decode, graph, order_of, training
 

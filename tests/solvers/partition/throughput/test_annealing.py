@@ -13,12 +13,13 @@ from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, Part
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition import offer_draft
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput import moves
 from gangplan.solvers.partition.throughput.annealing import local_search
 from gangplan.solvers.partition.throughput.arrays import arrays_of
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
 from gangplan.solvers.partition.throughput.moves import state_of
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 VARIANTS = ("contiguous", "convex", "free")
 

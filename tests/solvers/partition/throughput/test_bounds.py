@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionProblem, precedence
 from gangplan.instances.generators import generate
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import counting_bound, impossible, work_bound
 from gangplan.solvers.partition.throughput.cut_bound import cut_bound
 from gangplan.solvers.partition.throughput.cycles import cyclic_bound
 from gangplan.solvers.partition.throughput.dominate import dominate
 from gangplan.solvers.partition.throughput.quotient import Quotient, quotient
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])

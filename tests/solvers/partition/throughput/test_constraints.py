@@ -12,7 +12,7 @@ import pytest
 from gangplan import methods, solve
 from gangplan.hybrid.table import named
 from gangplan.instances import PartitionProblem, verify
-from gangplan.solvers.partition.throughput.referee import optimum
+from gangplan.solvers.partition.referee import optimum
 
 NONE = None
 VARIANTS = ("contiguous", "convex", "free")

@@ -13,9 +13,10 @@ from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, PartitionProblem, verify
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, Reduced
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import OPTIMAL_GAP
 
 VARIANTS = ("contiguous", "convex", "free")

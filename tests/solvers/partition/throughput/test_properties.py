@@ -15,7 +15,7 @@ from gangplan.instances import Cluster, PartitionProblem
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.referee import random_problem
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])

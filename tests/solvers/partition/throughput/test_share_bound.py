@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from gangplan import solve
 from gangplan.instances import Cluster, DeviceType
 from gangplan.instances.generators import generate
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import counting_bound
 from gangplan.solvers.partition.throughput.methods import Reduced
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.partition.throughput.share_bound import Order, Shares, share_bounds
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 from .test_bounds import both, dear_chain, equal_devices
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from gangplan import solve
 from gangplan.instances import PartitionProblem
 from gangplan.instances.generators import generate
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.partition.throughput.stage_bound import stage_bounds
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 from .test_bounds import both, equal_devices
 

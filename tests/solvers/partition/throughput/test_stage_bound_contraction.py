@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import PartitionProblem
+from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.quotient import quotient
-from gangplan.solvers.partition.throughput.referee import optimum, random_problem
 from gangplan.solvers.partition.throughput.stage_bound import contraction_bounds, refutes, stage_bounds
+from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import never
 
 from .test_bounds import both, equal_devices
