@@ -103,7 +103,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         cluster: the nodes; of a device-level cluster, its servers.
         policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient`` or
             ``evolved``, or a `Patient` or `Evolved` with other numbers, by which jobs wait for close GPUs: without a
-            `Proximity` it is the order alone, and nobody waits; ``gnn``, a graph network that corrects ``patient``,
+            `Proximity` it is the order alone, and nobody waits; ``gnn``, a graph network that corrects a rule,
             and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
             `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
@@ -164,7 +164,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         network = _network(policy)
-        rule = policy if isinstance(policy, Patient | Evolved) else Patient() if network else RULES.get(str(policy))
+        named = network.settings.rule if network else str(policy)
+        rule = policy if isinstance(policy, Patient | Evolved) else RULES.get(named)
         mine = rule is None and not isinstance(policy, str)
         if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
@@ -594,11 +595,11 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         network = self._network
         if network is None:
             return False
-        from .network import GUARD, TIER, follow
+        from .network import GUARD, RULE, TIER, follow
 
         if not self._watchdog.out(GUARD):
             self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(self._state))
-        starts.hopeful = network.leader == "patient"
+        starts.hopeful = network.guard.leader == RULE
         if network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):
                 return True

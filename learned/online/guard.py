@@ -1,8 +1,8 @@
-"""The guard: the network decides only while a paired test shows it to be better than the rule `patient`.
+"""The guard: the network decides only while a paired test shows it to be better than the rule that it corrects.
 
 Each time that half as many more jobs have arrived, the network and each rule play on, in thought, from the present
 state: the jobs that wait and run, then stretches of those that arrived, once more. The differences of the last plays
-are the test: who is ahead of `patient` by two standard errors decides until the next one, else that rule does.
+are the test: who is ahead of that rule by two standard errors decides until the next one, else the rule does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .rollouts import imagined
 NETWORK = -1
 """The leader that is no rule."""
 RULES = np.zeros((3, len(TERMS)))
-"""Weights of formulas: the rule `patient`, the shortest job first, and the least work first."""
+"""Weights of formulas: the rule `patient`, for which the guard takes the network's own rule, the shortest job first, and
+the least work first."""
 RULES[0], RULES[1:, ONE], RULES[2, GPUS] = PATIENT, np.inf, 1.0
 FIRST = 40
 """Jobs that arrive before anybody is compared."""
@@ -34,7 +35,7 @@ PLAYS, AHEAD = 8, 128
 RECENT = 32
 """Plays that the test looks at."""
 ERRORS = 2.0
-"""Standard errors by which who decides has to be ahead of `patient`."""
+"""Standard errors by which who decides has to be ahead of the rule."""
 LAST = 512
 """Jobs of which stretches are played."""
 LARGE = 512
@@ -53,16 +54,18 @@ class Guard:
         guarded: if not, nobody is compared, and the network decides.
 
     Attributes:
-        leader: `NETWORK`, or a rule by its place in `RULES`.
+        leader: `NETWORK`, or a rule by its place in `rules`.
+        rules: `RULES`, with the network's own first.
         leaders: all so far.
         due: when so many jobs have arrived, they are compared.
-        ahead: by what share of its mean JCT `patient` was behind the network and each rule, of the last plays.
+        ahead: by what share of its mean JCT the rule was behind the network and each rule, of the last plays.
     """
 
     def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT, *, guarded: bool = True) -> None:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
-        self._net, self._rule, (self._share, self._cluster) = net, rule, _part(cluster)
+        self.rules = np.vstack([rule, RULES[1:]])
+        self._net, (self._share, self._cluster) = net, _part(cluster)
         self._scratch = scratch_of(self._cluster)
         self._graph = graph_room(self._cluster, self._scratch)
         self._plays = list[tuple[Jobs, State]]()
@@ -99,14 +102,14 @@ class Guard:
             jobs, start = self._plays[0]
             if not self._means:
                 self._now = copy(start) if self._now is None else self._now
-                of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
+                of = self._scratch, self._graph, self._net, self.rules[0], True, EVERYTHING, decisions
                 if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:
                 self._now = copy(start)
-                finish(jobs, self._cluster, self._now, RULES[len(self._means) - 1])
+                finish(jobs, self._cluster, self._now, self.rules[len(self._means) - 1])
             self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
-            if len(self._means) > len(RULES):
+            if len(self._means) > len(self.rules):
                 self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
                 self._means, self._now = [], None
                 self._plays.pop(0)
@@ -116,7 +119,7 @@ class Guard:
                 return
 
     def _lead(self) -> None:
-        """Let who is surely ahead of `patient` lead from now on, else that rule."""
+        """Let who is surely ahead of the rule lead from now on, else that rule."""
         ahead = np.array(self.ahead)
         least = ahead.mean(axis=0) - ERRORS * ahead.std(axis=0, ddof=1) / np.sqrt(len(ahead))
         best = int(np.argmax(least))

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import HeteroData
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
@@ -18,24 +19,25 @@ from ..graph.compiled import Graph, widened
 from ..graph.network import GraphNetwork, Packed
 from ..policy.weights import find, load
 from ..training.imitation import Imitation
-from ..training.ragged import expected_regret, soft_cross_entropy
+from ..training.ragged import expected_regret, segment_log_softmax
 from ..training.trainer import Trainer, start
 from .candidates import Scratch, scratch_of
-from .episodes import play
+from .episodes import BOUND, play
+from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING
 from .labels import Label, make_labels
 from .own import OwnCluster
 from .recipe import GnnSettings
-from .reinforced import Reinforced, corrected, large
+from .reinforced import Reinforced, large
 
-AVERAGED = 0.995
-"""Of the average of the weights, that is left after an update."""
+AVERAGED, LASTING = 0.995, 0.95
+"""Of the average of the weights, that is left after an update of imitation and of reinforcement."""
 FIRST = 70_000
 """Number of the first episode whose labels are exact."""
 JUDGED = 600
 """Jobs that arrive in a workload of a validation."""
-CAP = 20.0
+CAP = 5.0
 """Regret that counts at most, in mean lengths of a job."""
 
 
@@ -49,24 +51,31 @@ class Lessons:
     def __init__(self, labels: list[Label]) -> None:
         self.packed = Packed(SCHEMA, [x.graph for x in labels])
         self.count = len(labels)
-        self._tried, self._regret = [x.tried for x in labels], [x.regret for x in labels]
+        self._tried = [x.tried for x in labels]
+        self._beyond = [x.regret - x.regret[np.argmax(x.graph.x[x.tried, BY_RULE])] for x in labels]
 
     def loss(self, network: GraphNetwork, chosen: np.ndarray, settings: GnnSettings) -> Tensor:
         """Return the loss of some decisions.
 
-        Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has:
-        it is linear in the regrets, so that their noise averages out over decisions; the cross-entropy is there at the
-        beginning, when a softmax that is sure of the wrong candidates would learn nothing.
+        What is minimised is the regret that a draw from the network's softmax has beyond that of the rule's candidate,
+        as far as it is more than noise, with the Kullback-Leibler divergence from the rule's softmax: where labels say
+        little, the rule stays. Regrets enter linearly, so that their noise averages out over decisions.
         """
         batch = self.packed.batch(chosen)
         first = np.append(0, np.cumsum(np.diff(self.packed.first(SCHEMA.scored))[chosen]))
         rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
         index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
-        regret = torch.from_numpy(np.concatenate([self._regret[d] for d in chosen]))
-        scores = corrected(network, batch)[rows]
-        likely = soft_cross_entropy(scores, index, regret, len(chosen), temperature=settings.temperature)
-        expected = expected_regret(scores, index, regret, len(chosen), cap=CAP)
-        return expected + settings.cross_entropy * likely
+        beyond = torch.from_numpy(np.concatenate([self._beyond[d] for d in chosen]))
+        beyond = beyond.sign() * (beyond.abs() - settings.noise).clamp(min=0)
+        rule, scores = batch[SCHEMA.scored].x[rows, BY_RULE], corrected(network, batch)[rows]
+        own, usual = (segment_log_softmax(settings.sharp * x, index, len(chosen)) for x in (scores, rule))
+        regret = expected_regret(settings.sharp * scores, index, beyond, len(chosen), cap=CAP)
+        return regret + settings.anchor * (usual.exp() * (usual - own)).sum() / len(chosen)
+
+
+def corrected(network: GraphNetwork, batch: HeteroData) -> Tensor:
+    """Return the scores of all candidates, (A,), as `gangplan.learned.online.episodes.rate_candidates` writes them."""
+    return BOUND * torch.tanh(network(batch)[:, 0] / BOUND) + batch[SCHEMA.scored].x[:, BY_RULE]
 
 
 class Judged:
@@ -148,9 +157,11 @@ class Training(Trainer[GnnSettings]):
         return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
 
     def rl(self, network: GraphNetwork) -> Reinforced:
-        """Return what trains it by what its own episodes pay."""
+        """Return what trains it by what whole runs pay, from a share of what it corrects so far."""
         of = self.settings
-        rates = {"rate": of.ppo_rate, "updates": of.ppo_updates, "seed": self.seed, "average": AVERAGED}
+        with torch.no_grad():
+            network.last.weight.mul_(of.scale)
+        rates = {"rate": of.rl_rate, "updates": of.rl_updates, "seed": self.seed, "average": LASTING}
         return Reinforced(network, self.validate, of, self._draw if of.trace else large, **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:

@@ -20,7 +20,7 @@ from .candidates import AT_ONCE, WAIT, scratch_of
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .guard import EVERYTHING, NETWORK, RULES, Guard, known
+from .guard import EVERYTHING, NETWORK, Guard, known
 from .recipe import NAME, GnnSettings
 
 
@@ -67,7 +67,7 @@ class GnnPolicy:
         graph = graph_room(cluster, s)
         while True:
             learned = guard.leader == NETWORK
-            rule = self.rule if learned else RULES[guard.leader]
+            rule = guard.rules[max(guard.leader, 0)]
             play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
             if not np.isinf(state.start).any() or guard.due > n:

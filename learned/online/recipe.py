@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gangplan.instances.lazy import Later
 
@@ -29,19 +29,25 @@ class GnnSettings(Limited):
         exact_updates: of imitation of these alone, which comes first.
         updates, rate: of imitation of all.
         minibatch: decisions.
-        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        sharp: times which scores count in the softmax from which candidates are drawn.
+        noise: regret that is not told from that of the rule's candidate, in mean lengths of a job.
+        anchor: weight of how far the softmax is from that of the rule alone.
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
-        ppo_updates, ppo_rate: of PPO; without `updates` it begins with the rule.
-        ppo_episodes, ppo_jobs, ppo_passes: episodes that are played for an update, jobs that arrive in each, and passes
-            over what was decided in them.
-        ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
+        rl_updates, rl_rate: of evolution strategies; without `updates` they begin with the rule.
+        scale: share of the corrections that are left before.
+        rl_pairs, rl_jobs: pairs of opposite networks of an update, and jobs that arrive in each of their runs.
+        rl_spread: how far apart they are, in deviations of the weights.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
         validation_seeds: workloads of each ground.
     """
+
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"temperature", "cross_entropy"}) | {
+        f"ppo_{x}" for x in ("updates", "rate", "episodes", "jobs", "passes", "depth", "draws")
+    }
 
     rule: Literal["patient", "evolved"] = "patient"
     width: int = limited(32, least=1)
@@ -56,20 +62,20 @@ class GnnSettings(Limited):
     updates: int = limited(1500, least=0)
     rate: float = limited(2e-3, above=0)
     minibatch: int = limited(128, least=1)
-    temperature: float = limited(1.0, above=0)
-    cross_entropy: float = limited(0.1, least=0)
+    sharp: float = limited(4.0, above=0)
+    noise: float = limited(0.05, least=0)
+    anchor: float = limited(0.1, least=0)
     iterated: int = limited(5_000, least=1)
     depth: int = limited(30, least=1)
     iterated_futures: int = limited(14, least=1)
     iterated_updates: int = limited(500, least=0)
     iterated_rate: float = limited(4e-4, above=0)
-    ppo_updates: int = limited(0, least=0)
-    ppo_rate: float = limited(2e-4, above=0)
-    ppo_episodes: int = limited(24, least=1)
-    ppo_jobs: int = limited(150, least=1)
-    ppo_passes: int = limited(2, least=1)
-    ppo_depth: int = limited(20, least=0)
-    ppo_draws: int = limited(4, least=1)
+    rl_updates: int = limited(0, least=0)
+    rl_rate: float = limited(0.6, above=0)
+    scale: float = limited(1.0, least=0, most=1)
+    rl_pairs: int = limited(6, least=1)
+    rl_jobs: int = limited(1200, least=1)
+    rl_spread: float = limited(2.0, above=0)
     trace: str = ""
     cluster: str = ""
     start: str = ""
@@ -94,7 +100,7 @@ RECIPE = Recipe(
             Step("exact", of.exact_updates, of.validate_every),
             Step("rollouts", of.updates, of.validate_every),
             Step("iterated", of.iterated_updates, of.validate_every),
-            Step("rl", of.ppo_updates, 10),
+            Step("rl", of.rl_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),

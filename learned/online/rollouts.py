@@ -107,16 +107,6 @@ def weigh(
         _follow(ours, root, _twin(root), cluster, s, other, graph, net, rule, tried, depth, future, value)
 
 
-@kernel
-def foresee(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, other: Scratch, graph: Graph, net: Network,
-    rule: Floats, tried: Ints, depth: int, value: Floats2,
-) -> None:  # fmt: skip
-    """Write what the JCTs sum up to with each candidate tried, in what comes of these jobs; see `weigh`."""
-    s = by_reference(scratch)
-    _follow(jobs, state, _twin(by_reference(state)), cluster, s, other, graph, net, rule, tried, depth, 0, value)
-
-
 @inner
 def _follow(
     jobs: Jobs, root: State, then: State, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,

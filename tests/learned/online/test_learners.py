@@ -66,28 +66,28 @@ def rated(network: GraphNetwork, label: Label) -> np.ndarray:
     return scores[label.tried]
 
 
-def expected(network: GraphNetwork, label: Label) -> float:
-    """Return the regret that is expected of a draw from the softmax of the scores of those tried."""
-    scores = rated(network, label)
-    chance = np.exp(scores - scores.max())
-    return float((chance / chance.sum() * np.minimum(label.regret, CAP)).sum())
+def lost(network: GraphNetwork, label: Label) -> tuple[float, float]:
+    """Return the regret beyond the rule's that is expected of a draw from the softmax, and how far that is from it."""
+    rule = label.graph.x[label.tried, BY_RULE].astype(float)
+    own, usual = (SETTINGS.sharp * x - np.logaddexp.reduce(SETTINGS.sharp * x) for x in (rated(network, label), rule))
+    beyond = label.regret - label.regret[np.argmax(rule)]
+    beyond = np.sign(beyond) * np.maximum(abs(beyond) - SETTINGS.noise, 0)
+    return float(np.exp(own) @ np.minimum(beyond, CAP)), float(np.exp(usual) @ (usual - own))
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_the_loss_is_the_regret_that_is_expected(taught: list[Label], spread: float) -> None:
-    """Of some decisions, one of them twice, the mean; the cross-entropy comes to it, and is least for the best."""
+    """Of some decisions, one of them twice, the mean; the anchor holds at the rule, and at nothing else."""
     torch.manual_seed(0)
     network = GraphNetwork(SCHEMA, 8, 2, ranged=True)
     for x in network.parameters():
         torch.nn.init.normal_(x, std=spread)
     lessons, chosen = Lessons(taught), np.array([3, 0, 7, 7, 30])
     assert lessons.count == len(taught) > 200
-    mean = np.mean([expected(network, taught[i]) for i in chosen])
-    plain, more = (
-        float(lessons.loss(network, chosen, GnnSettings(cross_entropy=weight)).detach()) for weight in (0.0, 1.0)
-    )
-    assert plain == pytest.approx(mean, rel=1e-4)
-    assert more > plain
+    regret, apart = np.mean([lost(network, taught[i]) for i in chosen], axis=0)
+    plain, more = (float(lessons.loss(network, chosen, GnnSettings(anchor=weight)).detach()) for weight in (0.0, 1.0))
+    assert plain == pytest.approx(regret, rel=1e-3, abs=1e-5)
+    assert more - plain == pytest.approx(apart, rel=1e-3, abs=1e-5) and (apart > 0.01) == (spread > 0)
 
 
 def test_the_untrained_network_is_judged_to_be_the_rule(training: Training) -> None:
