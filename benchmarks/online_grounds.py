@@ -35,7 +35,8 @@ FORMULAS = {
 }
 RULES = tuple(f"{rule}+overtake" for rule in ("fcfs", "sjf", "smallest", "tetris", "least_work"))
 """Classic rules: everybody at once, at the closest place."""
-NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient"}
+NETWORKS = {"gnn-large-unguarded": "evolved", "gnn-large-imitation-unguarded": "evolved"}
+NETWORKS |= {"gnn-large-exact-unguarded": "evolved", "gnn-large": "evolved"}
 """Networks by the name of their weights, and the rule that each corrects."""
 PRICE = 60.0
 """Of a stop, seconds."""

@@ -37,7 +37,8 @@ MOST = 0.1
 """Difference that counts at most."""
 LEAST = 0.02
 """Deviation of weights that are all alike."""
-MOMENTUM = 0.9
+MOMENTUM, SLOWEST = 0.9, 0.1
+"""Share of the last step in the next; what the rate goes down to, as a share of the first."""
 
 
 def large(number: int, jobs: int, first: int) -> Episode:
@@ -88,10 +89,10 @@ class Reinforced(Averaged):
             one, other = (self._beside(noise[-1], sign) for sign in (1, -1))
             paid.append(float(np.mean([np.clip(pays(x, one, of) - pays(x, other, of), -MOST, MOST) for x in runs])))
         weight = torch.tensor(paid) / (np.sqrt(np.mean(np.square(paid))) + 1e-6) / len(paid)
-        left = max(1 - step / self._updates, MOST)
-        for i, (x, spread, group) in enumerate(zip(self._moved, self._spread, self._optimizer.param_groups, strict=True)):
-            x.grad = torch.tensordot(weight, torch.stack([drawn[i] for drawn in noise]), 1)
-            group["lr"] = self._rate * left * spread
+        rate = self._rate * max(1 - step / self._updates, SLOWEST)
+        for i, group in enumerate(self._optimizer.param_groups):
+            self._moved[i].grad = torch.tensordot(weight, torch.stack([drawn[i] for drawn in noise]), 1)
+            group["lr"] = rate * self._spread[i]
         self._optimizer.step()
         self.average(step / (step + 1))
         return {"apart": float(np.abs(paid).mean())}
@@ -101,7 +102,7 @@ class Reinforced(Averaged):
         kept = [x.detach().clone() for x in self._moved]
         with torch.no_grad():
             for x, drawn, spread in zip(self._moved, noise, self._spread, strict=True):
-                x += sign * spread * drawn
+                x.add_(sign * spread * drawn)
             made = self.network.compiled()
             for x, before in zip(self._moved, kept, strict=True):
                 x.copy_(before)

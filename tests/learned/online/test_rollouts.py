@@ -10,9 +10,8 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.episodes import observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.guard import EVERYTHING, RULES
+from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import imagine, weigh
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
 from gangplan.simulator.gangs.formula import finish
