@@ -23,7 +23,7 @@ from .rollouts import imagined
 NETWORK = -1
 """The leader that is no rule."""
 RULES = np.zeros((3, len(TERMS)))
-"""Weights of formulas: the rule `patient`, in whose place a guard has the network's own, the shortest job first, and the
+"""Weights of formulas: `patient`, in whose place a guard has the rule of its network, the shortest job first, and the
 least work first."""
 RULES[0], RULES[1:, ONE], RULES[2, GPUS] = PATIENT, np.inf, 1.0
 FIRST = 40
