@@ -35,8 +35,9 @@ FORMULAS = {
 }
 RULES = tuple(f"{rule}+overtake" for rule in ("fcfs", "sjf", "smallest", "tetris", "least_work"))
 """Classic rules: everybody at once, at the closest place."""
-NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient"}
-"""Networks by the name of their weights, and the rule that each corrects."""
+NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient", "gnn-large": "evolved", "gnn-large-unguarded": "evolved"}
+PARTS = {"gnn-large-imitation-unguarded": "evolved", "gnn-large-exact-unguarded": "evolved"}
+"""Networks by the name of their weights, and the rule that each corrects; those that ended in an earlier stage."""
 PRICE = 60.0
 """Of a stop, seconds."""
 SCHEDULERS: dict[str, dict[str, Any]] = {
@@ -49,12 +50,13 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 BASES = {
     "evolved": "patient",
     **NETWORKS,
+    **PARTS,
     "scheduler-evolved": "scheduler-patient",
     "scheduler-evolved-price": "scheduler-patient-price",
 }
 """What each is compared with, on the same jobs."""
-POLICIES = (*FORMULAS, *RULES, *NETWORKS, *SCHEDULERS)
-USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price"))
+POLICIES = (*FORMULAS, *RULES, *NETWORKS, *PARTS, *SCHEDULERS)
+USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price") and policy not in PARTS)
 """Those that are played if none is named: with stops a run takes minutes."""
 TARGET, FEWEST = 0.01, 10
 """Half the width of an interval, as a share, and the seeds from which it is taken."""
@@ -94,7 +96,7 @@ def tasks(options: Options) -> Iterator[Task]:
             many[base] = max(many.get(base, 0), many[policy])
         for seed in range(max(many.values(), default=0)):
             for policy in (policy for policy, n in many.items() if seed < n):
-                path = weights_of(policy, None, options.weights) if policy in NETWORKS else None
+                path = weights_of(policy, None, options.weights) if policy in {**NETWORKS, **PARTS} else None
                 yield Task(case, policy, seed, digest(path))
 
 
@@ -120,7 +122,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     policy: Any = make_policy(task.policy, folder=options.weights)
     policy.finish(run.jobs, run.cluster, state)
     found = {"mean_jct": run.mean_jct(state), "seconds": time.process_time() - began}
-    return found | ({"changed": changed(policy, run)} if task.policy in NETWORKS else {})
+    return found | ({"changed": changed(policy, run)} if task.policy in {**NETWORKS, **PARTS} else {})
 
 
 def changed(policy: Any, run: Episode) -> float:

@@ -24,11 +24,11 @@ from gangplan.learned.online.episodes import NEVER, observe
 from gangplan.learned.online.exact import weigh_exactly
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import graph_room
-from gangplan.learned.online.labels import RULE
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.rollouts import weigh
 from gangplan.learned.policy.weights import FOLDER, find
 from gangplan.simulator.gangs.arrays import State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.formula import PATIENT as RULE
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import fit
@@ -99,7 +99,7 @@ class Teacher:
         value, at = np.zeros((len(tried), futures)), (jobs, cluster, state, pool, self.s)
         if policy in (EXACT, CUT):
             more = {} if policy == EXACT else {"seconds": 0.0}
-            weigh_exactly(*at, RULE, tried, AHEAD, seed, value, **more)
+            weigh_exactly(*at, RULE, tried, AHEAD, seed, value, sure=False, **more)
         else:
             depth = 10 * AHEAD if policy == NETWORK else 0
             weigh(*at, self.other, self.room, self.net.net, RULE, tried, AHEAD, depth, seed, value)

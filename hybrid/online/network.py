@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, WAIT, scratch_of
+from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
@@ -41,8 +41,8 @@ SLICE = 16
 """Decisions that the guard plays in thought at each decision: one on a cluster of `SLICE` times `SMALL` nodes."""
 MOST = 512
 """Waiting jobs with which the guard plays, those that came last."""
-LEADERS = (TIER, "patient", "heuristic", "heuristic")
-"""Who decides, by the guard's leader: the network, then its rules."""
+RULE = 0
+"""The guard's leader that is the rule which the network corrects."""
 ENOUGH = 0.6
 """Share of its time after which the network begins no further choice: others are for the next decision."""
 ROUNDS = 3
@@ -57,7 +57,7 @@ class NetworkUse(NamedTuple):
     """What the network of a scheduler did so far.
 
     Attributes:
-        leader: the tier that the guard has decide: ``gnn``, ``patient`` or ``heuristic``.
+        leader: who decides, by the guard: ``gnn``, the rule that it corrects, or ``heuristic``.
         choices: times that the network chose a job, or to wait.
         corrected: of these, those in which the rule that it corrects would have chosen otherwise.
     """
@@ -94,7 +94,8 @@ class NetworkTier:
         self._jobs, self._ends = _history(self.cluster)
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard, self.thoughts = Guard(self.cluster, policy.net, guarded=policy.guarded), 0
+        self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
+        self.thoughts = 0
         self._warm()
 
     def _warm(self) -> None:
@@ -175,7 +176,7 @@ class NetworkTier:
             self._ends.count[ARRIVED] = n
             self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
             self.arrived, due = int(document["arrived"]), int(document["due"])
-            leader = range(-1, len(LEADERS) - 1)[int(document["leader"]) + 1]
+            leader = range(-1, len(self.guard.rules))[int(document["leader"]) + 1]
             ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
             if self.policy.guarded and due < EVERYTHING and "ahead" in document:
                 self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
@@ -199,7 +200,9 @@ class NetworkTier:
     @property
     def leader(self) -> str:
         """The tier that decides."""
-        return LEADERS[self.guard.leader + 1]
+        if self.guard.leader == RULE:
+            return self.policy.settings.rule
+        return "heuristic" if self.guard.leader > RULE else TIER
 
     @property
     def use(self) -> NetworkUse:
@@ -241,6 +244,7 @@ class NetworkTier:
             return []
         self._ends.clock[NOW] = state.now
         look(self._jobs, self.cluster, self._ends, self._scratch)
+        self._scratch.stats[UNSEEN] = max(len(state.waiting) - len(rows), 0)
         jobs, world, first = self._world(state, rows)
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .moves import Moves
     from .network import NetworkTier, NetworkUse
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-unguarded")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-large", "gnn-unguarded")
 TIERS = (
     "moves",
     "lookahead",
@@ -82,7 +82,7 @@ _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 
 def _network(policy: Any) -> GnnPolicy | None:
     """Return the network that a policy is or names, `None` if it is something else."""
-    if isinstance(policy, str) and (policy in ("gnn", "gnn-unguarded") or policy.endswith(".safetensors")):
+    if isinstance(policy, str) and (policy in ("gnn", "gnn-large", "gnn-unguarded") or policy.endswith(".safetensors")):
         from gangplan.learned.online.policy import GnnPolicy
         from gangplan.learned.policy.weights import find
 
@@ -103,8 +103,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         cluster: the nodes; of a device-level cluster, its servers.
         policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient`` or
             ``evolved``, or a `Patient` or `Evolved` with other numbers, by which jobs wait for close GPUs: without a
-            `Proximity` it is the order alone, and nobody waits; ``gnn``, a graph network that corrects ``patient``,
-            and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
+            `Proximity` it is the order alone, and nobody waits; ``gnn`` or ``gnn-large``, a graph network that corrects
+            ``patient`` or ``evolved``, and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
             `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
@@ -164,7 +164,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         network = _network(policy)
-        rule = policy if isinstance(policy, Patient | Evolved) else Patient() if network else RULES.get(str(policy))
+        named = network.settings.rule if network else str(policy)
+        rule = policy if isinstance(policy, Patient | Evolved) else RULES.get(named)
         mine = rule is None and not isinstance(policy, str)
         if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
@@ -603,9 +604,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         network = self._network
         if network is None:
             return False
-        from .network import TIER, follow
+        from .network import RULE, TIER, follow
 
-        starts.hopeful = network.leader == "patient"
+        starts.hopeful = network.guard.leader == RULE
         if network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):
                 return True

@@ -8,6 +8,7 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import key_of
 from gangplan.simulator.gangs.step import communication, least_cost, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
 
@@ -16,20 +17,24 @@ WAIT = -1
 IN_SIGHT = 128
 """Waiting jobs that the network sees: the first by the rule."""
 BLOCKED = 16
-"""Waiting jobs that do not fit and are looked at: those with the least work."""
+"""Waiting jobs that do not fit and are looked at: the first by the rule."""
 SMALL, MEDIUM = 64, 512
 """Nodes up to which a cluster is small, or of medium size: of a larger one fewer candidates are looked at."""
 JOBS = (48, 24, 8)
-"""Waiting jobs that are candidates, by the size of the cluster: those with the least work, one of each kind."""
+"""Waiting jobs that are candidates, by the size of the cluster: the first by the rule, one of each kind."""
 SOON = (8, 8, 3)
 """Ends of running jobs that are looked at, likewise."""
 PLACES = (4, 4, 1)
 """Allocators that are asked, likewise: for the closest GPUs first."""
 
-MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE = range(10)
+(
+    MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE, TYPICAL, RUNS, CROWD,
+    UNSEEN,
+) = range(14)  # fmt: skip
 """Of `Scratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the logarithm of the length;
 work a second of all GPUs; mean logarithm of the slowdown on an empty cluster; GPUs of the largest node and rack; how
-many arrived; deviation of the logarithm of a length from the expected one."""
+many arrived; deviation of the logarithm of a length from the expected one; what `look_at` returns, and the jobs that
+wait and are not in the state."""
 
 
 class Scratch(NamedTuple):
@@ -40,10 +45,10 @@ class Scratch(NamedTuple):
         of: the place of its job in `listed`, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
         cost: of communication there, float64 (A,).
-        listed: places in the queue of the candidates' jobs, by their work, int64 (JOBS,).
-        work: of each, float64 (JOBS,).
-        blocked: places in the queue of jobs that do not fit, by their work, int64 (BLOCKED,).
-        least: work of each, float64 (BLOCKED,).
+        listed: places in the queue of the candidates' jobs, by their keys, int64 (JOBS,).
+        key: of each, float64 (JOBS,).
+        blocked: places in the queue of jobs that do not fit, by their keys, int64 (BLOCKED,).
+        least: key of each, float64 (BLOCKED,).
         ends: when the next of the running jobs are expected to end, seconds from now, float64 (SOON,).
         idle: GPUs of each node now and after each of these, int64 (SOON + 1, m).
         known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
@@ -51,7 +56,7 @@ class Scratch(NamedTuple):
         ideal: the cost for so many GPUs on the empty cluster, float64 (GPUs + 1,).
         last: when the last job of each node is expected to end, seconds from now, float64 (m,).
         free: of use to allocators, int64 (m,).
-        stats: of all arrivals so far, float64 (10,).
+        stats: of all arrivals so far, and of the queue, float64 (14,).
         score: of each candidate, float32 (A,).
         most: entries of `PLACES`, how many of `listed` and `blocked` there are, what `strange` says, and whether
             waiting makes no sense, int64 (5,).
@@ -63,7 +68,7 @@ class Scratch(NamedTuple):
     take: Ints2
     cost: Floats
     listed: Ints
-    work: Floats
+    key: Floats
     blocked: Ints
     least: Floats
     ends: Floats
@@ -93,18 +98,18 @@ def scratch_of(cluster: Cluster) -> Scratch:
         np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
         np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
         np.zeros((soon + 1, m), np.int64), np.zeros(known), least_cost(cluster), np.zeros(m),
-        np.zeros(m, np.int64), np.zeros(10), np.zeros(a, np.float32), np.array([places, 0, 0, -1, 0]),
+        np.zeros(m, np.int64), np.zeros(14), np.zeros(a, np.float32), np.array([places, 0, 0, -1, 0]),
         np.zeros(racks + m, np.int64),
     )  # fmt: skip
 
 
 @lean
-def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> int:
+def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats) -> int:
     """Write the candidates, and return how many there are: none if no waiting job fits.
 
     To wait is the first, if something runs, whose end will change the state; else it is left out.
     """
-    _list_jobs(jobs, state, s)
+    _list_jobs(jobs, state, s, rule)
     if s.most[LISTED] == 0:
         return 0
     k = 0
@@ -138,35 +143,35 @@ def _is_new(begin: int, k: int, s: Scratch) -> bool:
 
 
 @lean
-def _list_jobs(jobs: Jobs, state: State, s: Scratch) -> None:
-    """Write the places in the queue of the jobs with the least work; of equal ones the first submitted."""
+def _list_jobs(jobs: Jobs, state: State, s: Scratch, rule: Floats) -> None:
+    """Write the places in the queue of the first jobs by the rule; of equal ones the first submitted."""
     idle, fit, not_fit = total(state.free), 0, 0
     for at in range(state.count[WAITING]):
+        key = key_of(jobs, state.queue[at], state.clock[NOW], s.stats[CROWD], s.ideal, rule)
         if jobs.gpus[state.queue[at]] > idle:
-            not_fit = _sort_in(jobs, state, at, s.blocked, s.least, not_fit)
+            not_fit = _sort_in(jobs, state, at, key, s.blocked, s.least, not_fit)
         else:
-            fit = _sort_in(jobs, state, at, s.listed, s.work, fit)
+            fit = _sort_in(jobs, state, at, key, s.listed, s.key, fit)
     s.most[LISTED], s.most[HELD_UP] = fit, not_fit
 
 
 @lean
-def _sort_in(jobs: Jobs, state: State, at: int, listed: Ints, works: Floats, count: int) -> int:
+def _sort_in(jobs: Jobs, state: State, at: int, key: float, listed: Ints, keys: Floats, count: int) -> int:
     """Put a job of the queue to its place among those listed, one of each kind, and return how many there are."""
     job = state.queue[at]
-    work = jobs.expected[job] * jobs.gpus[job]
-    if count == len(listed) and work >= works[count - 1]:
+    if count == len(listed) and key >= keys[count - 1]:
         return count
     place = count
-    while place > 0 and works[place - 1] >= work:
+    while place > 0 and keys[place - 1] >= key:
         place -= 1
-        if works[place] == work and _alike(jobs, state.queue[listed[place]], job):
+        if keys[place] == key and _alike(jobs, state.queue[listed[place]], job):
             return count
-    while place < count and works[place] <= work:  # behind its equals
+    while place < count and keys[place] <= key:  # behind its equals
         place += 1
     count = min(count + 1, len(listed))
     for i in range(count - 1, place, -1):
-        listed[i], works[i] = listed[i - 1], works[i - 1]
-    listed[place], works[place] = at, work
+        listed[i], keys[i] = listed[i - 1], keys[i - 1]
+    listed[place], keys[place] = at, key
     return count
 
 

@@ -6,14 +6,15 @@ from math import tanh
 
 import numpy as np
 
-from gangplan.simulator.gangs.arrays import ARRIVED, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import key_of, look_at
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import argsort
 
 from ..graph.compiled import Graph, Network, scores, strange
-from .candidates import AT_ONCE, HELD_UP, IN_SIGHT, LISTED, ODD, WAIT, Scratch
-from .features import BY_RULE, key_of, see
+from .candidates import AT_ONCE, CROWD, HELD_UP, IN_SIGHT, LISTED, ODD, RUNS, TYPICAL, UNSEEN, WAIT, Scratch
+from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
 
 BOUND = 4.5
@@ -59,10 +60,11 @@ def rate_state(
     """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates."""
     n, count = state.count[WAITING], state.count.copy()
     seen = np.arange(n)
+    s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD] = look_at(jobs, state, s.stats[UNSEEN])
     if n > IN_SIGHT:
         key = np.empty(n)
         for at in range(n):
-            key[at] = key_of(jobs, state.queue[at], s.ideal, rule)
+            key[at] = key_of(jobs, state.queue[at], state.clock[NOW], s.stats[CROWD], s.ideal, rule)
         seen = np.sort(argsort(key, True)[:IN_SIGHT])
         count[WAITING] = IN_SIGHT
     sight = State(

@@ -8,11 +8,13 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import hope
 from gangplan.simulator.gangs.step import communication, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, Singles, Singles2, lean
 
 from .candidates import (
     AT_ONCE,
+    CROWD,
     DEARNESS,
     DEVIATION,
     GPUS,
@@ -21,8 +23,10 @@ from .candidates import (
     LARGEST_RACK,
     LOAD,
     MEAN,
+    RUNS,
     SEEN,
     SURPRISE,
+    TYPICAL,
     WAIT,
     WORK,
     Scratch,
@@ -33,7 +37,7 @@ CANDIDATE = (
     *("wait", "length", "gpus", "work", "slowdown", "over_ideal", "over_best", "over_least", "waited", "rank"),
     *("of_idle", "idle_after", "whole_taken", "node_after", "rack_after", "nodes", "racks", "left_over"),
     *("gain_by_waiting", "better_in", "fit_after", "over_blocked", "delays_blocked", "ends_apart", "submitted"),
-    *("duration", "like_it", "by_rule"),
+    *("duration", "like_it", "by_rule", "of_typical", "age", "too_slow"),
 )
 """Of a candidate: the job, what its GPUs cost, what they leave, what it would gain by waiting for others, and what the
 rule says. To wait has those of the candidate with the least work that it keeps from starting."""
@@ -41,8 +45,8 @@ BY_RULE = CANDIDATE.index("by_rule")
 """The score that the network corrects."""
 WINDOW = 256
 """Jobs that arrived last, by which the others are judged."""
-GPUS_POWER, SLOWDOWN_POWER, PATIENCE = range(3)
-"""Of the rule, see `gangplan.solvers.placement.online.patient.Patient`."""
+FAR = 3.0
+"""What is said at most of how much too slow a job is."""
 LATE, LONGEST = 1.5, 10.0
 """What the rule's score of a job that is to wait is below that of the first; the most by which one is below it."""
 
@@ -90,7 +94,7 @@ def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Flo
     """Write the features of k candidates.
 
     Args:
-        rule: three numbers, see `gangplan.solvers.placement.online.patient.Patient`, float64 (3,).
+        rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         rows: is written, float32 (k or more, len(CANDIDATE)).
     """
     look_ahead(jobs, cluster, state, s)
@@ -123,15 +127,19 @@ def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: S
     least, s.most[AT_ONCE] = np.inf, 0
     for i in range(k):
         if _first(s, i) and not _hopes(jobs, state, s, rule, i):
-            least = min(least, key_of(jobs, state.queue[s.place[i]], s.ideal, rule))
+            least = min(least, s.key[s.of[i]])
     late = False
     for i in range(k):
         rows[i, BY_RULE] = -1.0
         if s.place[i] == WAIT:
             continue
         job = state.queue[s.place[i]]
-        over = min(max(key_of(jobs, job, s.ideal, rule) - least, 0.0), LONGEST)
+        over = min(max(s.key[s.of[i]] - least, 0.0), LONGEST)
         late = _hopes(jobs, state, s, rule, i) if _first(s, i) else late
+        length = max(jobs.expected[job], 1e-9)
+        rows[i, BY_RULE + 1] = log(length) - s.stats[TYPICAL]
+        rows[i, BY_RULE + 2] = log1p((state.clock[NOW] - jobs.submit[job]) / length)
+        rows[i, BY_RULE + 3] = min(max(_hope(jobs, state, s, rule, i), -FAR), FAR)
         if late:
             rows[i, BY_RULE] = -LATE - over
         else:
@@ -151,17 +159,13 @@ def _first(s: Scratch, i: int) -> bool:
 @lean
 def _hopes(jobs: Jobs, state: State, s: Scratch, rule: Floats, i: int) -> bool:
     """Return whether the rule has a job wait for GPUs that are closer."""
-    job = state.queue[s.place[i]]
-    slower = (1 + jobs.intensity[job] * s.cost[i]) / (1 + jobs.intensity[job] * s.ideal[jobs.gpus[job]])
-    return bool(log(slower) > rule[PATIENCE] + 1e-9 and state.count[RUNNING] > 0)
+    return bool(_hope(jobs, state, s, rule, i) > 0 and state.count[RUNNING] > 0)
 
 
 @lean
-def key_of(jobs: Jobs, job: int, ideal: Floats, rule: Floats) -> float:
-    """Return what the jobs of a rule are in the order of."""
-    gpus = jobs.gpus[job]
-    key = log(max(jobs.expected[job], 1e-9)) + rule[GPUS_POWER] * log(gpus)
-    return float(key + rule[SLOWDOWN_POWER] * log(1 + jobs.intensity[job] * ideal[gpus]))
+def _hope(jobs: Jobs, state: State, s: Scratch, rule: Floats, i: int) -> float:
+    seen = s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD]
+    return hope(jobs, state.queue[s.place[i]], s.cost[i], state.clock[NOW], seen, s.ideal, rule)
 
 
 @lean

@@ -17,6 +17,7 @@ from ..graph.compiled import Graph, room
 from ..graph.schema import Schema
 from .candidates import (
     BLOCKED,
+    CROWD,
     DEARNESS,
     DEVIATION,
     GPUS,
@@ -34,7 +35,7 @@ from .candidates import (
     list_candidates,
     remaining,
 )
-from .features import CANDIDATE, effective, free_blocks, key_of, soon, write_rows
+from .features import CANDIDATE, effective, free_blocks, soon, write_rows
 
 SCHEMA = Schema(
     {
@@ -45,7 +46,7 @@ SCHEMA = Schema(
         "rack": ("idle", "whole", "largest", "count", "next"),
         "cluster": (
             *("waiting", "backlog", "idle", "whole", "largest", "rack", "broken", "next", "third", "load", "gpus"),
-            *("seen", "dearness", "running", "left", "deviation", "surprise"),
+            *("seen", "dearness", "running", "left", "deviation", "surprise", "crowd"),
         ),
     },
     (
@@ -102,7 +103,7 @@ def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Fl
     """
     if state.count[WAITING] == 0:
         return 0
-    k = list_candidates(jobs, cluster, state, s)
+    k = list_candidates(jobs, cluster, state, s, rule)
     if k == 0:
         return 0
     g.x[:, :] = 0
@@ -118,7 +119,7 @@ def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Fl
     g.kind[WHOLE] = g.kind[RACKS] + racks
     g.kind[WHOLE + 1] = g.kind[WHOLE] + 1
     _next_to_end(jobs, state, runs[:seen])
-    _jobs(jobs, state, s, rule, g)
+    _jobs(jobs, state, s, g)
     _runs(jobs, cluster, state, s, runs[:seen], g)
     _places(cluster, state, s, nodes, racks, g)
     _cluster(jobs, cluster, state, s, g)
@@ -197,12 +198,11 @@ def _next_to_end(jobs: Jobs, state: State, runs: Ints) -> None:
 
 
 @lean
-def _jobs(jobs: Jobs, state: State, s: Scratch, rule: Floats, g: Graph) -> None:
+def _jobs(jobs: Jobs, state: State, s: Scratch, g: Graph) -> None:
     stats, fit = s.stats, s.most[LISTED]
     first = np.inf
     for i in range(fit + s.most[HELD_UP]):
-        job = state.queue[s.listed[i] if i < fit else s.blocked[i - fit]]
-        first = min(first, key_of(jobs, job, s.ideal, rule))
+        first = min(first, s.key[i] if i < fit else s.least[i - fit])
     for i in range(fit + s.most[HELD_UP]):
         job = state.queue[s.listed[i] if i < fit else s.blocked[i - fit]]
         out, length, gpus = g.x[g.kind[JOBS] + i], max(jobs.expected[job], 1e-9), jobs.gpus[job]
@@ -212,7 +212,7 @@ def _jobs(jobs: Jobs, state: State, s: Scratch, rule: Floats, g: Graph) -> None:
         out[3] = log(length * gpus / stats[WORK])
         out[4] = log(1 + jobs.intensity[job] * s.ideal[gpus])
         out[5] = log1p((state.clock[NOW] - jobs.submit[job]) / stats[MEAN])
-        out[6] = min(key_of(jobs, job, s.ideal, rule) - first, 6.0)
+        out[6] = min((s.key[i] if i < fit else s.least[i - fit]) - first, 6.0)
 
 
 @lean
@@ -297,6 +297,7 @@ def _cluster(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph) -
     out[14] = log1p(left / (gpus * unit))
     out[15] = stats[DEVIATION]
     out[16] = stats[SURPRISE]
+    out[17] = stats[CROWD]
 
 
 @lean

@@ -2,30 +2,30 @@
 
 Each time that half as many more jobs have arrived, the network and each rule play on, in thought, from the present
 state: the jobs that wait and run, then stretches of those that arrived, once more. The differences of the last plays
-are the test: who is ahead of the corrected rule by two standard errors decides until the next one, else that rule does.
+are the test: who is ahead of that rule by two standard errors decides until the next one, else the rule does.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
-from gangplan.solvers.placement.online.patient import Patient
+from gangplan.simulator.gangs.formula import GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import Network
 from .candidates import scratch_of
 from .episodes import play
 from .graph import graph_room
-from .rollouts import finish_by_rule, imagined
+from .rollouts import imagined
 
 NETWORK = -1
 """The leader that is no rule."""
-RULES = np.array([astuple(Patient()), (0.0, 0.0, np.inf), (1.0, 0.0, np.inf)])
-"""Rules, see `gangplan.solvers.placement.online.patient.Patient`: the one that the network corrects, the shortest job
-first, and the least work first."""
+RULES = np.zeros((3, len(TERMS)))
+"""Weights of formulas: `patient`, in whose place a guard has the rule of its network, the shortest job first, and the
+least work first."""
+RULES[0], RULES[1:, ONE], RULES[2, GPUS] = PATIENT, np.inf, 1.0
 FIRST = 40
 """Jobs that arrive before anybody is compared."""
 GROWTH = 1.5
@@ -35,7 +35,7 @@ PLAYS, AHEAD = 8, 128
 RECENT = 32
 """Plays that the test looks at."""
 ERRORS = 2.0
-"""Standard errors by which who decides has to be ahead of the corrected rule."""
+"""Standard errors by which who decides has to be ahead of the rule."""
 LAST = 512
 """Jobs of which stretches are played."""
 LARGE = 512
@@ -50,19 +50,22 @@ class Guard:
     Args:
         cluster: where jobs run.
         net: the network.
+        rule: that it corrects.
         guarded: if not, nobody is compared, and the network decides.
 
     Attributes:
-        leader: `NETWORK`, or a rule by its place in `RULES`.
+        leader: `NETWORK`, or a rule by its place in `rules`.
+        rules: `RULES`, with the network's own first.
         leaders: all so far.
         due: when so many jobs have arrived, they are compared.
-        ahead: by what share of its mean JCT the corrected rule was behind the network and each rule, of the last plays.
+        ahead: by what share of its mean JCT the rule was behind the network and each rule, of the last plays.
     """
 
-    def __init__(self, cluster: Cluster, net: Network, *, guarded: bool = True) -> None:
+    def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT, *, guarded: bool = True) -> None:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
-        self._net, self._share, self._cluster = net, *_part(cluster)
+        self.rules = np.vstack([rule, RULES[1:]])
+        self._net, (self._share, self._cluster) = net, _part(cluster)
         self._scratch = scratch_of(self._cluster)
         self._graph = graph_room(self._cluster, self._scratch)
         self._plays = list[tuple[Jobs, State]]()
@@ -101,14 +104,14 @@ class Guard:
             jobs, start = self._plays[0]
             if not self._means:
                 self._now = copy(start) if self._now is None else self._now
-                of = self._scratch, self._graph, self._net, RULES[0], True, EVERYTHING, decisions
+                of = self._scratch, self._graph, self._net, self.rules[0], True, EVERYTHING, decisions
                 if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:
                 self._now = copy(start)
-                finish_by_rule(jobs, self._cluster, self._now, self._scratch.ideal, RULES[len(self._means) - 1])
+                finish(jobs, self._cluster, self._now, self.rules[len(self._means) - 1])
             self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
-            if len(self._means) > len(RULES):
+            if len(self._means) > len(self.rules):
                 if np.isfinite(self._means).all() and self._means[1]:
                     self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
                 self._means, self._now = [], None
@@ -119,7 +122,7 @@ class Guard:
                 return
 
     def _lead(self) -> None:
-        """Let who is surely ahead of the corrected rule lead from now on, else that rule."""
+        """Let who is surely ahead of the rule lead from now on, else that rule."""
         self.leader = 0
         if (n := len(self.ahead)) > 1:
             least = np.mean(self.ahead, axis=0) - ERRORS * np.std(self.ahead, axis=0, ddof=1) / np.sqrt(n)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import Draw, Episode, episode
@@ -18,23 +19,20 @@ from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 from ..graph.compiled import Graph, Network
 from .candidates import MEAN, WAIT, Scratch, scratch_of
 from .episodes import NEVER, observe
-from .exact import NODES, weigh_exactly
+from .exact import MOST, needed, weigh_exactly
 from .graph import graph_room
-from .guard import RULES
 from .recipe import GnnSettings
 from .rollouts import weigh
 
 KEPT, STUDENTS = 0.5, 0.25
 """Shares: of the decisions, those that are labelled, fewer of a long episode; of these, those in which the student's
 candidate is taken."""
-RULE = RULES[0]
-"""The rule that is corrected."""
 JOBS = 150
 """Jobs that arrive in an episode."""
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
-SOLVED = 8
+SOLVED = 6
 """Futures of a decision that is labelled exactly, at some 0.1 s for each candidate in each."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
@@ -52,11 +50,13 @@ class Label:
         graph: of it.
         tried: candidates, int64 (c,).
         regret: how much more the JCTs sum up to than by the best one, in mean lengths of a job, float32 (c,).
+        exact: whether CP-SAT planned the rest.
     """
 
     graph: Graph
     tried: NDArray[np.int64]
     regret: NDArray[np.float32]
+    exact: bool = False
 
 
 def kept(graph: Graph) -> Graph:
@@ -85,11 +85,11 @@ def label_episode(
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
     cluster, net = Cluster(*(x.copy() for x in given.cluster)), Network(*(x.copy() for x in net))
-    state, s, other = given.begin(), scratch_of(cluster), scratch_of(cluster)
+    state, s, other, rule = given.begin(), scratch_of(cluster), scratch_of(cluster), FORMULAS[settings.rule]
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
-        k = observe(jobs, cluster, state, s, graph, net, RULE, False)
+        k = observe(jobs, cluster, state, s, graph, net, rule, False)
         if k == 0:
             go_on = advance(jobs, cluster, state)
             continue
@@ -98,19 +98,24 @@ def label_episode(
         if k > 1 and rng.random() < share:
             live = int(state.count[WAITING] + state.count[RUNNING])
             fewer = min(1.0, CROWD / live)
-            exactly = settings.exact > 0 and len(cluster.rack) <= NODES and rng.random() < settings.exact
+            exactly = settings.exact > 0 and rng.random() < settings.exact
             most = FEWEST if exactly else max(int(fewer * settings.tries), FEWEST)
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
             tried = np.unique(np.append(tried[rated[tried] > NEVER], best))
+            exactly = exactly and needed(s, tried) <= MOST
             played = SOLVED if exactly else max(int(fewer * (futures or settings.futures)), FEWEST)
             value, ahead = np.zeros((len(tried), played)), min(max(settings.ahead, live // 2), FARTHEST)
             at = jobs, cluster, state, pool, s
             if exactly:
-                weigh_exactly(*at, RULE, tried, ahead, int(rng.integers(1 << 31)), value)
+                weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value)
             else:
-                weigh(*at, other, room, net, RULE, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+                weigh(*at, other, room, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+            value = value[:, ~np.isnan(value[0])]
+            if value.size == 0:
+                go_on = take(jobs, cluster, state, s, best)
+                continue
             mean = value.mean(axis=1)
-            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32))
+            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)

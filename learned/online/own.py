@@ -20,13 +20,12 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.arrays import Jobs, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import Episode, loaded
 from gangplan.simulator.metrics import interval
 
-from .candidates import scratch_of
 from .guard import RULES
-from .rollouts import finish_by_rule
 
 LEARNED, CHOSEN = 0.6, 0.8
 """Until which share of the trace networks learn, and are chosen by."""
@@ -108,7 +107,7 @@ class OwnCluster:
             if hasattr(of, "finish"):
                 of.finish(jobs, cluster, state)
             else:
-                finish_by_rule(jobs, cluster, state, scratch_of(cluster).ideal, of)
+                finish(jobs, cluster, state, of)
             last = np.array_split((state.finish - jobs.submit)[int(CHOSEN * n) - n // 2 :], BLOCKS)
             return np.array([x.mean() for x in last])
 

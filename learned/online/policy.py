@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import FORMULAS
 
-from ..graph.compiled import Graph, network_of, score, shapes
+from ..graph.compiled import Graph, network_of, score, shapes, widened
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
 from .candidates import AT_ONCE, WAIT, scratch_of
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .guard import EVERYTHING, NETWORK, RULES, Guard, known
+from .guard import EVERYTHING, NETWORK, Guard, known
 from .recipe import NAME, GnnSettings
 
 
@@ -57,15 +58,16 @@ class GnnPolicy:
         self, tensors: dict[str, NDArray[np.float32]], settings: GnnSettings | None = None, *, guarded: bool = True
     ) -> None:
         self.settings, self.guarded = settings or GnnSettings(), guarded
-        self.tensors, self.rule = tensors, RULES[0]
+        self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, guarded=self.guarded), len(jobs.submit)
+        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
         graph = graph_room(cluster, s)
         while True:
-            rule, learned = RULES[max(guard.leader, 0)], guard.leader == NETWORK
+            learned = guard.leader == NETWORK
+            rule = guard.rules[max(guard.leader, 0)]
             play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
             if not np.isinf(state.start).any() or guard.due > n:
@@ -102,5 +104,6 @@ class GnnPolicy:
     def load(cls, path: str | Path, **options: Any) -> Self:
         """Read what `save` wrote, see `load_for`; options are those of the class."""
         arrays, _, settings = load_for(NAME, GnnSettings, path)
-        match(arrays, shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True), path)
+        wanted = shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True)
+        match(arrays := widened(arrays, wanted), wanted, path)
         return cls(arrays, settings, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from gangplan.instances.arrays import Checked, limited
 from gangplan.instances.lazy import Later
@@ -19,26 +19,36 @@ class GnnSettings(Checked):
     """Hyper-parameters of the graph policy and its training.
 
     Attributes:
+        rule: that is corrected, see `gangplan.simulator.gangs.formula`.
         width, rounds: of the network.
         messages: whether it sends any.
         labels: decisions that the teacher labels.
         tries, futures, ahead: candidates of a decision that it tries, futures in which, and arrivals in each.
         exact: share of the labels whose futures CP-SAT solves, see `gangplan.learned.online.exact`.
-        updates, rate: of imitation.
+        exact_updates: of imitation of these alone, which comes first.
+        updates, rate: of imitation of all.
         minibatch: decisions.
-        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        sharp: times which scores count in the softmax from which candidates are drawn.
+        noise: regret that is not told from that of the rule's candidate, in mean lengths of a job.
+        anchor: weight of how far the softmax is from that of the rule alone.
         iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
             many decisions deep, in so many futures.
         iterated_updates, iterated_rate: of imitation of these.
-        ppo_updates, ppo_rate: of PPO; without `updates` it begins with the rule.
-        ppo_episodes, ppo_passes: episodes that are played for an update, and passes over what was decided in them.
-        ppo_draws, ppo_depth: candidates drawn of a decision, and decisions of the network itself after each.
+        rl_updates, rl_rate: of evolution strategies; without `updates` they begin with the rule.
+        scale: share of the corrections that are left before.
+        rl_pairs, rl_jobs: pairs of opposite networks of an update, and jobs that arrive in each of their runs.
+        rl_spread: how far apart they are, in deviations of the weights.
         trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
         validation_seeds: workloads of each ground.
     """
 
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"temperature", "cross_entropy"}) | {
+        f"ppo_{x}" for x in ("updates", "rate", "episodes", "jobs", "passes", "depth", "draws")
+    }
+
+    rule: Literal["patient", "evolved"] = "patient"
     width: int = limited(32, positive=True)
     rounds: int = 3
     messages: bool = True
@@ -47,22 +57,24 @@ class GnnSettings(Checked):
     futures: int = limited(24, positive=True)
     ahead: int = 30
     exact: float = limited(0.0, most=1)
+    exact_updates: int = 0
     updates: int = 1500
     rate: float = limited(2e-3, positive=True)
     minibatch: int = limited(128, positive=True)
-    temperature: float = limited(1.0, positive=True)
-    cross_entropy: float = 0.1
+    sharp: float = limited(4.0, positive=True)
+    noise: float = 0.05
+    anchor: float = 0.1
     iterated: int = limited(5_000, positive=True)
     depth: int = limited(30, positive=True)
     iterated_futures: int = limited(14, positive=True)
     iterated_updates: int = 500
     iterated_rate: float = limited(4e-4, positive=True)
-    ppo_updates: int = 0
-    ppo_rate: float = limited(2e-4, positive=True)
-    ppo_episodes: int = limited(24, positive=True)
-    ppo_passes: int = limited(2, positive=True)
-    ppo_depth: int = 20
-    ppo_draws: int = limited(4, positive=True)
+    rl_updates: int = 0
+    rl_rate: float = limited(0.6, positive=True)
+    scale: float = limited(1.0, most=1)
+    rl_pairs: int = limited(6, positive=True)
+    rl_jobs: int = limited(1200, positive=True)
+    rl_spread: float = limited(2.0, positive=True)
     trace: str = limited("", empty=True)
     cluster: str = limited("", empty=True)
     start: str = limited("", empty=True)
@@ -84,9 +96,10 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("imitation", of.updates, of.validate_every),
+            Step("exact", of.exact_updates, of.validate_every),
+            Step("rollouts", of.updates, of.validate_every),
             Step("iterated", of.iterated_updates, of.validate_every),
-            Step("ppo", of.ppo_updates, 10),
+            Step("rl", of.rl_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),

@@ -1,136 +1,67 @@
-"""Reinforcement: PPO on candidates that are drawn, each against the network's own best one with the same jobs."""
+"""Reinforcement: evolution strategies on long runs of loaded clusters, opposite networks on the same arrivals.
+
+Salimans et al., "Evolution Strategies as a Scalable Alternative to Reinforcement Learning", arXiv 1703.03864. What a
+run pays is the logarithm of its mean JCT less that of the rule, which cancels between opposites.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from math import log
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
-from torch_geometric.data import HeteroData
-from torch_geometric.utils import to_dense_batch
 
-from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, first_jobs
+from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
-from gangplan.simulator.gangs.step import advance
-from gangplan.simulator.gangs.traffic import Draw, Episode
+from gangplan.simulator.gangs.traffic import TRAIN, Draw, Episode, grounds
 
-from ..graph.compiled import Graph, Network
-from ..graph.network import GraphNetwork, Packed
+from ..graph.compiled import Network
+from ..graph.network import GraphNetwork
 from ..training.imitation import Averaged
-from ..training.ppo import Decisions, clipped_loss
-from ..training.ragged import rows_of
-from .candidates import ODD, scratch_of
-from .episodes import BOUND, NEVER, observe
-from .features import BY_RULE
-from .graph import SCHEMA, graph_room
-from .labels import EPISODES, FARTHEST, JOBS, RULE, kept, take
+from .candidates import scratch_of
+from .episodes import play
+from .graph import graph_room
+from .guard import EVERYTHING
+from .labels import EPISODES
 from .recipe import GnnSettings
-from .rollouts import finish_by_rule, foresee
 
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""
-MOST = 4.0
-"""Mean JCTs that count as an advantage at most."""
+GPUS = range(256, 1025)
+"""Of the clusters on which this is done, if it is not one's own."""
+RUNS = 5
+"""That each pair of opposites plays."""
+MOST = 0.1
+"""Difference that counts at most."""
+LEAST = 0.02
+"""Deviation of weights that are all alike."""
+MOMENTUM, SLOWEST = 0.9, 0.1
+"""Share of the last step in the next; what the rate goes down to, as a share of the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A decision in which d candidates other than the best one were drawn, perhaps the same again.
-
-    Attributes:
-        graph: of it.
-        barred: whether its first candidate, to wait, is not to be taken.
-        action: candidates, int64 (d,).
-        log_probability: of each, float32 (d,).
-        advantage: JCT that each saves, compared with the best one, in mean JCTs by the rule, float32 (d,).
-    """
-
-    graph: Graph
-    barred: bool
-    action: NDArray[np.int64]
-    log_probability: NDArray[np.float32]
-    advantage: NDArray[np.float32]
+def large(number: int, jobs: int, first: int) -> Episode:
+    """Do what `gangplan.simulator.gangs.traffic.episode` does, on those grounds of `TRAIN` alone that have `GPUS`."""
+    table = [x for x in grounds(TRAIN) if x.fleet.n_gpus in GPUS]
+    return table[number % len(table)].episode(first + number, jobs)
 
 
-def play_choices(given: Episode, net: Network, settings: GnnSettings, seed: int) -> Iterator[Choice]:
-    """Play an episode by candidates that are drawn from the softmax of the scores, and yield decisions of it.
-
-    Args:
-        given: what is played.
-        net: scores candidates, and goes on greedily where it is told what they come to.
-        settings: how many candidates are drawn, and how far it goes on.
-        seed: of what is drawn.
-    """
-    rng = np.random.default_rng(seed)
-    jobs, cluster = given.jobs, given.cluster
-    state, s, other = given.begin(), scratch_of(cluster), scratch_of(cluster)
-    finish_by_rule(jobs, cluster, state, s.ideal, RULE)
-    unit = given.mean_jct(state)
-    state, graph, room = given.begin(), graph_room(cluster, s), graph_room(cluster, s)
-    share, go_on = min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
-    while go_on:
-        k = observe(jobs, cluster, state, s, graph, net, RULE, False)
-        if k == 0:
-            go_on = advance(jobs, cluster, state)
-            continue
-        log = s.score[:k] - np.logaddexp.reduce(s.score[:k].astype(np.float64))
-        best = int(np.argmax(log))
-        drawn = np.argmax(log + rng.gumbel(size=(settings.ppo_draws, k)), axis=1)  # a draw from the softmax
-        others = drawn[drawn != best]
-        if len(others) and s.most[ODD] < 0 and rng.random() < share:
-            live, arrived = int(state.count[WAITING] + state.count[RUNNING]), int(state.count[ARRIVED])
-            future = first_jobs(jobs, arrived + min(max(settings.ahead, live // 2), FARTHEST))
-            tried, of = np.unique(np.append(best, others), return_inverse=True)
-            value = np.zeros((len(tried), 1))
-            foresee(future, cluster, state, s, other, room, net, RULE, tried, settings.ppo_depth, value)
-            saved = ((value[of[0], 0] - value[of[1:], 0]) / unit).astype(np.float32)
-            yield Choice(kept(graph), bool(s.score[0] <= NEVER), others, log[others].astype(np.float32), saved)
-        go_on = take(jobs, cluster, state, s, int(drawn[0]))
-
-
-def corrected(network: GraphNetwork, batch: HeteroData) -> Tensor:
-    """Return the scores of all candidates, (A,), as `gangplan.learned.online.episodes.rate_candidates` writes them."""
-    return BOUND * torch.tanh(network(batch)[:, 0] / BOUND) + batch[SCHEMA.scored].x[:, BY_RULE]
-
-
-class Choices:
-    """Choices as minibatches for PPO.
-
-    Args:
-        choices: all of them, at least one.
-    """
-
-    def __init__(self, choices: list[Choice]) -> None:
-        self.packed = Packed(SCHEMA, [x.graph for x in choices])
-        self._barred = torch.tensor([x.barred for x in choices])
-        self._first = np.append(0, np.cumsum([len(x.action) for x in choices]))
-        parts = ([getattr(x, name) for x in choices] for name in ("action", "log_probability", "advantage"))
-        self._action, self._log, advantage = (torch.from_numpy(np.concatenate(x)) for x in parts)
-        self.advantage = float(advantage.mean())
-        # the mean stays in: 0 is what the best candidate pays
-        clipped = advantage.clamp(-MOST, MOST)
-        self._advantage = clipped / (clipped.square().mean().sqrt() + 1e-8)
-
-    def loss(self, network: GraphNetwork, chosen: NDArray[np.int64]) -> tuple[Tensor, dict[str, float]]:
-        """Return the loss of some of them, see `clipped_loss`."""
-        batch, (rows, of) = self.packed.batch(chosen), rows_of(self._first, chosen)
-        scores, mask = to_dense_batch(corrected(network, batch), batch[SCHEMA.scored].batch)
-        mask[:, 0] &= ~self._barred[chosen]
-        taken = Decisions(mask[of], self._action[rows], self._log[rows], self._advantage[rows])
-        return clipped_loss(scores[of], taken, entropy=0.0)
+def pays(given: Episode, net: Network, settings: GnnSettings) -> float:
+    """Return the logarithm of the mean JCT of a run in which the network decides."""
+    state, s = given.begin(), scratch_of(given.cluster)
+    of = graph_room(given.cluster, s), net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
+    play(given.jobs, given.cluster, state, s, *of)
+    return log(given.mean_jct(state))
 
 
 class Reinforced(Averaged):
-    """Trains a network by PPO (see `gangplan.learned.training.ppo`); every update plays episodes of its own.
+    """Trains the last layer of a network, and what is added before it, by whole runs.
 
     Args:
         network, validate, more: see `Averaged`.
-        settings: what is played, and how often it is learned from.
-        draw: from numbers to episodes.
+        settings: what is played, and how far apart opposites are.
+        draw: from numbers to runs.
     """
 
     network: GraphNetwork
@@ -142,20 +73,37 @@ class Reinforced(Averaged):
         super().__init__(network, validate, **more)
         self._settings, self._draw = settings, draw
         self._first = EPISODES * more["seed"] + FIRST
+        self._moved = [network.last.weight, network.head.bias]
+        self._spread = [settings.rl_spread * max(float(x.detach().std()), LEAST) for x in self._moved]
+        groups = [{"params": [x]} for x in self._moved]
+        self._optimizer = torch.optim.SGD(groups, self._rate, MOMENTUM, MOMENTUM)
+        self.optimizers = {"optimizer": self._optimizer}
 
     def update(self, step: int) -> dict[str, float]:
-        """Play, and learn from it."""
-        of, net, figures = self._settings, self.network.compiled(), dict[str, float]()
-        first = self._first + of.ppo_episodes * (step - 1)
-        numbers = range(first, first + of.ppo_episodes)
-        parts = [play_choices(self._draw(n, JOBS, TRAINING), net, of, n) for n in numbers]
-        made = [x for part in parts for x in part]
-        if not made:
-            return {"choices": 0.0}
-        choices = Choices(made)
-        for _ in range(of.ppo_passes):
-            order = self._rng.permutation(len(made))
-            for chosen in np.array_split(order, -(-len(made) // of.minibatch)):
-                loss, figures = choices.loss(self.network, chosen)
-                figures["gradient"] = self.descend(loss, step)
-        return figures | {"choices": float(len(made)), "advantage": choices.advantage}
+        """Play pairs of opposites, and go towards those with the lower mean JCT, in units of their spread."""
+        of, paid, noise = self._settings, [], []
+        for pair in range(of.rl_pairs):
+            first = self._first + RUNS * (of.rl_pairs * (step - 1) + pair)
+            runs = [self._draw(first + i, of.rl_jobs, TRAINING) for i in range(RUNS)]
+            noise.append([torch.from_numpy(self._rng.normal(size=x.shape)).float() for x in self._moved])
+            one, other = (self._beside(noise[-1], sign) for sign in (1, -1))
+            paid.append(float(np.mean([np.clip(pays(x, one, of) - pays(x, other, of), -MOST, MOST) for x in runs])))
+        weight = torch.tensor(paid) / (np.sqrt(np.mean(np.square(paid))) + 1e-6) / len(paid)
+        rate = self._rate * max(1 - step / self._updates, SLOWEST)
+        for i, group in enumerate(self._optimizer.param_groups):
+            self._moved[i].grad = torch.tensordot(weight, torch.stack([drawn[i] for drawn in noise]), 1)
+            group["lr"] = rate * self._spread[i]
+        self._optimizer.step()
+        self.average(step / (step + 1))
+        return {"apart": float(np.abs(paid).mean())}
+
+    def _beside(self, noise: list[torch.Tensor], sign: int) -> Network:
+        """Return the network with noise added."""
+        kept = [x.detach().clone() for x in self._moved]
+        with torch.no_grad():
+            for x, drawn, spread in zip(self._moved, noise, self._spread, strict=True):
+                x.add_(sign * spread * drawn)
+            made = self.network.compiled()
+            for x, before in zip(self._moved, kept, strict=True):
+                x.copy_(before)
+        return made

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import exp
-
 import numpy as np
 
-from gangplan.simulator.gangs.allocate import CLOSEST
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.listing import Listing, decode, restore, run_list, sort_in
+from gangplan.simulator.gangs.formula import run_formula
+from gangplan.simulator.gangs.listing import restore
 from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import below, push, sow
@@ -16,20 +14,6 @@ from gangplan.solvers.compiled.routines import below, push, sow
 from ..graph.compiled import Graph, Network
 from .candidates import WAIT, Scratch, remaining
 from .episodes import go_on
-from .features import PATIENCE, key_of
-
-
-@inner
-def listed(jobs: Jobs, ideal: Floats, rule: Floats) -> Listing:
-    """Return a rule as a list of these jobs; `ideal` is that of `Scratch`."""
-    n = len(jobs.submit)
-    key, most = np.empty(n), np.empty(n)
-    for job in range(n):
-        intensity = jobs.intensity[job]
-        key[job] = key_of(jobs, job, ideal, rule)
-        slower = (1 + intensity * ideal[jobs.gpus[job]]) * exp(rule[PATIENCE])
-        most[job] = (slower - 1) / intensity + 1e-9 if intensity > 0 else np.inf
-    return Listing(key, np.full(n, CLOSEST), most, np.zeros(n, np.int64))
 
 
 @inner
@@ -120,30 +104,17 @@ def weigh(
     sow(seed)
     for future in range(value.shape[1]):
         ours, root = imagine(of, now, by_reference(pool), known, ahead)
-        order = listed(ours, s.ideal, rule)
-        _follow(ours, root, _twin(root), order, cluster, s, other, graph, net, rule, tried, depth, future, value)
-
-
-@kernel
-def foresee(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, other: Scratch, graph: Graph, net: Network,
-    rule: Floats, tried: Ints, depth: int, value: Floats2,
-) -> None:  # fmt: skip
-    """Write what the JCTs sum up to with each candidate tried, in what comes of these jobs; see `weigh`."""
-    s = by_reference(scratch)
-    order = listed(jobs, s.ideal, rule)
-    _follow(jobs, state, _twin(by_reference(state)), order, cluster, s, other, graph, net, rule, tried, depth, 0, value)
+        _follow(ours, root, _twin(root), cluster, s, other, graph, net, rule, tried, depth, future, value)
 
 
 @inner
 def _follow(
-    jobs: Jobs, root: State, then: State, order: Listing, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,
+    jobs: Jobs, root: State, then: State, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,
     net: Network, rule: Floats, tried: Ints, depth: int, future: int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate in one future; references hold as long as who calls this."""
-    table, origin, play, plan = by_reference(jobs), by_reference(root), by_reference(then), by_reference(order)
+    table, origin, play = by_reference(jobs), by_reference(root), by_reference(then)
     on, room, g, weights = by_reference(cluster), by_reference(other), by_reference(graph), by_reference(net)
-    take = np.zeros_like(root.free)
     for c in range(len(tried)):
         i = tried[c]
         restore(play, origin)
@@ -154,12 +125,5 @@ def _follow(
             begin_job(table, on, play, s.place[i], s.take[i])
         if depth > 0:
             go_on(table, on, play, room, g, weights, rule, True, len(jobs.submit) + 1, depth)
-        sort_in(play, order.key, 0)
-        decode(table, on, play, plan, take, np.inf)
+        run_formula(table, on, play, s.ideal, rule, np.inf)
         value[c, future] = total_jct(table, then.finish)
-
-
-@kernel
-def finish_by_rule(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, rule: Floats) -> None:
-    """Run from a state to the end by the rule."""
-    run_list(jobs, cluster, state, listed(jobs, ideal, rule), np.inf)

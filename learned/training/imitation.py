@@ -55,12 +55,16 @@ class Averaged(NetworkLearner):
         """
         self._optimizer.param_groups[0]["lr"] = self._rate * max(1 - (step - 1) / self._updates, LEAST)
         norm = clipped_step(self._optimizer, loss, self.network, self._clip)
+        self.average(most)
+        return norm
+
+    def average(self, most: float = 1.0) -> None:
+        """Take the weights into their average, of which at most so much is left."""
         if self._keep is not None:
             keep = min(self._keep, most)
             with torch.no_grad():
                 for mean, new in zip(self._kept.parameters(), self.network.parameters(), strict=True):
                     mean.lerp_(new, 1 - keep)
-        return norm
 
     def validate(self) -> dict[str, float]:
         """Return figures on the validation instances."""

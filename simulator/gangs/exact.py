@@ -18,11 +18,13 @@ TICKS = 1 << 22
 """Maximum number of ticks in the horizon."""
 ROUGH = 1 << 10
 """The same where a plan is wanted at once."""
+PARTS = 64
+"""Of a tick, in which GPU seconds at a price are counted."""
 
 
 def best_end(
     jobs: Jobs, cluster: Cluster, state: State, end: State, seconds: float, *,
-    least: float = 0.0, workers: int = 1, seed: int = 0, rough: bool = False,
+    least: float = 0.0, workers: int = 1, seed: int = 0, rough: bool = False, price: float = 0.0,
 ) -> tuple[State, float]:  # fmt: skip
     """Return the end of the best plan for the jobs that wait or come, and a bound on the sum of JCTs, seconds.
 
@@ -35,19 +37,26 @@ def best_end(
         end: of a plan, which the search begins with; it is returned if CP-SAT has no better one.
         seconds: time limit of CP-SAT.
         least: bound on the sum of JCTs of the jobs that wait or come, seconds.
-        rough: whether ticks are long and `seconds` of deterministic time; the plan counts in full, the bound suffers.
+        rough: whether ticks are long and `seconds` of deterministic time; the plan counts in full, the bound suffers,
+            and is -inf where no plan in such ticks was proved to be the best.
+        price: of a GPU second, see `worth`; the bound leaves it out.
     """
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
         return end, total_jct(jobs, end.finish)
-    model = _Model(jobs, cluster, state, left, rough)
+    model = _Model(jobs, cluster, state, left, rough, price)
     model.hint(end)
     plan, proved = model.solve(least, seconds, workers, seed)
     if plan is not None:
         other = _replay(jobs, cluster, copy(state), left, *plan)
-        end = other if total_jct(jobs, other.finish) < total_jct(jobs, end.finish) else end
+        end = min(end, other, key=lambda x: worth(jobs, x, price))
     begun = state.start < np.inf
     return end, proved + float((state.finish[begun] - jobs.submit[begun]).sum())
+
+
+def worth(jobs: Jobs, end: State, price: float) -> float:
+    """Return the sum of JCTs, and of GPU seconds at a price; seconds."""
+    return total_jct(jobs, end.finish) + price * float((end.finish - end.start) @ jobs.gpus)
 
 
 class _Model:
@@ -56,7 +65,7 @@ class _Model:
     The clock of the state is tick 0, and the GPUs of running jobs are taken until these end.
     """
 
-    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Ints, rough: bool) -> None:
+    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Ints, rough: bool, price: float) -> None:
         from ortools.sat.python import cp_model
 
         self.jobs, self.cluster, self.left, self.cp = jobs, cluster, left.tolist(), cp_model.CpModel()
@@ -73,7 +82,7 @@ class _Model:
         cp, most, gpus = self.cp, self.down(horizon) + 1, jobs.gpus[left].tolist()
         self.c = [[cp.new_int_var(0, min(size, g), "") for size in self.size] for g in gpus]
         self.s = [cp.new_int_var(self.down(t), most, "") for t in release]
-        self.end, spans = [], []
+        self.end, spans, lasts = [], [], list[Any]()
         for j, menu in enumerate(menus):
             on = [cp.new_bool_var("") for _ in range(m)]
             rack = [cp.new_bool_var("") for _ in racks]
@@ -92,6 +101,7 @@ class _Model:
             cp.add(d == sum(q * y for q, y in zip(ticks, one, strict=True)))
             spans.append(cp.new_interval_var(self.s[j], d, e, ""))
             self.end.append(e)
+            lasts.append(d)
         held = [np.bincount(cluster.node[state.held[jobs.first[j] : jobs.first[j + 1]]], minlength=m) for j in running]
         fixed = [cp.new_fixed_size_interval_var(0, self.down(t), "") for t in ends]
         for v, size in enumerate(self.size):
@@ -101,7 +111,11 @@ class _Model:
         taken = [(size, *(int(x[v]) for x in held)) for v, size in enumerate(self.size)]
         self._break_symmetry(racks, taken)
         self.release = sum(self.down(t) for t in release)
-        cp.minimize(sum(self.end) - self.release)
+        if price > 0:
+            costs = [round(PARTS * price * g) for g in gpus]
+            cp.minimize(PARTS * sum(self.end) + sum(cost * d for cost, d in zip(costs, lasts, strict=True)))
+        else:
+            cp.minimize(sum(self.end) - self.release)
 
     def down(self, seconds: float) -> int:
         """Return whole ticks."""
@@ -157,6 +171,8 @@ class _Model:
         if status == cp_model.INFEASIBLE:
             raise AssertionError("CP-SAT finds no plan where one after the other is one")
         proved = (solver.best_objective_bound + self.release) * self.tick + waited
+        if self.rough and status != cp_model.OPTIMAL:
+            proved = -np.inf
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, proved
         starts = np.array([solver.value(s) for s in self.s], dtype=np.float64)

@@ -14,7 +14,7 @@ from math import exp, log, log1p
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Floats, by_reference, kernel, lean
+from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel, lean
 
 from .allocate import CLOSEST, choose
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
@@ -28,6 +28,9 @@ GPUS, SLOWDOWN, WAITED, CROWDED, ONE, LENGTH, WIDTH, RUNS, CROWD, AGE, HOLD = ra
 """Weights of a formula, float64 (terms,)."""
 PATIENT = np.array([0.777, 0.639, 0.0, 0.0, log(exp(0.091) - 1), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 """The rule `gangplan.solvers.placement.online.patient.Patient`."""
+EVOLVED = np.array([0.0, 0.725, 0.0, -0.929, -2.2, -1.11, -0.364, 0.0, -0.223, 0.17, 0.0])
+"""What `gangplan learn evolve` found."""
+FORMULAS = {"patient": PATIENT, "evolved": EVOLVED}
 
 
 def words(weights: FloatArray) -> tuple[str, str, str]:
@@ -46,66 +49,64 @@ def _late(jobs: Jobs, job: int, now: float) -> float:
 
 
 @lean
-def _key(jobs: Jobs, job: int, now: float, crowd: float, ideal: Floats, w: Floats) -> float:
+def key_of(jobs: Jobs, job: int, now: float, crowd: float, ideal: Floats, w: Floats) -> float:
+    """Return what the jobs of a rule are in the order of."""
     key = log(max(jobs.expected[job], 1e-9)) + (w[GPUS] + w[CROWDED] * crowd) * log(jobs.gpus[job])
     key += w[SLOWDOWN] * log(1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
     return float(key + w[WAITED] * _late(jobs, job, now) if w[WAITED] != 0 else key)
 
 
 @lean
-def _waits(
+def hope(
     jobs: Jobs, job: int, cost: float, now: float, seen: tuple[float, float, float], ideal: Floats, w: Floats
-) -> bool:
-    """Return whether a job waits for closer GPUs; `seen`: log typical, log(1 + running), crowd."""
+) -> float:
+    """Return by how much a job is too slow to start, not above 0 if it need not wait; `seen`: see `look_at`."""
     slower = (1 + jobs.intensity[job] * cost) / (1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
     if slower <= 1 + 1e-9:
-        return False
+        return -np.inf
     bound = w[ONE] + w[WIDTH] * log(jobs.gpus[job]) + w[RUNS] * seen[1] + w[CROWD] * seen[2]
     if w[LENGTH] != 0:
         bound += w[LENGTH] * (log(max(jobs.expected[job], 1e-9)) - seen[0])
     if w[AGE] != 0:
         bound += w[AGE] * _late(jobs, job, now)
-    return bool(log(slower - 1) > bound + 1e-9)
+    return float(log(slower - 1) - bound - 1e-9)
 
 
 @lean
-def _look(jobs: Jobs, state: State) -> tuple[float, float, float]:
-    """Return log typical, log(1 + running) and crowd."""
-    running, lengths = state.count[RUNNING], 0.0
-    for i in range(running):
-        lengths += log(max(jobs.expected[state.running[i]], 1e-9))
-    return lengths / max(running, 1), log1p(running), log1p(state.count[WAITING] / max(running, 1))
+def look_at(jobs: Jobs, state: State, unseen: float) -> tuple[float, float, float]:
+    """Return log typical, log(1 + running) and crowd before anybody started now; `unseen`: more jobs that wait."""
+    running, waiting, lengths = 0, state.count[WAITING] + unseen, 0.0
+    for i in range(state.count[RUNNING]):
+        if state.start[state.running[i]] < state.clock[NOW]:
+            lengths += log(max(jobs.expected[state.running[i]], 1e-9))
+            running += 1
+        else:
+            waiting += 1
+    return lengths / max(running, 1), log1p(running), log1p(waiting / max(running, 1))
 
 
-@kernel
-def play(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
-    """Run from a state by a formula, to the last instant before `until`; return how many jobs were looked at.
-
-    Args:
-        ideal: see `least_cost`.
-        w: weights.
-        until: seconds, infinite to run to the end.
-    """
-    of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
+@inner
+def run_formula(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
+    """Do what `play` does, for compiled code."""
     take, key, looked, known, starts = np.zeros_like(state.free), np.zeros(len(jobs.submit)), 0, 0, 1
     cost, asked = np.zeros_like(ideal), np.zeros(len(ideal), np.int64)  # by GPUs, while nobody starts or ends
     while True:
-        seen, clock = _look(of, now), state.clock[NOW]
+        seen, clock = look_at(jobs, state, 0.0), state.clock[NOW]
         first = 0 if w[WAITED] != 0 or w[CROWDED] != 0 else known
         for i in range(first, state.count[WAITING]):
-            key[state.queue[i]] = _key(of, state.queue[i], clock, seen[2], ideal, w)
-        sort_in(now, key, first)
+            key[state.queue[i]] = key_of(jobs, state.queue[i], clock, seen[2], ideal, w)
+        sort_in(state, key, first)
         at, idle, most = 0, total(state.free), np.inf
         while at < state.count[WAITING] and idle > 0 and key[state.queue[at]] <= most:
             job = state.queue[at]
             looked += 1
             need = jobs.gpus[job]
             if need <= idle and asked[need] != starts:
-                choose(CLOSEST, need, on, state.free, take)
-                cost[need], asked[need] = communication(on, take), starts
-            if need <= idle and (state.count[RUNNING] == 0 or not _waits(of, job, cost[need], clock, seen, ideal, w)):
-                choose(CLOSEST, need, on, state.free, take)
-                begin_job(of, on, now, at, take)
+                choose(CLOSEST, need, cluster, state.free, take)
+                cost[need], asked[need] = communication(cluster, take), starts
+            if need <= idle and (state.count[RUNNING] == 0 or hope(jobs, job, cost[need], clock, seen, ideal, w) <= 0):
+                choose(CLOSEST, need, cluster, state.free, take)
+                begin_job(jobs, cluster, state, at, take)
                 idle -= need
                 starts += 1
                 continue
@@ -119,7 +120,19 @@ def play(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, u
             return looked
         known = state.count[WAITING]
         starts += 1
-        pass_time(of, on, now)
+        pass_time(jobs, cluster, state)
+
+
+@kernel
+def play(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
+    """Run from a state by a formula, to the last instant before `until`; return how many jobs were looked at.
+
+    Args:
+        ideal: see `least_cost`.
+        w: weights.
+        until: seconds, infinite to run to the end.
+    """
+    return run_formula(by_reference(jobs), by_reference(cluster), by_reference(state), ideal, w, until)
 
 
 def finish(jobs: Jobs, cluster: Cluster, state: State, weights: FloatArray, until: float = np.inf) -> int:

@@ -371,7 +371,7 @@ def test_the_guard_plays_on_once_a_decision() -> None:
 def test_its_use_is_counted() -> None:
     """A network that is the rule corrects no choice; one of random numbers does, though it chooses as often."""
     work, _ = suite("small").draw(VALIDATION)
-    for policy, corrects in ((drawn(0.0), False), (drawn(), True)):
+    for policy, corrects in ((drawn(0.0), False), (drawn(0.6), True)):
         scheduler = Scheduler(FLEET, policy, speeds=NEAR, patience=1e9)
         _, _, decisions = run(work, FLEET, scheduler)
         use = scheduler.network
@@ -462,3 +462,38 @@ assert all(kernel.signatures for kernel in (look, observe, start))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def crowded(policy: Any, n: int) -> Scheduler:
+    """Return a scheduler with so many unlike gangs that wait."""
+    scheduler, rng = Scheduler(FLEET, policy, speeds=NEAR), np.random.default_rng(1)
+    for i in range(n):
+        scheduler.submit(gang(str(i), int(rng.integers(1, 13))), float(rng.lognormal(6, 1)), now=0.0)
+    return scheduler
+
+
+def test_until_the_network_leads_its_own_rule_decides() -> None:
+    """It starts whom that rule starts where it decides alone, and it is said who leads."""
+    policy = GnnPolicy(drawn(0.0).tensors, replace(SETTINGS, rule="evolved"))
+    ours, alone, other = (crowded(x, FIRST - 1) for x in (policy, "evolved", "patient"))
+    starts = [[(x.job, x.nodes) for x in scheduler.decide(60.0, now=1.0).starts] for scheduler in (ours, alone, other)]
+    assert starts[0] == starts[1] != starts[2]
+    assert ours.network is not None and ours.network.leader == "evolved"
+
+
+def test_it_sees_the_first_by_its_own_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than 128 that wait."""
+    seen = list[set[str]]()
+    world = network.NetworkTier._world
+
+    def noted(self: Any, state: Any, rows: Any) -> Any:
+        seen.append({row.request.name for row in rows})
+        return world(self, state, rows)
+
+    monkeypatch.setattr(network.NetworkTier, "_world", noted)
+    policy = GnnPolicy(drawn(0.0).tensors, replace(SETTINGS, rule="evolved"), guarded=False)
+    crowded(policy, 300).decide(60.0, now=1.0)
+    alone = crowded("evolved", 300)
+    alone._state.look()
+    first = [*network.in_order(alone._state.queue)][: network.IN_SIGHT]
+    assert seen[0] == {*first} and len(first) == 128

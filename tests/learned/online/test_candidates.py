@@ -10,9 +10,9 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import BLOCKED, HELD_UP, IN_SIGHT, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
-from gangplan.learned.online.features import key_of
 from gangplan.learned.online.guard import RULES
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING
+from gangplan.simulator.gangs.formula import key_of
 from gangplan.simulator.gangs.step import advance, communication
 
 RACKS = Fleet.regular(4, 8, 8)
@@ -45,20 +45,20 @@ def test_candidates_fit_and_differ(make_world: Callable[..., Any], unequal: Flee
 
 
 @pytest.mark.parametrize(("nodes", "size"), [(8, 0), (SMALL + 1, 1), (MEDIUM + 1, 2)])
-def test_a_long_queue_is_cut_to_the_least_work(make_world: Callable[..., Any], nodes: int, size: int) -> None:
-    """Of more kinds of jobs than there is room for, those with the least work; the larger the cluster, the fewer."""
+def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: int) -> None:
+    """Of more kinds of jobs than there is room for, the first by the rule; the larger the cluster, the fewer."""
     world = make_world(1, arrived=0, fleet=Fleet.regular(1, nodes, 4), jobs=IN_SIGHT, length=200)
     world = world.again(world.jobs._replace(submit=np.zeros(IN_SIGHT)))
     advance(world.jobs, world.cluster, world.state)
     jobs, state, s, k = world.jobs, world.state, world.s, check(world)
     waiting = state.queue[: state.count[WAITING]]
-    work = np.unique(jobs.expected[waiting] * jobs.gpus[waiting])
-    assert len(work) > JOBS[size] and 1 < k <= len(s.place)
+    key = np.unique([key_of(jobs, job, 0.0, 0.0, s.ideal, RULES[0]) for job in waiting])
+    assert len(key) > JOBS[size] and 1 < k <= len(s.place)
     assert WAIT not in s.place[:k]  # nothing runs
     chosen = {int(state.queue[place]) for place in s.place[:k]}
     assert len(chosen) == s.most[LISTED] == JOBS[size]
-    least = sorted({float(jobs.expected[job] * jobs.gpus[job]) for job in chosen})
-    assert least == work[: len(least)].tolist()
+    least = sorted({float(key_of(jobs, job, 0.0, 0.0, s.ideal, RULES[0])) for job in chosen})
+    assert least == key[: len(least)].tolist()
     assert np.bincount(s.of[:k]).max() <= PLACES[size]
     assert np.isfinite(world.x()).all()
 
@@ -69,7 +69,7 @@ def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
     world = world.again(world.jobs._replace(submit=np.zeros(400)))
     advance(world.jobs, world.cluster, world.state)
     check(world)
-    key = [key_of(world.jobs, job, world.s.ideal, RULES[0]) for job in range(400)]
+    key = [key_of(world.jobs, job, 0.0, 0.0, world.s.ideal, RULES[0]) for job in range(400)]
     assert {*world.s.place[: world.s.most[LISTED]].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
     assert world.state.count[WAITING] == 400
 

@@ -15,8 +15,8 @@ from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
 from gangplan.learned.online.episodes import look
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.guard import RULES
-from gangplan.learned.online.rollouts import finish_by_rule
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import episode
@@ -63,7 +63,7 @@ def test_a_rule_is_its_list(make_world: Callable[..., Any], make_policy: Any, ru
         jobs = world.jobs._replace(work=world.jobs.work * noise, expected=world.jobs.expected * noise)
         ours, theirs = world.again(jobs), world.again(jobs)
         ours.play(make_policy(0), rule, learned=False)
-        finish_by_rule(jobs, world.cluster, theirs.state, world.s.ideal, RULES[rule])
+        finish(jobs, world.cluster, theirs.state, RULES[rule])
         np.testing.assert_allclose(ours.state.finish, theirs.state.finish)
 
 

@@ -15,7 +15,7 @@ from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import weigh
 from gangplan.simulator.gangs.arrays import WAITING
 
-FEW = 3
+FEW = 2
 """Arrivals."""
 
 
@@ -33,8 +33,8 @@ def both(world: Any, net: Any, ahead: int, **options: float) -> tuple[np.ndarray
 
 def small(make_world: Callable[..., Any], seed: int) -> Any:
     """Return a state in which nothing is cut from a future."""
-    for arrived in range(4, 30):
-        world = make_world(seed, arrived=arrived, fleet=Fleet.regular(2, 2, 4))
+    for arrived in range(2, 58):
+        world = make_world(seed, arrived=arrived, fleet=Fleet.regular(2, 2, 4), arrival=0.2)
         if 2 <= world.state.count[WAITING] <= WINDOW - FEW and world.observe() > 2 and world.s.place[0] == WAIT:
             return world
     raise AssertionError("no such state")
@@ -56,6 +56,6 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], make_policy: Any) -
     world = make_world(1, arrived=40, fleet=Fleet.regular(2, 2, 4), arrival=0.6)
     assert world.state.count[WAITING] > WINDOW
     before = [x.copy() for x in world.state]
-    rolled, solved = both(world, make_policy(0, 0.0).net, 20, seconds=0.02)
+    rolled, solved = both(world, make_policy(0, 0.0).net, 20, seconds=0.02, sure=False)
     assert (solved > 0).all() and (solved < rolled).all()
     assert all(np.array_equal(a, b) for a, b in zip(world.state, before, strict=True))

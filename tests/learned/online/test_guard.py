@@ -23,9 +23,9 @@ from gangplan.learned.online.guard import (
     known,
 )  # fmt: skip
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.online.rollouts import finish_by_rule
 from gangplan.learned.policy.weights import find
 from gangplan.simulator.gangs.arrays import copy, first_jobs
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import VALIDATE
 
@@ -51,7 +51,7 @@ def test_a_bad_network_never_decides(make_world: Callable[..., Any]) -> None:
     """With one that starts what the rule likes least, all goes as by the rule that it corrects."""
     world, policy = make_world(0, arrived=0, jobs=200), contrary()
     alone = world.again()
-    finish_by_rule(world.jobs, world.cluster, alone.state, alone.s.ideal, RULES[0])
+    finish(world.jobs, world.cluster, alone.state, RULES[0])
     assert np.array_equal(finished(policy, world), alone.state.finish)
     policy.guarded = False
     assert alone.state.finish.mean() < 0.96 * finished(policy, world).mean()

@@ -10,11 +10,11 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.episodes import observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.guard import EVERYTHING, RULES
-from gangplan.learned.online.rollouts import finish_by_rule, foresee, imagine, weigh
+from gangplan.learned.online.guard import RULES
+from gangplan.learned.online.rollouts import imagine, weigh
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.step import start, total_jct
 
 DEPTHS = (0, 12)
@@ -70,7 +70,7 @@ def test_a_future_without_arrivals_is_the_rule_from_here(
         then = world.again(jobs._replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
         state = copy(world.state)
         start(jobs, world.cluster, state, int(world.s.place[i]), world.s.take[i].copy())
-        finish_by_rule(then.jobs, world.cluster, state, world.s.ideal, RULES[0])
+        finish(then.jobs, world.cluster, state, RULES[0])
         assert value[i, 0] == pytest.approx((state.finish - jobs.submit)[live].sum(), rel=1e-9)
 
 
@@ -114,19 +114,3 @@ def test_total_jct_leaves_out_who_has_not_started(make_world: Callable[..., Any]
     assert 0 < started.sum() < len(started)
     expected = (world.state.finish - world.jobs.submit)[started].sum()
     assert total_jct(world.jobs, world.state.finish) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_comes_is_what_playing_on_comes_to(
-    make_world: Callable[..., Any], make_policy: Callable[..., Any], seed: int
-) -> None:
-    """The best candidate against itself saves nothing, and leads to the end that the network would come to."""
-    world, policy = make_world(seed), make_policy(seed)
-    k, other = int(observe(*world, policy.net, RULES[0], False)), world.again()
-    best = int(np.argmax(np.where(world.s.place[:k] == WAIT, -np.inf, world.s.score[:k])))
-    value, given = np.zeros((3, 1)), (*world[:4], other.s, other.graph, policy.net, RULES[0])
-    foresee(*given, np.array([best, (best + 1) % k, best]), EVERYTHING, value)
-    assert value[0] == value[2] != value[1]
-    start(world.jobs, world.cluster, world.state, int(world.s.place[best]), world.s.take[best].copy())
-    world.play(policy)
-    assert total_jct(world.jobs, world.state.finish) == pytest.approx(value[0, 0])
