@@ -104,8 +104,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient`` or
             ``evolved``, or a `Patient` or `Evolved` with other numbers, by which jobs wait for close GPUs: without a
             `Proximity` it is the order alone, and nobody waits; ``gnn`` or ``gnn-large``, a graph network that corrects
-            ``patient`` or ``evolved``, and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
-            `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
+            ``patient`` or ``evolved``, and a guard who decides; ``gnn-unguarded``; a file of such weights, or a
+            `GnnPolicy`; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the
+            lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
             times 1 + intensity * cost of its GPUs, and gets the closest that a greedy search finds.

@@ -283,6 +283,7 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ([1, 1, 2, 2, 2], None, {}, SMALLER, Scatters, SCATTERED, "gang"),
         ([2, 2], None, {"patience": 0.1}, HISTORY, Overtakes, DELAYS, "overtaken"),
         ([1], None, {}, AFTER_A_LATER_ONE, Sleeps, AFTER_A_LATER_ONE, "idle"),
+        (
             [2, 1, 1, 1],
             {"limits": {"*": {"gpus": 4}}},
             {},
