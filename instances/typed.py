@@ -79,7 +79,8 @@ class Typed:
     def _dataclass(self, kind: Any) -> Read:
         hints = get_type_hints(kind)
         needed = required(kind)
-        readers = {x.name: self._reader(hints[x.name]) for x in fields(kind)}
+        by = {x.name: ROWS if self is STATE and "signed" in x.metadata else self for x in fields(kind)}
+        readers = {name: typed._reader(hints[name]) for name, typed in by.items()}
         known = {*readers, "kind"} if kind.__name__ in self._kinds else {*readers}
 
         def read(data: Any, field: str) -> Any:
@@ -138,6 +139,6 @@ def _plain(signed: bool) -> dict[Any, Read]:
 
 
 STATE, ROWS = Typed(_plain(signed=False)), Typed(_plain(signed=True))
-"""Read what this package wrote, numbers as they are: those of a state are not negative."""
+"""Read what this package wrote, numbers as they are: those of a state are not negative but where fields are ``signed``."""
 SETTINGS = Typed(_plain(signed=True) | {float: _float})
 """Reads what people write: a whole number will do for a float."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class Stopping:
     """
 
     job: str
-    nodes: Mapping[str, tuple[int, ...]]
+    nodes: Mapping[str, tuple[int, ...]] = field(metadata={"signed": True})
     other: str
     left: float
     price: float
@@ -50,14 +50,14 @@ class Claim:
     Attributes:
         job: its name.
         degree: number of workers.
-        nodes: its GPUs by name of the node.
+        nodes: its GPUs by name of the node; numbers of tasks without GPUs are below 0.
         tier: as of its start.
         after: the jobs that stop for it.
     """
 
     job: str
     degree: int
-    nodes: Mapping[str, tuple[int, ...]]
+    nodes: Mapping[str, tuple[int, ...]] = field(metadata={"signed": True})
     tier: str
     after: tuple[str, ...]
 
