@@ -289,3 +289,15 @@ def test_a_job_counts_by_the_nodes_that_are_up_before_and_after_a_restore() -> N
     again.restore(json.loads(json.dumps(s.snapshot())))
     starts = [[x.job for x in each.decide(60.0).starts] for each in (s, again)]
     assert starts == [["b"], ["b"]]
+
+
+def test_a_task_without_gpus_that_is_told_to_stop_comes_back() -> None:
+    """Its seats, and those that another such task claims, have numbers below 0."""
+    s, again = (Scheduler(Fleet.regular(1, 1, 2, cpu=8.0), "heuristic", price=0.0, grace=9.0) for _ in range(2))
+    for now, name in enumerate(("old", "new")):
+        task = GangJob(name, "m", (1,), Demand(gpu=0.0, cpu=8.0))
+        s.submit(task, 1000.0, now=float(now), priority=now)
+        s.decide(60.0)
+    assert [x.job for x in s.stopping] == ["old"] and "new" in s._state.notices.claims
+    again.restore(json.loads(json.dumps(s.snapshot())))
+    assert [x.job for x in again.decide(60.0, now=10.0).starts] == ["new"]
