@@ -139,6 +139,6 @@ def _plain(signed: bool) -> dict[Any, Read]:
 
 
 STATE, ROWS = Typed(_plain(signed=False)), Typed(_plain(signed=True))
-"""Read what this package wrote, numbers as they are: those of a state are not negative but where fields are ``signed``."""
+"""Read what this package wrote, numbers as they are: of a state not negative, but in fields that are ``signed``."""
 SETTINGS = Typed(_plain(signed=True) | {float: _float})
 """Reads what people write: a whole number will do for a float."""

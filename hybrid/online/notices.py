@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.quantities import quantity
-from gangplan.instances.typed import ROWS
+from gangplan.instances.typed import STATE
 
 if TYPE_CHECKING:
     from gangplan.instances.placement import GangJob
@@ -116,13 +116,13 @@ class Notices:
         """Enter claims, as `save` returned them, in the place of those that there are."""
         self.claims.clear()
         for row in rows:
-            self.claims[row["job"]] = ROWS.read(Claim, row, "claims")
+            self.claims[row["job"]] = STATE.read(Claim, row, "claims")
 
 
 def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a running job be told to stop, as a snapshot or a log says."""
     state.find(row["job"], "runs")
-    told = ROWS.read(Stopping, row, "stopping")
+    told = STATE.read(Stopping, row, "stopping")
     if told.job in state.notices.stopping:
         raise InstanceError("stopping", f"{told.job!r} is there twice")
     state.notices.stopping[told.job] = told

@@ -292,11 +292,11 @@ def test_a_job_counts_by_the_nodes_that_are_up_before_and_after_a_restore() -> N
 
 
 def test_a_task_without_gpus_that_is_told_to_stop_comes_back() -> None:
-    """Its seats, and those that another such task claims, have numbers below 0."""
+    """Its seats, those that another such task claims, and its priority are numbers below 0."""
     s, again = (Scheduler(Fleet.regular(1, 1, 2, cpu=8.0), "heuristic", price=0.0, grace=9.0) for _ in range(2))
     for now, name in enumerate(("old", "new")):
         task = GangJob(name, "m", (1,), Demand(gpu=0.0, cpu=8.0))
-        s.submit(task, 1000.0, now=float(now), priority=now)
+        s.submit(task, 1000.0, now=float(now), priority=now - 1)
         s.decide(60.0)
     assert [x.job for x in s.stopping] == ["old"] and "new" in s._state.notices.claims
     again.restore(json.loads(json.dumps(s.snapshot())))
