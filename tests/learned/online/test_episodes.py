@@ -124,7 +124,7 @@ def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number
 
 def test_jobs_that_wait_for_closer_gpus_keep_nobody_from_being_a_candidate() -> None:
     """On a crowded cluster of 256 nodes, where the first jobs by the evolved rule wait, others start all the same."""
-    run = TRAIN[9].episode(2_600_000, 150)
+    run = TRAIN[9].episode(2_600_000, 400)
     assert TRAIN[9].name == "mix-2048"
     alone, ours, s = run.begin(), run.begin(), scratch_of(run.cluster)
     finish(run.jobs, run.cluster, alone, EVOLVED)
