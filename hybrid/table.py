@@ -167,7 +167,7 @@ ENTRIES = (
 _ADDED: list[Entry] = []
 _LEARNED = {
     objective: {"gnn": Method(Later(f"{module}:gnn"), library="numba", kernels=Later(f"{module}:kernels"))}
-    for objective in ("throughput", "schedule", "placement")
+    for objective in ("throughput", "placement")
     if (module := f"gangplan.learned.offline.{objective}")
 }
 """By objective and name; `auto` runs none of them, since search is better in the same time."""

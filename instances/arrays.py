@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, partial
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -102,21 +103,41 @@ def _is_usual(value: Any, whole: bool) -> bool:
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
 
 
+LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "least": (operator.ge, "less than"),
+    "above": (operator.gt, "not above"),
+    "most": (operator.le, "more than"),
+    "below": (operator.lt, "not below"),
+}
+"""What may be said of a number, what it means, and what is said of one of which it does not hold."""
+
+
 def require_number(
-    value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
+    value: object,
+    field: str,
+    *,
+    positive: bool = False,
+    whole: bool = False,
+    optional: bool = False,
+    signed: bool = False,
+    **limits: float,
 ) -> None:
-    """Raise unless `value` is a finite, non-negative (or positive) number that an array can hold."""
-    if _is_usual(value, whole) or (optional and value is None):
+    """Raise unless `value` is a finite number that an array can hold, not negative unless `signed`, within `LIMITS`."""
+    if (_is_usual(value, whole) and not limits) or (optional and value is None):
         return
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
     if not -sys.float_info.max <= value <= sys.float_info.max:
         raise InstanceError(field, f"{value!r} is not finite")
-    if isinstance(value, int) and value >= 2**63:
+    if isinstance(value, int) and abs(value) >= 2**63:
         raise InstanceError(field, f"{value!r} does not fit into 64 bits")
-    if value < 0 or (positive and value == 0):
+    if (value < 0 and not signed) or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
+    for name, limit in limits.items():
+        holds, words = LIMITS[name]
+        if not holds(value, limit):
+            raise InstanceError(field, f"{value!r} is {words} {limit:g}")
 
 
 def require_counts(**values: object) -> None:
@@ -127,9 +148,7 @@ def require_counts(**values: object) -> None:
 
 def require_share(value: object, field: str, *, positive: bool = False) -> None:
     """Raise unless `value` is a number from 0, or above it, to 1."""
-    require_number(value, field, positive=positive)
-    if plain(value) > 1:
-        raise InstanceError(field, f"{value!r} is more than 1")
+    require_number(value, field, positive=positive, most=1)
 
 
 def require_count(count: object, field: str) -> None:
@@ -149,9 +168,9 @@ def require_unique(values: Sequence[Hashable], field: str, of: str = "") -> None
         seen.add(value)
 
 
-def require_text(value: object, field: str, *, optional: bool = False) -> None:
-    """Raise unless `value` is a non-empty string."""
-    if (not isinstance(value, str) or not value) and not (optional and value is None):
+def require_text(value: object, field: str, *, optional: bool = False, empty: bool = False) -> None:
+    """Raise unless `value` is a string, and not an empty one unless it may be."""
+    if (not isinstance(value, str) or not (value or empty)) and not (optional and value is None):
         raise InstanceError(field, f"{value!r} is not a name")
 
 
@@ -167,18 +186,21 @@ def require_choice(value: object, field: str, choices: Iterable[str]) -> None:
         raise InstanceError(field, unknown(value, choices))
 
 
-def require_kind(value: object, field: str, kinds: tuple[type, ...], *, optional: bool = False) -> None:
+def require_kind(value: object, field: str, kinds: tuple[Any, ...], *, optional: bool = False) -> None:
     """Raise unless `value` is of one of some dataclasses; the error says how one is made."""
     if not isinstance(value, kinds) and not (optional and value is None):
-        calls = [f"{kind.__name__}({_first_fields(kind)})" for kind in kinds]
-        raise InstanceError(field, f"{brief(value)} is no {' or '.join(x.__name__ for x in kinds)}; write {calls[0]}")
+        call = f"{kinds[0].__name__}({', '.join(required(kinds[0]) or [fields(kinds[0])[0].name])})"
+        raise InstanceError(field, f"{brief(value)} is no {' or '.join(x.__name__ for x in kinds)}; write {call}")
 
 
-def _first_fields(kind: Any) -> str:
-    """Return the fields of a dataclass that have to be given, or the first if none has."""
-    known = fields(kind)
-    needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    return ", ".join(needed or [known[0].name])
+def required(kind: Any) -> list[str]:
+    """Return the fields of a dataclass that have to be given."""
+    return [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]
+
+
+def limited(default: Any, **words: Any) -> Any:
+    """Return a dataclass field with that default, and what else its metadata say: see `check_fields`."""
+    return field(default=default, metadata=words)
 
 
 Bounds = tuple[tuple[Callable[[Any], Any], str], ...]
@@ -195,7 +217,13 @@ NONE: Any = ()
 
 
 def array(
-    *size: str | None, holds: Bounds = (), of: str = "", what: str = "", usual: Any = None, null: str = ""
+    *size: str | None,
+    holds: Bounds = (),
+    of: str = "",
+    what: str = "",
+    usual: Any = None,
+    null: str = "",
+    ascending: bool = False,
 ) -> dict[str, Any]:
     """Return the metadata of an array field, which `check_fields` and documents go by.
 
@@ -204,19 +232,25 @@ def array(
         holds: of every entry.
         of: the field that the entries are indices into, whose members are called `what`.
         usual: every entry of an array that is not given.
-        null: ``infinite`` if JSON has null where an entry is infinite.
+        null: ``infinite`` if JSON has null where an entry of a matrix is infinite.
+        ascending: whether no entry is below the one before it.
     """
-    return {"size": size, "holds": holds, "of": of, "what": what, "usual": usual, **({"null": null} if null else {})}
+    some = {"null": null, "ascending": ascending}
+    known = {"size": size, "holds": holds, "of": of, "what": what, "usual": usual}
+    return known | {name: value for name, value in some.items() if value}
 
 
 def check_fields(owner: Any) -> None:
     """Check the fields of a frozen dataclass by types and metadata; make tuples of sequences and freeze arrays.
 
-    Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``unique``,
-    ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
+    Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``signed``,
+    those of `LIMITS`, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array`
+    says. A default is right.
     """
-    for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
+    for name, usual, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)
+        if value is usual and check is not None:
+            continue
         if isinstance(value, np.generic):
             value = plain(value)
             object.__setattr__(owner, name, value)
@@ -235,32 +269,35 @@ class Checked:
         check_fields(self)
 
 
-Rule = tuple[str, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] | None]
-"""A field; what checks its value and the name; or what makes the value to be kept of the owner and the one given."""
+Rule = tuple[str, Any, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] | None]
+"""A field; its default; what checks its value and the name; or what makes what is kept of the owner and the value."""
 
 
 @cache
 def _rules(cls: type) -> list[Rule]:
     """Return the rules of the fields of a class that have one."""
     found: list[Rule] = []
-    for f in fields(cls):
+    for f in (f for f in fields(cls) if f.init):
         kind, meta = str(f.type).removesuffix(" | None"), f.metadata
         optional = kind != f.type
+        check: Callable[[Any, str], None] | None = None
+        make: Callable[[Any, Any], Any] | None = None
         if "choices" in meta:
-            found.append((f.name, partial(require_choice, choices=meta["choices"]), None))
+            check = partial(require_choice, choices=meta["choices"])
         elif kind in ("int", "float"):
-            positive = meta.get("positive", False)
-            found.append(
-                (f.name, partial(require_number, positive=positive, whole=kind == "int", optional=optional), None)
-            )
-        elif kind in ("str", "bool"):
-            found.append((f.name, partial(require_text if kind == "str" else require_flag, optional=optional), None))
+            words = {name: meta[name] for name in ("positive", "signed", *LIMITS) if name in meta}
+            check = partial(require_number, whole=kind == "int", optional=optional, **words)
+        elif kind == "bool":
+            check = partial(require_flag, optional=optional)
+        elif kind == "str":
+            check = partial(require_text, optional=optional, empty=meta.get("empty", False))
         elif kind.startswith("tuple["):
-            found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))))
+            make = partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))
         elif kind in _DTYPES:
-            found.append((f.name, None, partial(_array, f.name, _DTYPES[kind], meta or array(None))))
+            make = partial(_array, f.name, _DTYPES[kind], meta or array(None))
         elif kinds := _dataclasses(cls, f.name):
-            found.append((f.name, partial(require_kind, kinds=kinds, optional=optional), None))
+            check = partial(require_kind, kinds=kinds, optional=optional)
+        found.append((f.name, f.default, check, make))
     return found
 
 
@@ -301,9 +338,13 @@ def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: A
     size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple) else 1
     if meta["usual"] is not None and (value is None or not size):
         value = np.full([n or 0 for n in shape], meta["usual"])
+    if "null" in meta and isinstance(value, list | tuple):
+        value = [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in value]
     found = frozen(value, dtype, name, shape)
     for ok, problem in meta["holds"]:
         require(ok(found), found, name, problem)
+    if "ascending" in meta:
+        require(np.diff(found, prepend=0) >= 0, found, name, "does not ascend")
     if meta["of"]:
         count = len(getattr(owner, meta["of"]))
         require((found >= 0) & (found < count), found, name, f"is not one of the {count} {meta['what']}")

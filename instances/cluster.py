@@ -15,6 +15,7 @@ from .arrays import (
     IntArray,
     array,
     check_fields,
+    limited,
     listed,
     require_count,
     require_kind,
@@ -120,10 +121,10 @@ class RampTopology:
         io_latency: seconds inside a GPU, paid at each end.
     """
 
-    communication_groups: int = field(default=4, metadata={"positive": True})
-    racks: int = field(default=4, metadata={"positive": True})
-    servers: int = field(default=2, metadata={"positive": True})
-    channel_bandwidth: float = field(default=4e11, metadata={"positive": True})
+    communication_groups: int = limited(4, positive=True)
+    racks: int = limited(4, positive=True)
+    servers: int = limited(2, positive=True)
+    channel_bandwidth: float = limited(4e11, positive=True)
     propagation: float = 50e-9
     io_latency: float = 100e-9
 
@@ -163,9 +164,9 @@ class DeviceType(Checked):
     """
 
     name: str
-    flops: float | None = field(default=None, metadata={"positive": True})
-    memory: float | None = field(default=None, metadata={"positive": True})
-    memory_bandwidth: float | None = field(default=None, metadata={"positive": True})
+    flops: float | None = limited(None, positive=True)
+    memory: float | None = limited(None, positive=True)
+    memory_bandwidth: float | None = limited(None, positive=True)
     host: bool = False
 
 

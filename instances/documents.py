@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from os import PathLike
 from pathlib import Path
 from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import require_choice
-from .errors import InstanceError, brief
+from .arrays import require_choice, required
+from .errors import InstanceError
 from .kinds import DOCUMENTS
+from .typed import Typed, same
 
 SCHEMA_VERSION = 1
 
@@ -97,7 +98,7 @@ def content_hash(value: Any) -> str:
 
 def json_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of one kind of document."""
-    body = form(DOCUMENTS[kind]).schema
+    body = schema(DOCUMENTS[kind])
     head = {
         "schema_version": {"const": SCHEMA_VERSION},
         "kind": {"const": kind},
@@ -160,106 +161,39 @@ def _tag(cls: type) -> dict[str, Any]:
 
 def from_data(cls: type, data: Any) -> Any:
     """Build a `cls` from what `to_data` made of one."""
-    return form(cls).read(data)
-
-
-class Form(NamedTuple):
-    """How values of a type are read from JSON, and their JSON Schema (2020-12)."""
-
-    read: Callable[[Any], Any]
-    schema: dict[str, Any]
-    plain: bool = False
-
-
-@cache
-def form(cls: type) -> Form:
-    """Return the form of a dataclass, which is that of its fields."""
-    hints = get_type_hints(cls)
-    parts = {f.name: _form(hints[f.name], f.metadata) for f in fields(cls)}
-    required = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-    tag = _tag(cls)
-
-    def read(data: Any) -> Any:
-        if not isinstance(data, dict):
-            raise InstanceError("", f"{brief(data)} is not an object")
-        values = {}
-        for name, entry in data.items():
-            if name in parts:
-                values[name] = entry if parts[name].plain else _inside(parts[name].read, entry, name)
-            elif name not in tag:
-                raise InstanceError(name, "is not a known field")
-        for name in required:
-            if name not in values:
-                raise InstanceError(name, "is missing")
-        return cls(**values)
-
-    schema = {
-        "type": "object",
-        "properties": {x: {"const": kind} for x, kind in tag.items()} | {x: part.schema for x, part in parts.items()},
-        "required": [*tag, *required],
-        "additionalProperties": False,
-    }
-    return Form(read, schema)
-
-
-def _inside(read: Callable[[Any], Any], data: Any, place: str) -> Any:
-    try:
-        return read(data)
-    except InstanceError as error:
-        raise error.within(place) from None
+    return _DOCUMENT.read(cls, data)
 
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _ENTRIES = {np.float64: "number", np.int32: "integer", np.bool_: "boolean"}
+_DOCUMENT = Typed(dict.fromkeys(_SCALARS, same), KINDS)
 
 
-def _form(hint: Any, metadata: Mapping[str, Any]) -> Form:
-    """Return the form of a field by its type; the metadata are those of `arrays.array`."""
+def schema(cls: type) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a dataclass."""
+    hints, tag = get_type_hints(cls), _tag(cls)
+    return {
+        "type": "object",
+        "properties": {x: {"const": kind} for x, kind in tag.items()}
+        | {f.name: _schema(hints[f.name], f.metadata) for f in fields(cls)},
+        "required": [*tag, *required(cls)],
+        "additionalProperties": False,
+    }
+
+
+def _schema(hint: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field by its type; the metadata are those of `arrays.array`."""
     if get_origin(hint) in (Union, UnionType):
-        return _any_of(get_args(hint), [_form(member, metadata) for member in get_args(hint)])
+        return {"anyOf": [_schema(member, metadata) for member in get_args(hint)]}
     if hint in _SCALARS:
-        return Form(_same, {"type": _SCALARS[hint]}, plain=True)
-    if get_origin(hint) in (np.ndarray, NDArray):  # which NumPy 2.5 no longer takes for the same
-        entry = get_args(hint)[-1]
-        kind = _ENTRIES[(get_args(entry) or (entry,))[0]]
-        schema: dict[str, Any] = {"type": [kind, "null"] if "null" in metadata else kind}
-        for _ in metadata.get("size", "1"):
-            schema = {"type": "array", "items": schema}
-        return Form(_infinite, schema) if "null" in metadata else Form(_same, schema, plain=True)
+        return {"type": _SCALARS[hint]}
     if get_origin(hint) is tuple:
-        item = _form(get_args(hint)[0], {})
-
-        def listed(data: Any) -> Any:
-            if not isinstance(data, list):
-                raise InstanceError("", f"{brief(data)} is not a list")
-            return data if item.plain else [_inside(item.read, x, f"[{i}]") for i, x in enumerate(data)]
-
-        return Form(listed, {"type": "array", "items": item.schema})
-    return form(hint)
-
-
-def _same(data: Any) -> Any:
-    return data
-
-
-def _infinite(data: Any) -> Any:
-    if not isinstance(data, list) or not any(isinstance(row, list) and None in row for row in data):
-        return data
-    return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
-
-
-def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
-    """Return the form of a value of any of some types: null, or the one of which the data say the kind."""
-    pairs = [(x, member) for x, member in zip(hints, members, strict=True) if x is not type(None)]
-    known = {KINDS[x.__name__]: member.read for x, member in pairs} if len(pairs) > 1 else {}
-
-    def read(data: Any) -> Any:
-        if data is None and len(pairs) < len(hints):
-            return None
-        if not known:
-            return pairs[0][1].read(data)
-        kind: Any = data.get("kind") if isinstance(data, dict) else data
-        require_choice(kind, "kind", known)
-        return known[kind](data)
-
-    return Form(read, {"anyOf": [member.schema for member in members]}, plain=all(member.plain for member in members))
+        return {"type": "array", "items": _schema(get_args(hint)[0], {})}
+    if get_origin(hint) not in (np.ndarray, NDArray):  # which NumPy 2.5 no longer takes for the same
+        return schema(hint)
+    entry = get_args(hint)[-1]
+    kind = _ENTRIES[(get_args(entry) or (entry,))[0]]
+    found: dict[str, Any] = {"type": [kind, "null"] if "null" in metadata else kind}
+    for _ in metadata.get("size", "1"):
+        found = {"type": "array", "items": found}
+    return found

@@ -31,7 +31,7 @@ class InstanceError(ValueError):
 
     def within(self, prefix: str) -> InstanceError:
         """Return the same error with its field seen from an enclosing object."""
-        joint = "" if self.field.startswith("[") or not self.field else "."
+        joint = "" if self.field.startswith("[") or not (self.field and prefix) else "."
         return InstanceError(f"{prefix}{joint}{self.field}", self.problem, self.source)
 
     def of(self, source: str) -> InstanceError:
@@ -46,6 +46,15 @@ def in_file(source: Any) -> Iterator[None]:
         yield
     except InstanceError as error:
         raise error.of(os.fsdecode(source)) if isinstance(source, str | bytes | os.PathLike) else error from None
+
+
+@contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """Have an error inside name its field as seen from an enclosing object."""
+    try:
+        yield
+    except InstanceError as error:
+        raise error.within(prefix) from None
 
 
 def _one_line(text: str) -> str:
@@ -66,6 +75,14 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
     by_lower = {word.lower(): word for word in known}
     near = get_close_matches(value.lower(), by_lower, 1) if isinstance(value, str) else []
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
+
+
+def require_known(given: Iterable[str], known: Iterable[str], said: str = "is unknown") -> None:
+    """Raise at the first name that is none of the known ones, with the one that is probably meant."""
+    words = list(known)
+    for name in given:
+        if name not in words:
+            raise InstanceError(name, f"{said}{did_you_mean(name, words)}")
 
 
 def extra(name: str) -> str:

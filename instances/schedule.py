@@ -17,6 +17,7 @@ from .arrays import (
     IntArray,
     array,
     check_fields,
+    limited,
     require,
     require_count,
     require_kind,
@@ -49,7 +50,7 @@ class NodePool:
     """
 
     nodes: int = field(metadata={"positive": True})
-    gpus: int = field(default=8, metadata={"positive": True})
+    gpus: int = limited(8, positive=True)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -154,7 +155,7 @@ class ScheduleProblem:
 
     jobs: tuple[MoldableJob, ...]
     capacity: Capacity
-    goal: str = field(default="weighted_completion", metadata={"choices": GOALS})
+    goal: str = limited("weighted_completion", choices=GOALS)
     horizon: float | None = None
 
     objective: ClassVar[str] = "schedule"

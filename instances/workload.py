@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import AMOUNT, POSITIVE, SHARE, FloatArray, IntArray, array, check_fields
+from .arrays import AMOUNT, POSITIVE, SHARE, FloatArray, IntArray, array, check_fields, limited
 from .errors import InstanceError
 
 
@@ -36,13 +36,13 @@ class Workload:
     submit: FloatArray = field(metadata=array("names", holds=AMOUNT))
     gpus: IntArray = field(metadata=array("names", holds=POSITIVE))
     duration: FloatArray = field(metadata=array("names", holds=AMOUNT))
-    queue: tuple[str, ...] = field(default=(), metadata={"empty": True})
-    model: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    queue: tuple[str, ...] = limited((), empty=True)
+    model: tuple[str, ...] = limited((), empty=True)
     share: FloatArray | None = field(default=None, metadata=array("names", holds=(*POSITIVE, *SHARE), usual=1.0))
     cpu: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
     memory: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
-    user: tuple[str, ...] = field(default=(), metadata={"empty": True})
-    title: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    user: tuple[str, ...] = limited((), empty=True)
+    title: tuple[str, ...] = limited((), empty=True)
     priority: IntArray | None = field(default=None, metadata=array("names", usual=0))
     limit: FloatArray | None = field(
         default=None, metadata=array("names", holds=POSITIVE, usual=np.inf, null="infinite")

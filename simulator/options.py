@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_number
+from gangplan.instances.arrays import (
+    AMOUNT,
+    POSITIVE,
+    FloatArray,
+    IntArray,
+    array,
+    check_fields,
+    require,
+    require_number,
+)
 from gangplan.instances.workload import Workload
 
 
@@ -22,19 +31,14 @@ class DegreeOptions:
     """
 
     first: IntArray
-    gpus: IntArray
-    duration: FloatArray
+    gpus: IntArray = field(metadata=array(None, holds=POSITIVE))
+    duration: FloatArray = field(metadata=array("gpus", holds=AMOUNT))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", frozen(self.first, np.int32, "first", (None,)))
-        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (None,)))
-        object.__setattr__(self, "duration", frozen(self.duration, np.float64, "duration", (len(self.gpus),)))
+        check_fields(self)
         require(np.diff(self.first) > 0, self.first[1:], "first", "leaves a job without a degree")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.gpus):
             raise InstanceError("first", f"does not run from 0 to {len(self.gpus)}, the number of entries")
-        require(self.gpus > 0, self.gpus, "gpus", "is not positive")
-        fine = np.isfinite(self.duration) & (self.duration >= 0)
-        require(fine, self.duration, "duration", "is not a finite number from 0 on")
         inner = np.ones(len(self.gpus), dtype=bool)
         inner[self.first[:-1]] = False
         ascends = ~inner[1:] | (np.diff(self.gpus) > 0)

@@ -94,9 +94,9 @@ def _summary(results: Results) -> Section:
     lines = []
     for (objective, deadline, method), own in grouped(results.rows, lambda r: (r.topic, r.deadline, r.method)).items():
         gaps = [results.gap(row) for row in own]
-        mean, low, high = interval(gaps)
+        mean, low, high = interval((row.instance, results.gap(row)) for row in own)
         proved = sum(row.status == "OPTIMAL" for row in own) / len(own)
-        none = sum(row.value is None for row in own)
+        none = sum(row.in_time is None for row in own)
         cells = (f"{mean:.2%}", f"{low:.2%} to {high:.2%}", f"{np.median(gaps):.2%}", f"{proved:.0%}", str(none))
         lines.append((f"{objective}, {method}", f"{deadline:g}", str(len(own)), *cells))
     words = (

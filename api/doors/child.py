@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.documents import from_document
-from gangplan.instances.errors import brief, did_you_mean
+from gangplan.instances.errors import brief, did_you_mean, within
 from gangplan.instances.intake import decoded, parse_json
 
 SOLVE = ("problem", "time_limit", "method", "seed", "workers", "gap", "objective", "initial", "certify")
@@ -85,10 +85,8 @@ def checked_request(body: Any, known: tuple[str, ...], needed: tuple[str, ...]) 
     given = {name: value for name, value in body.items() if value is not None}
     for name in ("problem", "plan", "initial"):
         if name in given:
-            try:
+            with within(name):
                 given[name] = from_document(given[name])
-            except InstanceError as error:
-                raise error.within(name) from None
     return given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from gangplan.hybrid.online.journal.values import TYPES, decode
 from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import brief, did_you_mean
+from gangplan.instances.errors import brief, require_known
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 
@@ -55,7 +55,7 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
             if not isinstance(found, Fleet):
                 raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
             return found
-        _known(data, inspect.signature(Fleet.regular).parameters, field)
+        require_known(data, inspect.signature(Fleet.regular).parameters)
         count = data.get("racks"), data.get("nodes")
         if isinstance(count[0], int) and isinstance(count[1], int) and count[0] * count[1] > _NODES:
             raise InstanceError("nodes", f"{count[0]} racks of {count[1]} are more than {_NODES} nodes")
@@ -72,8 +72,7 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
     Raises:
         InstanceError: naming the field.
     """
-    known = [x for x in inspect.signature(Scheduler).parameters if x not in OF_LOG]
-    _known(data, known)
+    require_known(data, [x for x in inspect.signature(Scheduler).parameters if x not in OF_LOG])
     if "cluster" not in data:
         raise InstanceError("cluster", "is missing: write 20x8, or its nodes")
     fleet = cluster_of(data["cluster"])
@@ -128,10 +127,3 @@ def has_begun(log: Path) -> bool:
         return True
     os.unlink(log)
     return False
-
-
-def _known(given: Iterable[str], known: Iterable[str], field: str = "") -> None:
-    names = list(known)
-    for name in given:
-        if name not in names:
-            raise InstanceError(f"{field}.{name}" if field else name, f"is unknown{did_you_mean(name, names)}")

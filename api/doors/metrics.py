@@ -39,27 +39,31 @@ class Metrics:
         self.seconds, self.decisions = Times(), Times()
         self.events: Counter[tuple[str, bool]] = Counter()
         self.stops: Counter[tuple[str, str]] = Counter()
+        self.tiers: Counter[tuple[str, str]] = Counter()
         self.running = 0
 
     def note(self, answers: Any, session: str = "") -> None:
-        """Count the events that were answered, and the stops that a session decided."""
+        """Count the events that were answered, and the stops and tiers of what a session decided."""
         for answer in answers if isinstance(answers, list) else [answers]:
             self.events[answer.get("event", "") if "error" not in answer else "", "error" in answer] += 1
             if "seconds" in answer:
                 self.decisions.note(answer["seconds"])
             if session and answer.get("event") in ("decide", "apply") and "error" not in answer:
                 self.stops.update((session, stop["cause"]) for stop in answer["answer"]["stops"])
+                self.tiers[session, answer["answer"]["tier"]] += 1
 
     def text(self, gauges: Mapping[str, float], solves: Mapping[str, int], sessions: Mapping[str, Any]) -> str:
         """Return all as Prometheus has it, of each session what its cluster holds."""
         requests = (({"method": x, "route": y, "status": z}, n) for (x, y, z), n in sorted(self.requests.items()))
         events = (({"event": x, "error": f"{y}".lower()}, n) for (x, y), n in sorted(self.events.items()))
         stops = (({"session": x, "cause": y}, n) for (x, y), n in sorted(self.stops.items()))
+        tiers = (({"session": x, "tier": y}, n) for (x, y), n in sorted(self.tiers.items()))
         lines = [
             *_series("requests_total", requests, "counter"), *self.seconds.lines("gangplan_request_seconds"),
             *_series("events_total", events, "counter"), *self.decisions.lines("gangplan_decision_seconds"),
             *_series("solves_total", (({"state": x}, n) for x, n in solves.items()), "counter"),
-            *_series("stops_total", stops, "counter"), *_of_sessions(sessions),
+            *_series("stops_total", stops, "counter"), *_series("tiers_total", tiers, "counter"),
+            *_of_sessions(sessions),
             *(line for name, value in gauges.items() for line in _series(name, [({}, value)])),
         ]  # fmt: skip
         return "\n".join(lines) + "\n"

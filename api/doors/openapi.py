@@ -17,7 +17,7 @@ from gangplan.hybrid.online.journal.write import OF_LOG
 from gangplan.hybrid.online.moves import Moves
 from gangplan.hybrid.online.runs import RunsNow
 from gangplan.hybrid.online.sharing import Sharing
-from gangplan.instances.documents import form, json_schema
+from gangplan.instances.documents import json_schema, schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 
@@ -119,6 +119,7 @@ _ROWS: dict[str, Row] = {
         types=_list(_ref("TypeFigures")), queues=_list(_ref("QueueFigures")), users=_list(_ref("UserFigures")),
         now=_NUMBER, line=_WHOLE, cluster=_ref("FleetRow"), held=_by_name(_by_name(_WHOLES)), down=_TEXTS,
         running=_list(_ref("JobFigures")), waiting=_list(_ref("JobFigures")), runs=_WHOLE, waits=_WHOLE,
+        tier=_any(_TEXT, _NULL),
     ),
     "Pictures": _about("A picture as SVG, and that of each of its panels.", False, svg=_TEXT, panels=_by_name(_TEXT)),
     "Frame": _about(
@@ -194,8 +195,8 @@ def components() -> dict[str, Row]:
         "Answer": {"oneOf": [*(_ref(f"{x}_answer") for x in KNOWN), _ref("Error")]},
         "Error": _some(error=_ref("Problem")),
         "Id": _any(_TEXT, _NUMBER, _NULL),
-        "Job": form(GangJob).schema | {"required": ["name", "workers"]},
-        "Fleet": form(Fleet).schema,
+        "Job": schema(GangJob) | {"required": ["name", "workers"]},
+        "Fleet": schema(Fleet),
         "Cluster": _any(_TEXT | {"examples": ["20x8"]}, _ref("Fleet"), _some(regular, racks=_WHOLE, nodes=_WHOLE)),
         "Session": _some({"policy": _TEXT, **arguments}, cluster=_ref("Cluster")),
         "Snapshot": _some(gangplan={"const": "scheduler"}, version=_WHOLE, now=_NUMBER, decisions=_WHOLE),

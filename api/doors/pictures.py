@@ -92,10 +92,11 @@ def state_of(core: Core, search: str = "", after: int = -1) -> dict[str, Any] | 
         return None
     with core.at():
         running, waiting = rows_of(scheduler, search, _ROWS)
+    decided = next(reversed(scheduler._explained.values()), None)
     return {
         **figures_of(scheduler), "now": core.now, "line": line, "cluster": encoded(scheduler._state.fleet),
         "held": holdings(scheduler), "down": _down(scheduler), "running": running, "waiting": waiting,
-        "runs": len(scheduler.running), "waits": len(scheduler.waiting),
+        "runs": len(scheduler.running), "waits": len(scheduler.waiting), "tier": decided and decided.tier,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import brief, in_file, unknown
+from gangplan.instances.errors import brief, in_file, unknown, within
 from gangplan.instances.intake import as_float, parse_json, parse_toml, read_text
 from gangplan.instances.verify import Problem, clock_cost
 
@@ -101,10 +101,8 @@ def _suite(data: Any, folder: Path) -> Suite:
         raise InstanceError("gaps", "do not rise, or points do not fall")
     found = []
     for i, row in enumerate(rows):
-        try:
+        with within(f"problem[{i}]"):
             found.append(_assignment(row, folder))
-        except InstanceError as error:
-            raise error.within(f"problem[{i}]") from None
         if found[-1].name in {x.name for x in found[:-1]}:
             raise InstanceError(f"problem[{i}].name", f"{found[-1].name!r} is there twice")
     seconds = as_float(data.get("seconds", 10.0), "seconds", positive=True)

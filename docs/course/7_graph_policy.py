@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 7. From optima to a graph policy
 #
-# Exact methods know the best schedule of a small problem. A graph network can learn from these schedules, and then
-# plan larger problems in a millisecond.
+# Exact methods know the best placement of a small problem. A graph network can learn from these placements, and then
+# plan larger problems in some milliseconds.
 # You label small problems with optima, train a network on them, and find out which part of the result the network is
 # to thank for.
 #
@@ -39,27 +39,27 @@ from gangplan.simulator.metrics import interval
 torch.set_num_threads(1)
 
 # %% [markdown]
-# ## A policy that orders jobs
+# ## A policy that places gangs
 #
-# Moldable jobs arrive at a cluster; each may run on 1, 2, 4, ... GPUs. A *list schedule* takes jobs in an order and
-# gives each the start and the number of GPUs that cost least.
-# The rule orders jobs by Smith's ratio, work over weight (for the makespan: the widest first). Of each job that is
-# its *key*, the least first.
+# Jobs that share a node slow one another down. *Insertion* takes the jobs, here gangs of workers, in an order and
+# puts each where all of them then cost least.
+# The rule takes those first that have the least choice, of these the largest. Of each gang that is its *key*, the
+# least first.
 #
-# The network does not replace the rule. It adds a score to each key, and a second score changes the price that the
-# list schedule puts on the GPUs of a job. All scores 0 is the rule itself.
+# The network does not replace the rule. It adds a score to each key, and eight more scores say beside which others a
+# gang stands: gangs that belong together seem to slow each other less. All scores 0 is the rule itself.
 #
-# Labels come from the exact methods: dual bounds, lists, local search, and CP-SAT, for some hundredths of a second
-# each.
+# Labels come from the exact methods: local search, patterns, and CP-SAT, for some hundredths of a second each.
 
 # %%
 SETTINGS = OfflineSettings(
     ops=8, lessons=60, validation=8, label_seconds=0.04, minibatch=16, width=16, rounds=2,
     imitation_updates=120, rl_updates=15, draws=4,
 )  # fmt: skip
-known = labels("schedule", SETTINGS, "train", 8)
+known = labels("placement", SETTINGS, "train", 8)
 for i, label in enumerate(known):
-    print(problem_of("schedule", "train", i, 8).goal, f"best {label.value:.6g}, no plan is below {label.bound:.6g}")
+    gangs = len(problem_of("placement", "train", i, 8).jobs)
+    print(gangs, f"gangs: best {label.value:.6g}, no plan is below {label.bound:.6g}")
 print(sum(x.proved for x in known), "of 8 are proved optimal")
 
 # %% [markdown]
@@ -72,7 +72,7 @@ print(sum(x.proved for x in known), "of 8 are proved optimal")
 # ## What a label says
 #
 # A label is more than one answer. Suppose that a decision has four actions, and that the exact method tells what the
-# whole schedule costs after each.
+# whole plan costs after each.
 # The *regret* of an action is its cost less the least one. Imitation of the best action alone treats a second optimum
 # as a mistake.
 # This library uses the regrets of all actions: the target is $t_a \propto e^{-r_a / T}$, $r_a$ being the regret of
@@ -99,14 +99,14 @@ assert np.allclose(found, np.array([1, 1, np.exp(-1), 0]) / (2 + np.exp(-1))), "
 # %% [markdown]
 # ## An order as a label
 #
-# Here the label is an order: that in which jobs start in the best schedule. The model of Plackett and Luce gives each
-# order a probability.
-# The first job is drawn with probability $e^{-s k_i} / \sum_j e^{-s k_j}$, $k$ being the keys (least first) and $s$
+# Here the label is an order: gangs that stand on more nodes than they need in the best plan come last, as they fill
+# what others leave. The model of Plackett and Luce gives each order a probability.
+# The first gang is drawn with probability $e^{-s k_i} / \sum_j e^{-s k_j}$, $k$ being the keys (least first) and $s$
 # how sharp they are; then the second among those left, and so on.
 # The loss of imitation is the mean of the negative logarithms.
 #
-# **7.2** Write the probability of an order, a list of jobs, the first first.
-# *Hint*: a loop over the order, with a list of the jobs left.
+# **7.2** Write the probability of an order, a list of gangs, the first first.
+# *Hint*: a loop over the order, with a list of the gangs left.
 
 
 # %% exercise="7.2"
@@ -118,7 +118,7 @@ def probability(keys, order, sharp=SHARP):
 # %% check="7.2"
 found = probability(np.array([0.0, 1.0]), [0, 1])
 assert found is not None, "return a number"
-assert abs(found - 1 / (1 + np.exp(-SHARP))) < 1e-9, "of two jobs it is a logistic function of the difference of keys"
+assert abs(found - 1 / (1 + np.exp(-SHARP))) < 1e-9, "of two gangs it is a logistic function of the difference of keys"
 keys, order = np.array([0.3, -1.0, 0.8, 0.1]), [1, 3, 0, 2]
 assert probability(keys, order) > probability(keys, order[::-1]), "the order of the keys is likelier than its reverse"
 rank = torch.tensor(np.argsort(order))  # of each job its place
@@ -128,7 +128,7 @@ assert abs(probability(keys, order) - same) < 1e-6, f"the library's loss says {s
 # %% [markdown]
 # ## Messages
 #
-# A score has to know what a job competes with. In each round a node of the graph hears its neighbours: `h = h +
+# A score has to know what a gang competes with. In each round a node of the graph hears its neighbours: `h = h +
 # relu(own(h) + sum of message(neighbours))`.
 # After $r$ rounds a node knows of all that is at most $r$ edges away, against the arrows. More it cannot know,
 # however long it is trained.
@@ -167,17 +167,17 @@ for rounds in (1, 2, 3):
     assert set(found) == felt(path, 5, 3, rounds), f"{rounds} rounds: the network feels {felt(path, 5, 3, rounds)}"
 
 # %% [markdown]
-# In the library's graphs of schedules jobs hear those that arrive near them, those of a similar size, and a node for
-# the whole problem, which hears all.
+# In the library's graphs of placements gangs hear their model, which hears whom it slows down, gangs with keys near
+# theirs, and a node for the whole problem, which hears all.
 #
 # ## Training
 #
-# Each training below is real, and tiny: 60 problems of 8 jobs, 120 steps, a second or two. The package's own recipe
-# has 1,200 problems, 300 steps of imitation and 700 of reinforcement.
+# Each training below is real, and tiny: 60 problems of up to 8 nodes, 120 steps, a second or two. The package's own
+# recipe has 500 problems of up to 16, 300 steps of imitation and 120 of reinforcement.
 # Networks differ from seed to seed, so that one training says little. Three seeds, with messages and without.
 
 # %%
-school = Training("schedule", SETTINGS, 0)  # makes the labels
+school = Training("placement", SETTINGS, 0)  # makes the labels
 SEEDS = (0, 1, 2)
 
 
@@ -201,14 +201,14 @@ trained = {name: [imitate(seed, name == "messages") for seed in SEEDS] for name 
 # %% [markdown]
 # Then each network is judged on 60 problems that nobody has seen. The figure is what the plan costs above the best
 # known, in percent.
-# Beside the networks stand their rivals: the rule, and *random scores*, drawn around 0, in the same list schedule.
+# Beside the networks stand their rivals: the rule, and *random scores*, drawn around 0, in the same insertion.
 
 # %%
-test = school.problems("schedule", "test", 60)
+test = school.problems("placement", "test", 60)
 
 
 def scores_of(network, problem):
-    """Return the scores of the jobs of a problem, float64 (jobs, 2)."""
+    """Return the scores of the gangs of a problem, float64 (gangs, 9)."""
     return np.asarray(score(problem.graph, network.compiled()), np.float64)
 
 
@@ -429,8 +429,7 @@ for name in ("constant-2", "constant-4", "smallest+best"):
 # - It does not show that messages help, unless your interval says so. Eight jobs nearly all hear one another through
 #   one round, and 60 problems are few.
 # - It does not show that the network is worth its time: against search with as much time, read [the
-#   tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it on two problems of
-#   four.
+#   tables](../learning.md#whole-problems). At ten times the size of its lessons `auto` beats it.
 #
 # ## Before you believe a learned policy
 #

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import in_file, within
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import ROWS
 from gangplan.solvers.run import relative_gap
 
 T = TypeVar("T")
@@ -27,30 +28,12 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
     """Return the whole lines of a file, oldest first, none if there is no file; what was cut off is no line."""
     if not path.exists():
         return []
-    names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
-    needed = {field.name for field in fields(cls) if field.default is MISSING}  # type: ignore[arg-type]
     whole, _, _ = read_text(path, gzip=path.suffix == ".gz", empty=True).rpartition("\n")
     found = []
-    for number, line in enumerate(whole.splitlines()):
-        try:
-            data = parse_json(line)
-            if not isinstance(data, dict) or not needed <= data.keys() <= names.keys():
-                raise InstanceError("", f"has not the fields {', '.join(names)}")
-            for name, value in data.items():
-                _check(name, names[name], value)
-            found.append(cls(**data))
-        except InstanceError as error:
-            raise error.within(f"line {number + 1}").of(str(path)) from None
+    for number, line in enumerate(whole.splitlines(), 1):
+        with in_file(path), within(f"line {number}"):
+            found.append(ROWS.read(cls, parse_json(line)))
     return found
-
-
-_TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "float | None": (int, float, type(None))}
-
-
-def _check(name: str, hint: str, value: Any) -> None:
-    kind = _TYPES.get(hint, dict if hint.startswith("Mapping") else list)
-    if not isinstance(value, kind) or (isinstance(value, bool) and hint != "bool"):
-        raise InstanceError(name, f"{value!r} is not of type {hint}")
 
 
 ONLINE = "online"
@@ -71,7 +54,7 @@ class Row:
         deadline: seconds of wall-clock time.
         status: of the result, or `FAILED`, or `SKIPPED`.
         value: of the plan, as the verifier says after the method has ended; None without a plan.
-        bound: that the method claims; None if none.
+        bound: that the method claimed before the deadline; None if none.
         zero: what gaps are counted from.
         seconds, cpu: of the solve, by the wall clock, and of all its processors.
         memory: bytes that its process held at most.
@@ -79,6 +62,7 @@ class Row:
         date: UTC, when it ended.
         load: processes that ran or waited on the machine in the minute before.
         gap: to the best value known when it was run, see `gap_to`; None where none is, or it was skipped.
+        by, bound_by, turns: of the methods in it which found the plan, which claims the bound, seconds each worked.
     """
 
     instance: str
@@ -104,6 +88,16 @@ class Row:
     load: float = 0.0
     environment: str = ""
     gap: float | None = None
+    by: str = ""
+    bound_by: str = ""
+    turns: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def in_time(self) -> float | None:
+        """The value of the best plan that came before the deadline; a late plan is none."""
+        if not self.trace or self.trace[-1][0] <= self.deadline:
+            return self.value
+        return min((value for second, value in self.trace if second <= self.deadline), default=None)
 
     @property
     def key(self) -> Key:
@@ -120,8 +114,8 @@ class Row:
         return self if best is None or self.status == SKIPPED else replace(self, gap=self.gap_to(best))
 
     def gap_to(self, reference: float | None) -> float:
-        """Return (value - reference) / (value - zero), from 0 to 1; 1 without a plan or a reference."""
-        gap = relative_gap(self.value, reference, self.zero)
+        """Return (value in time - reference) / (that - zero), from 0 to 1; 1 without a plan or a reference."""
+        gap = relative_gap(self.in_time, reference, self.zero)
         return 1.0 if gap is None else min(max(gap, 0.0), 1.0)
 
 
@@ -152,6 +146,7 @@ def write_table(rows: Iterable[Row], folder: Path) -> bool:
     except ImportError:
         return False
     content = BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist([asdict(row) for row in rows]), content, compression="zstd")
+    lines = [asdict(row) | {"turns": json.dumps(row.turns)} for row in rows]
+    parquet.write_table(pyarrow.Table.from_pylist(lines), content, compression="zstd")
     write_whole({folder / TABLE: content.getvalue()})
     return True

@@ -63,12 +63,24 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
     return found
 
 
-def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
-    """Return the mean and its 95% interval, by the bootstrap's percentiles: gaps are not spread evenly."""
-    given = np.asarray(values, dtype=float)
-    draws = np.random.default_rng(seed).integers(0, len(given), (_RESAMPLES, len(given)))
-    low, high = np.percentile(given[draws].mean(axis=1), [2.5, 97.5])
-    return float(given.mean()), float(low), float(high)
+def interval(values: Iterable[tuple[str, float]]) -> tuple[float, float, float]:
+    """Return the mean over instances and its 95% interval, by the bootstrap: gaps are not spread evenly.
+
+    Instances are drawn, then of each as many of its solves as it has: more seeds say nothing of other instances.
+
+    Args:
+        values: instances, each with a value; of several solves several times.
+    """
+    found: dict[str, list[float]] = {}
+    for instance, value in values:
+        found.setdefault(instance, []).append(value)
+    drawn, seeds = np.random.default_rng(0), np.random.default_rng(1)
+    means = []
+    for solves in map(np.array, found.values()):
+        means.append(solves[seeds.integers(0, len(solves), (_RESAMPLES, len(solves)))].mean(axis=1))
+    each, at = np.array(means), drawn.integers(0, len(means), (_RESAMPLES, len(means)))
+    low, high = np.percentile(each[at, np.arange(_RESAMPLES)[:, None]].mean(axis=1), [2.5, 97.5])
+    return float(np.mean([np.mean(x) for x in found.values()])), float(low), float(high)
 
 
 def _pairs(rows: Sequence[Row], first: str) -> dict[str, list[tuple[Row, Row]]]:
@@ -82,10 +94,10 @@ def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple
     """Return for every other method, on the instances and seeds that both ran, how much larger its gap is on average.
 
     Returns:
-        Number of pairs, mean difference of gaps, and its 95% interval, by the bootstrap over pairs.
+        Number of pairs, mean difference of gaps, and its 95% interval, see `interval`.
     """
     gap, pairs = results.gap, _pairs(rows, first)
-    return {m: (len(x), *interval([gap(other) - gap(own) for own, other in x])) for m, x in pairs.items() if x}
+    return {m: (len(x), *interval((own.instance, gap(y) - gap(own)) for own, y in x)) for m, x in pairs.items() if x}
 
 
 def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, int, float]]:
@@ -112,7 +124,7 @@ def curve(results: Results, rows: Sequence[Row], times: FloatArray) -> FloatArra
     for row in rows:
         reached = np.ones(len(times))
         for second, value in row.trace:
-            reached[times >= second] = results.gap(replace(row, value=value))
+            reached[times >= second] = results.gap(replace(row, value=value, trace=()))
         total += reached
     return np.asarray(total / max(1, len(rows)))
 

@@ -23,7 +23,7 @@ from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import forked
-from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
+from gangplan.solvers.run import OPTIMAL_GAP, Callback, Run, Status
 
 from ..compiling import warm_up
 from ..solve import solve, versions
@@ -109,9 +109,11 @@ def enter(plugin: str) -> str:
     return name
 
 
-def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: int) -> Run:
+def attempt(
+    problem: Problem, name: str, time_limit: float, seed: int, workers: int, callbacks: Sequence[Callback] = ()
+) -> Run:
     """Have a solver of others, that was entered, solve a problem; return what it did."""
-    run = Run(problem, time_limit=time_limit, seed=seed, workers=workers)
+    run = Run(problem, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks)
     with suppress(TimeoutError):
         plan = PLUGGED[name](run)
         if plan is not None:
@@ -261,28 +263,37 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
     _limit(settings)
     fork_only()  # so that the limits, and the time that is counted, are those of all that it begins
     found: Any
+    told, last = None, None
+
+    def follow(run: Run) -> None:
+        """Note the bound, and while it is in time."""
+        nonlocal told, last
+        last = run.bound, run.bound_by
+        told = last if run.seconds() <= task.deadline else told
+
+    given: Any = {"time_limit": task.deadline, "seed": task.seed, "workers": settings.workers, "callbacks": (follow,)}
     if task.method in PLUGGED:
-        found = attempt(problem, task.method, task.deadline, task.seed, settings.workers)
+        found = attempt(problem, task.method, **given)
         seconds, proved = found.seconds(), found.gap is not None and found.gap <= OPTIMAL_GAP
         status = Status.UNKNOWN if found.plan is None else Status.OPTIMAL if proved else Status.FEASIBLE
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # the notes have it
-            found = solve(
-                problem,
-                time_limit=task.deadline,
-                method=task.method,
-                seed=task.seed,
-                workers=settings.workers,
-                initial=task.initial,
-            )
+            found = solve(problem, method=task.method, initial=task.initial, **given)
         seconds, status = found.wall_seconds, found.status
+    bound, bound_by = (found.bound, found.bound_by) if told == last else told or (None, "")
+    if status is Status.OPTIMAL and (told != last or found.trace[-1].seconds > task.deadline):
+        status = Status.FEASIBLE
+    turns = found.turns.values() if isinstance(found, Run) else found.turns
     return found.plan, {
         "status": str(status),
-        "bound": found.bound,
+        "bound": bound,
         "seconds": round(seconds, 4),
         "trace": tuple((round(x.seconds, 4), x.objective) for x in found.trace),
         "notes": "; ".join(found.notes)[:300],
+        "by": found.trace[-1].by if found.trace else "",
+        "bound_by": bound_by,
+        "turns": {x.method: round(sum(y.ran for y in turns if y.method == x.method), 4) for x in turns},
         **_used(),
     }
 

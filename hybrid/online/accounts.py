@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.typed import STATE
 
 from .sharing import ROUNDING, Quota, Sharing, parent
 from .terms import Terms
@@ -58,6 +58,7 @@ class Account:
         above: numbers of the accounts on the way from below the root to this one, which is the last.
         quota: of the cluster.
         used: what its running jobs hold.
+        leaving: what others hold still that count as if they had stopped; limits heed it.
         average: of its share in the past, the later the more it counts.
         at: when that was so.
         changes: how often it or one below was told something.
@@ -67,6 +68,7 @@ class Account:
     above: tuple[int, ...]
     quota: Quota
     used: list[int] = field(default_factory=lambda: [0, 0, 0])
+    leaving: list[int] = field(default_factory=lambda: [0, 0, 0])
     average: float = 0.0
     at: float = 0.0
     changes: int = 0
@@ -145,9 +147,9 @@ class Accounts:
         """Note the time."""
         self._now = now
 
-    def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1) -> None:
-        """Note that a job holds so much from now on, or no longer if the sign is -1."""
-        if terms.user and self.sharing.limits:
+    def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1, *, limits: bool = True) -> None:
+        """Note that a job holds so much from now on, or no longer if the sign is -1; `limits`: to limits too."""
+        if terms.user and self.sharing.limits and limits:
             user = self._users.setdefault(terms.user, [0, 0])
             user[0] += sign * amounts[0]
             user[1] += sign
@@ -157,6 +159,7 @@ class Accounts:
             account.changes += 1
             for i, amount in enumerate(amounts):
                 account.used[i] += sign * amount
+                account.leaving[i] -= 0 if limits else sign * amount
 
     @contextmanager
     def without(self, held: Iterable[tuple[Terms, Sequence[int]]]) -> Iterator[None]:
@@ -265,8 +268,8 @@ class Accounts:
         account = self.all[number]
         if account.quota.most >= 1.0:
             return [0.0] * len(amounts)
-        used = zip(account.used, amounts, self.total, strict=True)
-        return [have + more - (account.quota.most + ROUNDING) * total for have, more, total in used]
+        used = zip(account.used, account.leaving, amounts, self.total, strict=True)
+        return [have + leave + more - (account.quota.most + ROUNDING) * total for have, leave, more, total in used]
 
     def never(self, terms: Terms, amounts: Amounts, total: Sequence[int] = ()) -> str | None:
         """Return which limit keeps a job from starting even if nobody else runs, on so many nodes or those up."""
@@ -282,7 +285,8 @@ class Accounts:
             if number not in self.all[leaf].above:
                 kept[number] = np.maximum(kept[number], np.subtract(self._unlent(number), account.used))
             kept[(ROOT, *account.above)[-2]] += kept[number]
-        rest = np.subtract(self._up, self.all[ROOT].used) - amounts + np.multiply(self.total, ROUNDING)
+        root = self.all[ROOT]
+        rest = np.subtract(self._up, root.used) - root.leaving - amounts + np.multiply(self.total, ROUNDING)
         return bool(np.all((rest >= kept[ROOT]) | (np.array(amounts) == 0) | (kept[ROOT] == 0)))
 
     def _unlent(self, number: int) -> np.ndarray:
@@ -321,13 +325,11 @@ class Accounts:
         Raises:
             InstanceError: naming what of it is wrong.
         """
-        for i, (name, average, at) in enumerate(saved):
-            require_number(average, f"shares[{i}]")
-            require_number(at, f"shares[{i}]")
-            queue, slash, user = str(name).partition("/")
+        for i, (name, average, at) in enumerate(STATE.read(tuple[tuple[str, float, float], ...], saved, "shares")):
+            queue, slash, user = name.partition("/")
             if slash or not queue:
                 self.leaf(Terms(queue=queue, user=user))  # opened if it is the first
-            number = self._number.get(str(name), -1)
+            number = self._number.get(name, -1)
             if number < 0:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)

@@ -1,9 +1,9 @@
 """Stops with grace: a job is told to stop, holds its GPUs until it has, and nobody else gets the room meanwhile.
 
 A decision is made as if stops took no time. Then who has a grace runs on where it was, told to stop, and whoever would
-have started on its GPUs claims its seats: the free part is nobody else's, limits and shares are counted as if the stops
-were over, and it starts there, before all others, by the first decision for which its seats are free. A stop is not
-taken back: who withdraws leaves the room to whoever is first.
+have started on its GPUs claims its seats: the free part is nobody else's, shares are counted as if the stops were over,
+limits with what both hold, and it starts there, before all others, by the first decision for which its seats are free.
+A stop is not taken back: who withdraws leaves the room to whoever is first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def end_grace(state: ClusterState) -> list[Stop]:
 
 def start_claims(state: ClusterState, starts: Starts) -> None:
     """Start those for whom others have stopped, on the seats that they claim; forget claims that cannot be met."""
-    notices = state.notices
+    notices, starts.hopeful = state.notices, False  # their places are given
     for name, claim in list(notices.claims.items()):
         request, seats = state.waiting.get(name), _seats(state, claim)
         if request and seats and claim.degree in request.job.workers and not state.wrong(request, claim.degree, seats):
@@ -71,6 +71,7 @@ def start_claims(state: ClusterState, starts: Starts) -> None:
         comes = request or name in notices.stopping
         if not (seats and comes and (notices.stopping.keys() & {name, *claim.after})):
             notices.claims.pop(name, None)
+    starts.hopeful = True
 
 
 def announce(
@@ -114,7 +115,7 @@ def announce(
 
 @contextmanager
 def kept(state: ClusterState) -> Iterator[None]:
-    """Have nobody take what is free of claimed seats, and count what is held as if all stops were over."""
+    """Have nobody take what is free of claimed seats; count what is held as if stops were over, but for limits."""
     notices, placer, accounts = state.notices, state.placer, state.accounts
     if not (notices.stopping or notices.claims):
         yield
@@ -122,30 +123,47 @@ def kept(state: ClusterState) -> Iterator[None]:
     with ExitStack() as undo:
 
         def hold(request: Request, amounts: Sequence[int], sign: int) -> None:
-            accounts.hold(request.terms, amounts, sign)
-            undo.callback(accounts.hold, request.terms, amounts, -sign)
+            accounts.hold(request.terms, amounts, sign, limits=sign > 0)
+            undo.callback(accounts.hold, request.terms, amounts, -sign, limits=sign > 0)
 
-        for name in notices.stopping if accounts.kept else ():
-            hold(state.running[name].request, placer.uses(name)[1][:3].sum(axis=1).tolist(), -1)
+        coming: dict[str, dict[int, np.ndarray]] = {}  # what jobs that stop leave on nodes, less what is claimed of it
+        for name in notices.stopping:
+            nodes, used = placer.uses(name)
+            coming[name] = dict(zip(nodes, used.T.copy(), strict=True))
+            if accounts.kept:
+                hold(state.running[name].request, used[:3].sum(axis=1).tolist(), -1)
         for claim in notices.claims.values():
             request = state.waiting.get(claim.job) or state.running[claim.job].request
             if accounts.kept:
                 hold(request, state.asks(request, claim.degree), 1)
-            for node, gpus in (_seats(state, claim) or {}).items():
-                undo.callback(_close(state, request, node, gpus))
+            seats = _seats(state, claim) or {}
+            notices.rooms[claim.job] = request.job, [*seats]
+            for node, gpus in seats.items():
+                left = [coming[x][node] for x in claim.after if node in coming.get(x, ())]
+                undo.callback(_close(state, request, node, gpus, left))
         undo.callback(state.closed.clear)
         undo.callback(notices.kept.clear)
+        undo.callback(notices.rooms.clear)
         yield
 
 
-def _close(state: ClusterState, request: Request, node: int, seats: Sequence[int]) -> Callable[[], None]:
-    """Have the seats of a job on a node that are free be nobody's; return what undoes that."""
+def _close(
+    state: ClusterState, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
+) -> Callable[[], None]:
+    """Have what a job is to have on a node be nobody's as far as it is free; return what undoes that.
+
+    Args:
+        coming: what each of those who stop for it leaves there; what it is to have of that is taken off.
+    """
     placer, job, holders, name = state.placer, request.seated, state.holders[node], f"the room of {request.name}"
     idle, each = placer.idle(node), max(1, job.worker.grants)
     free = [gpu for gpu in idle if job.whole_nodes or gpu in seats]
-    share = (len(free) if job.worker.gpu else len(seats)) / each
-    needs = [ceil(need * share - 1e-3) for need in demanded(job.worker)]
-    less = placer.close(node, free, placer.vacant[:, node].copy() if job.whole_nodes else np.array(needs))
+    needs = np.array([ceil(need * len(seats) / each - 1e-3) for need in demanded(job.worker)])
+    for left in coming:
+        needs -= (part := np.minimum(needs, left))
+        np.subtract(left, part, out=left)
+    needs[0] = len(free)
+    less = placer.close(node, free, placer.vacant[:, node].copy() if job.whole_nodes else needs)
     holders.update(dict.fromkeys(free, name))
     state.held[name] = renamed(job, name), {**state.held.get(name, (job, {}))[1], node: tuple(free)}
     state.idle -= len(free)

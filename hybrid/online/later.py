@@ -9,8 +9,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.quantities import moment
+from gangplan.instances.typed import STATE
 
 from .checks import check_known
 from .request import Request
@@ -221,25 +221,21 @@ class Later:
 
     def load(self, state: ClusterState, saved: Mapping[str, Any], jobs: list[Request]) -> None:
         """Take over what `save` returned; `jobs` are the requests of those held, read already."""
-        for i, name in enumerate(saved["gone"]):
-            require_text(name, f"later.gone[{i}]")
-            self.gone[name] = None
-        for name, (most, active, rest) in saved["arrays"].items():
-            for count in (most, active):
-                require_number(count, f"later.arrays.{name}", whole=True)
+        self.gone.update(dict.fromkeys(STATE.read(tuple[str, ...], saved["gone"], "later.gone")))
+        arrays = STATE.read(dict[str, tuple[int, int, tuple[str, ...]]], saved["arrays"], "later.arrays")
+        for name, (most, active, rest) in arrays.items():
             self.arrays[name] = JobArray(most, active, deque(rest))
         for request, row in zip(jobs, saved["held"], strict=True):
             if request is not row["request"]:
                 check_known(state, request)
-            for gone in row["before"].values():
-                require_flag(gone, "later.before")
-            require_number(row["ready"], "later.ready")
-            job = self.held[request.name] = HeldJob(request, dict(row["before"]), float(row["ready"]))
+            before = STATE.read(dict[str, bool], row["before"], "later.before")
+            ready = float(STATE.read(float, row["ready"], "later.ready"))
+            job = self.held[request.name] = HeldJob(request, before, ready)
             for name in job.before:
                 self._after.setdefault(name, []).append(request.name)
-        rest = {name for array in self.arrays.values() for name in array.rest}
-        if not rest <= self.held.keys():
-            raise InstanceError("later.arrays", f"{min(rest - self.held.keys())!r} is not held back")
+        behind = {name for array in self.arrays.values() for name in array.rest}
+        if not behind <= self.held.keys():
+            raise InstanceError("later.arrays", f"{min(behind - self.held.keys())!r} is not held back")
         for job in self.held.values():
-            if not job.before and job.request.name not in rest:
+            if not job.before and job.request.name not in behind:
                 heappush(self._begins, (job.request.terms.begin, job.request.serial, job.request.name))

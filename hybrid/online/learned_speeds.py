@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.typed import STATE
 from gangplan.solvers.placement.online.interference import cheapest
 from gangplan.solvers.placement.policies import GangPolicy, Vacancy
 
@@ -189,14 +190,12 @@ class LearnedSpeeds:
             InstanceError: naming what of it is wrong.
         """
         found = cls(BesideModel.load(saved["model"], nodes), nodes)
-        for name, done, at in saved["jobs"]:
-            require_number(done, "jobs.done")
-            require_number(at, "jobs.at")
+        for name, done, at in STATE.read(tuple[tuple[str, float, float], ...], saved["jobs"], "jobs"):
             if name in found._jobs or name not in running:
                 raise InstanceError("jobs", f"{name!r} does not run, or is there twice")
             found.note(running[name], float(done), float(at))
         if len(found._jobs) != len(running):
             raise InstanceError("jobs", f"are {len(found._jobs)} where {len(running)} run")
-        require_number(saved.get("seconds", 0.0), "seconds")
-        found.seconds = float(saved.get("seconds", found.seconds))  # sums in another order differ by an ulp
+        # sums in another order differ by an ulp
+        found.seconds = float(STATE.read(float, saved.get("seconds", found.seconds), "seconds"))
         return found

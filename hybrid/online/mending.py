@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.typed import STATE
 from gangplan.solvers.placement.policies import GANG_POLICIES
 
 from .running import Nodes, RunningJob
@@ -36,6 +36,10 @@ class TornGang:
     node: int
     degree: int
     kept: Nodes
+
+
+_ROWS = tuple[tuple[str, int, int, tuple[tuple[int, tuple[int, ...]], ...]], ...]
+"""Of a snapshot: a gang's name, the node it lost, its number of workers, and its GPUs by node."""
 
 
 class Mending:
@@ -73,12 +77,8 @@ class Mending:
 
     def load(self, state: ClusterState, rows: Iterable[Any]) -> None:
         """Take over what `save` returned."""
-        for name, node, degree, kept in rows:
-            require_text(name, "torn")
-            for number in (node, degree, *(x for other, gpus in kept for x in (other, *gpus))):
-                require_number(number, "torn", whole=True)
-            others = {state.node(other): tuple(gpus) for other, gpus in kept}
-            self.torn[name] = TornGang(state.node(node), degree, others)
+        for name, node, degree, kept in STATE.read(_ROWS, list(rows), "torn"):
+            self.torn[name] = TornGang(state.node(node), degree, {state.node(other): gpus for other, gpus in kept})
 
 
 def _whole(state: ClusterState, name: str, degree: int, kept: Nodes) -> dict[int, tuple[int, ...]] | None:

@@ -305,7 +305,8 @@ class NetworkTier:
         world.clock[NOW] = state.now
         world.count[:] = n, len(rows), running
         world.free[:] = state.placer.free[self._order]
-        world.start[:running], world.finish[:running] = since[first], end[first]
+        later = np.nextafter(state.now, np.inf)  # who takes longer than expected runs still
+        world.start[:running], world.finish[:running] = since[first], np.maximum(end[first], later)
         by_node = np.lexsort((job, place[node]))
         parts, on = count[by_node], place[node][by_node]
         begun = np.cumsum(parts) - parts

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.quantities import quantity
+from gangplan.instances.typed import STATE
 
 if TYPE_CHECKING:
+    from gangplan.instances.placement import GangJob
+
     from .state import ClusterState
 
 
@@ -66,13 +68,21 @@ class Notices:
     Attributes:
         stopping: the jobs that were told to stop.
         claims: of those for whom they stop.
+        rooms: of each claim the gang and its nodes, while a decision is made.
         kept: by node what nobody else gets while a decision is made, in the units of `Kind.need`, int64 (4,).
     """
 
     def __init__(self) -> None:
         self.stopping: dict[str, Stopping] = {}
         self.claims: dict[str, Claim] = {}
+        self.rooms: dict[str, tuple[GangJob, list[int]]] = {}
         self.kept: dict[int, np.ndarray] = {}
+
+    def apart(self, job: GangJob) -> list[int]:
+        """Return the nodes with the room of gangs with which a job shares none."""
+        gangs = [x for x in self.rooms.values() if x[0].name != job.name]
+        return [node for gang, nodes in gangs for node in nodes if job.whole_nodes or gang.whole_nodes
+                or gang.name in job.apart or job.name in gang.apart]  # fmt: skip
 
     def wake(self, now: float) -> float | None:
         """Return when the next grace is over, `None` if none is."""
@@ -106,23 +116,14 @@ class Notices:
         """Enter claims, as `save` returned them, in the place of those that there are."""
         self.claims.clear()
         for row in rows:
-            require_text(row["job"], "claims.job")
-            require_number(row["degree"], "claims.degree", whole=True)
-            self.claims[row["job"]] = Claim(**{**row, "nodes": _seats(row), "after": tuple(row["after"])})
+            self.claims[row["job"]] = STATE.read(Claim, row, "claims")
 
 
 def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a running job be told to stop, as a snapshot or a log says."""
     state.find(row["job"], "runs")
-    for field in ("left", "price", "since", "seconds"):
-        require_number(row[field], f"stopping.{field}")
-    told = Stopping(**{**row, "nodes": _seats(row)})
+    told = STATE.read(Stopping, row, "stopping")
     if told.job in state.notices.stopping:
         raise InstanceError("stopping", f"{told.job!r} is there twice")
     state.notices.stopping[told.job] = told
     state.alter(state.running[told.job].told(told.until))
-
-
-def _seats(row: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the GPUs of a row of JSON by name of the node."""
-    return {name: tuple(gpus) for name, gpus in row["nodes"].items()}

@@ -150,9 +150,8 @@ class Preemption:
 
     def _owed(self, request: Request, degree: int) -> bool:
         """Return whether a job takes its queue, or one above, over no guarantee, and no limit keeps it."""
-        accounts, asks = self._state.accounts, self._state.asks(request, degree)
-        borrows = accounts.borrows(accounts.leaf(request.terms), asks)
-        return bool(self._state.sharing.queues) and not borrows and accounts.refuses(request.terms, asks) is None
+        state = self._state
+        return bool(state.sharing.queues) and not state.borrows(request) and state.refuses(request, degree) is None
 
     def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
         """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""

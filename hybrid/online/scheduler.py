@@ -482,17 +482,17 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         state, ahead = self._state, self._ahead
         self._pass(state.at(now))
         self._count += 1
-        killed, drained = end_grace(state), stop_drained(state)
+        self._think(began + _POLICY * deadline)
+        killed, starts = end_grace(state), Starts(state, self._watchdog, began + _START * deadline)
+        start_claims(state, starts)
+        drained, gains = stop_drained(state), list[Stops]()
         scores: list[tuple[str, float]] = []
-        starts = Starts(state, self._watchdog, began + _START * deadline)
-        gains: list[Stops] = []
         preemption = Preemption(state, starts, began + _START * deadline)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        start_claims(state, starts)
         stages, mends = Stages(state, lambda: bool(starts.stopped), preemption.lent), []
         for _ in stages:
             if stages.again:
@@ -590,15 +590,22 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         took = time.perf_counter() - began
         return Decision(self._count, state.now, starts, TIER, (), took, False, stops, (), stopping)
 
+    def _think(self, stop: float) -> None:
+        """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
+        network, state = self._network, self._state
+        if network is not None and state.waiting and state.idle:
+            from .network import GUARD
+
+            if not self._watchdog.out(GUARD):
+                self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(state))
+
     def _by_network(self, starts: Starts, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
         network = self._network
         if network is None:
             return False
-        from .network import GUARD, RULE, TIER, follow
+        from .network import RULE, TIER, follow
 
-        if not self._watchdog.out(GUARD):
-            self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(self._state))
         starts.hopeful = network.guard.leader == RULE
         if network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):

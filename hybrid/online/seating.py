@@ -90,13 +90,19 @@ class Seating:
 
     def barred(self, request: Request, nodes: Nodes, end: float) -> bool:
         """Return whether a window closes one of these nodes to a job before it ends."""
-        shut = self._state.calendar.closed(request, self._state.now, end)
+        shut = self._closed(request, end)
         return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
+
+    def _closed(self, request: Request, end: float) -> np.ndarray:
+        """Return the nodes closed to a job by a claim, or by a window before it ends if others stop last."""
+        state = self._state
+        shut = state.calendar.closed(request, state.now, end + state.delay(state.halted.values()))
+        apart = state.notices.apart(request.job)
+        return np.union1d(shut, apart).astype(np.int64) if apart else shut
 
     def _open(self, request: Request, degree: int, end: float) -> Capacity | None:
         """Return the room that windows leave a job which runs to `end`, `None` if they leave it all."""
-        state = self._state
-        shut = state.calendar.closed(request, state.now, end)
+        state, shut = self._state, self._closed(request, end)
         return state.placer.room(state.placed(request, degree)).without(shut) if len(shut) else None
 
     def _choose(

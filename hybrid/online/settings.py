@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_choice, require_flag, require_number
+from gangplan.instances.arrays import Checked, limited
 
 EXPENSIVE = 2.0
 """Times its price that a stop has to be worth: who was stopped once is often stopped again."""
@@ -23,30 +22,18 @@ STEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerSettings:
+class SchedulerSettings(Checked):
     """What a scheduler is told when it is made, see `Scheduler`; `ahead`: whether the lookahead chooses the order."""
 
     together: bool
     reserve: bool
-    order: float
+    order: float = field(metadata={"most": STEEPEST})
     ahead: bool
     price: float | None
     patience: float = PATIENCE
-    durations: str = "told"
+    durations: str = limited("told", choices=DURATIONS)
     max_wait: float | None = MAX_WAIT
     grace: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_flag(self.together, "together")
-        require_flag(self.reserve, "reserve")
-        require_number(self.order, "order")
-        if self.order > STEEPEST:
-            raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
-        require_number(self.price, "price", optional=True)
-        require_number(self.patience, "patience")
-        require_number(self.max_wait, "max_wait", optional=True)
-        require_number(self.grace, "grace")
-        require_choice(self.durations, "durations", DURATIONS)
 
     def due_after(self, seconds: float) -> float:
         """Return how long a job of so many seconds at most waits until it is due."""

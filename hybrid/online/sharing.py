@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import Checked, check_fields, require_number, require_share, require_text
-from gangplan.instances.errors import did_you_mean
+from gangplan.instances.arrays import Checked, check_fields, limited, require_text
+from gangplan.instances.errors import did_you_mean, require_known, within
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
 AGING = 86400.0
 """Seconds past its due time after which a job counts as one of the next class."""
-_POSITIVE = {"positive": True}
 ROUNDING = 1e-9
 """Share of the cluster by which a sum of decimal shares may be too large."""
 
@@ -30,15 +29,13 @@ class Quota:
         weight: of its part of what is left over guarantees, among its siblings.
     """
 
-    share: float = 0.0
-    most: float = 1.0
-    lends: float = 1.0
-    weight: float = 1.0
+    share: float = limited(0.0, most=1)
+    most: float = limited(1.0, most=1)
+    lends: float = limited(1.0, most=1)
+    weight: float = limited(1.0, positive=True)
 
     def __post_init__(self) -> None:
-        for name in ("share", "most", "lends"):
-            require_share(getattr(self, name), name)
-        require_number(self.weight, "weight", positive=True)
+        check_fields(self)
         if self.share > self.most:
             raise InstanceError("share", f"{self.share!r} is more than the most, {self.most!r}")
 
@@ -73,11 +70,11 @@ class Sharing:
     queues: Mapping[str, Quota] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
     fair_users: bool = False
-    halflife: float | None = field(default=None, metadata=_POSITIVE)
+    halflife: float | None = limited(None, positive=True)
     preempt: bool = True
     least_run: float = 0.0
-    most_run: float | None = field(default=None, metadata=_POSITIVE)
-    aging: float | None = field(default=AGING, metadata=_POSITIVE)
+    most_run: float | None = limited(None, positive=True)
+    aging: float | None = limited(AGING, positive=True)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,14 +100,9 @@ class Sharing:
             return given or cls()
         if not isinstance(given, Mapping):
             raise InstanceError("sharing", f"{given!r} is neither a Sharing nor a mapping")
-        names = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise InstanceError(f"sharing.{name}", f"is unknown{did_you_mean(name, names)}")
-        try:
+        with within("sharing"):
+            require_known(given, [each.name for each in fields(cls)])
             return cls(**given)
-        except InstanceError as error:
-            raise error.within("sharing") from None
 
     def limit(self, user: str) -> Limit | None:
         """Return what bounds a user."""
@@ -138,14 +130,12 @@ def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str,
     rows = {}
     for name, value in given.items():
         require_text(name, field)
-        known = [each.name for each in fields(kind)]
-        if isinstance(value, Mapping) and (strange := next((each for each in value if each not in known), None)):
-            raise InstanceError(f"{field}.{name}.{strange}", f"is unknown{did_you_mean(strange, known)}")
-        try:
-            each = kind(**value) if isinstance(value, Mapping) else value
-            rows[name] = each if isinstance(each, kind) else kind(each)
-        except TypeError as error:
-            raise InstanceError(f"{field}.{name}", str(error).split(") ")[-1]) from None
-        except InstanceError as error:
-            raise error.within(f"{field}.{name}") from None
+        with within(f"{field}.{name}"):
+            try:
+                if isinstance(value, Mapping):
+                    require_known(value, [each.name for each in fields(kind)])
+                each = kind(**value) if isinstance(value, Mapping) else value
+                rows[name] = each if isinstance(each, kind) else kind(each)
+            except TypeError as error:
+                raise InstanceError("", str(error).split(") ")[-1]) from None
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from sys import float_info
 from typing import Any
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_flag, require_number, require_text
+from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import brief
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement import Fleet
+from gangplan.instances.typed import STATE
 
 from .checks import check_known
 from .intervals import StartIntervals
@@ -24,7 +25,6 @@ from .running import RunningJob
 from .settings import SchedulerSettings
 from .sharing import Sharing
 from .state import ClusterState
-from .terms import Terms
 
 VERSION = 5
 _USUAL = {"durations": "told", "grace": 0.0}
@@ -134,14 +134,12 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
             state.turn(node, not up)
     state.calendar.load(document.get("windows", ()))
     if document["version"] == VERSION:
-        require_flag(document["alike"], "alike")
-        state.alike = document["alike"]
+        state.alike = STATE.read(bool, document["alike"], "alike")
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
         _wait(state, row)
-    for i, name in enumerate(document["finished"]):
-        require_text(name, f"finished[{i}]")
+    for name in STATE.read(tuple[str, ...], document["finished"], "finished"):
         state.over(name)
     state.mending.load(state, document.get("torn", ()))
     state.notices.load(state, document)
@@ -151,23 +149,17 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for field, times, into in (
         ("promises", promises, state.promises), ("freed", document.get("freed", {}), state.freed)
     ):  # fmt: skip
-        for name, time in times.items():
-            require_number(time, f"{field}.{name}")
+        for name, time in STATE.read(dict[str, float], times, field).items():
             if name not in state.waiting:
                 raise InstanceError(field, f"{name!r} does not wait")
             into[name] = time
-    require_number(document["now"], "now")
-    for field in ("serial", "decisions"):
-        require_number(document[field], field, whole=True)
-    state.now, state.serial = float(document["now"]), document["serial"]
+    state.now = float(STATE.read(float, document["now"], "now"))
+    state.serial, count = (STATE.read(int, document[field], field) for field in ("serial", "decisions"))
     state.accounts.load(document["shares"] if document["version"] == VERSION else [])
     state.accounts.clock(state.now)
     _learned(document, state)
-    for tier, count in document["faults"].items():
-        require_text(tier, "faults")
-        require_number(count, f"faults.{tier}", whole=True)
-        faults[tier] = count
-    return int(document["decisions"])
+    faults.update(STATE.read(dict[str, int], document["faults"], "faults"))
+    return int(count)
 
 
 def _wait(state: ClusterState, row: Any) -> None:
@@ -224,11 +216,8 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
 
         state.learned = LearnedSpeeds.load(learned, state.fleet.n_nodes, state.running)
     if state.interference is not None:
-        weights = document.get("weights", [1.0])
-        for weight in weights:
-            require_number(weight, "weights")
         state.interference.recent.clear()
-        state.interference.recent.extend(weights)
+        state.interference.recent.extend(STATE.read(tuple[float, ...], document.get("weights", [1.0]), "weights"))
 
 
 def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
@@ -257,28 +246,9 @@ def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
 def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
     if isinstance(row, Request):
         return row
-    job = dict(row["job"])
-    for part in ("worker", "server"):
-        job[part] = Demand(**job[part])
-    require_number(row["price"], "price", optional=True)
-    for field in ("submit", "left", "done"):
-        require_number(row[field], field)
-    seconds = row["seconds"]
-    for i, value in enumerate(seconds):
-        require_number(value, f"seconds[{i}]")
-    require_number(row["serial"], "serial", whole=True)
-    work = row.get("work", ())
-    for i, value in enumerate(work):
-        require_number(value, f"work[{i}]")
-    for field in ("index", "guess", "paid"):
-        require_number(row.get(field), field, optional=True)
-    for field in ("told", "together", "again", "priced"):
-        require_flag(row.get(field, False), field)
-    if len(seconds) != len(job["workers"]):
-        raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
-    due = min(row["submit"] + settings.due_after(max(seconds)), float_info.max)
-    require_number(row.get("due", due), "due")
-    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds", "work")}
-    rest["terms"] = Terms.of(row.get("terms", {}))
-    rest["types"] = tuple((str(kind), tuple(map(float, times))) for kind, times in row.get("types", ()))
-    return Request(job=GangJob(**job), seconds=tuple(seconds), work=tuple(work), **rest)
+    request = STATE.read(Request, row)
+    if len(request.seconds) != len(request.job.workers):
+        words = f"has {len(request.seconds)} entries for {len(request.job.workers)} numbers of workers"
+        raise InstanceError("seconds", words)
+    due = min(request.submit + settings.due_after(max(request.seconds)), float_info.max)
+    return request if "due" in row else replace(request, due=due)

@@ -129,14 +129,14 @@ class Starts:
             nodes: where, if that was said too.
             hold: whether nobody may delay it from now on if it does not fit.
         """
-        state, why = self._state, FULL if degrees else HELD
+        state, why, limit = self._state, "", None
         request = state.waiting[name]
         if self._later(request):
             self.waits[name] = DELAY
             return False
         for degree in degrees:
-            if (limit := state.refuses(request, degree)) is not None:
-                why = limit
+            if (refusal := state.refuses(request, degree)) is not None:
+                limit = refusal
                 continue
             seats = self._seat(request, degree, nodes)
             if isinstance(seats, str):
@@ -158,6 +158,7 @@ class Starts:
             if any(held.strict and held.gang.name == name for held in self._held):
                 self._hold_next()
             return True
+        why = why or limit or HELD  # with other workers it may start once there is room
         if why in (FULL, WINDOW) and hold:
             if self._cleared(request):
                 return True
@@ -365,7 +366,9 @@ class Starts:
         if request.name in state.notices.claims or not (strict or state.settings.reserve):
             return True
         gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
-        others = [x.nodes for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        most = state.borrows(request)  # who borrows by now goes after who does not
+        others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
         covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
         return ground.total < gang.workers[0] or not (ground.nodes & ~covered).any()
 

@@ -192,7 +192,7 @@ class ClusterState:
         """Return the gang that the placer sees."""
         key = request.name, degree
         if key not in self._placed:
-            size = max(1, self.bundle(request, degree)) if request.together else request.terms.group
+            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
             self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
@@ -278,6 +278,10 @@ class ClusterState:
         """Return the seconds that a job has when it is told to stop."""
         return self.settings.grace if request.terms.grace is None else request.terms.grace
 
+    def delay(self, jobs: Iterable[RunningJob]) -> float:
+        """Return the longest grace of jobs, but of those that were told to stop before."""
+        return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
+
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
         if self.patient is None or not self.running or request.due <= self.now:
@@ -302,6 +306,11 @@ class ClusterState:
         """Return what it keeps from others with so many workers, of what queues share."""
         gang = self.placed(request, degree)
         return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
+
+    def borrows(self, request: Request) -> bool:
+        """Return whether a job takes its queue and all above it over their guarantees, with its fewest workers."""
+        accounts, degree = self.accounts, request.job.workers[0]
+        return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
 
     def refuses(self, request: Request, degree: int) -> str | None:
         """Return which limit of its user or queue keeps a job from starting, in words."""
@@ -497,8 +506,9 @@ class ClusterState:
         self._placed.clear()
         self._kinds.clear()
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
-            first = self.waiting[names[0]]
-            if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
+            first, degrees = self.waiting[names[0]], shape.degrees
+            asks = self.asks(first, degrees[0]) if shape.asks else ()
+            if (Kind.workers(self.placed(first, degrees[-1])), asks) != (shape.kind, shape.asks):
                 self._reline(names)
 
     def _reline(self, names: Iterable[str]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass, fields
 from types import EllipsisType
 from typing import Any, TypedDict
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_choice, require_flag, require_number, require_text
+from gangplan.instances.arrays import check_fields, limited, require_text
+from gangplan.instances.errors import require_known
 
 Price = float | EllipsisType | None
 """Of a stop, seconds; `None` if the job is never stopped; by default as before, of a new one the scheduler's."""
@@ -71,39 +71,26 @@ class Terms:
         grace: seconds that it has when it is told to stop, in which it holds its GPUs; `None` for the scheduler's.
     """
 
-    queue: str = ""
-    user: str = ""
-    priority: int = 0
-    limit: float | None = field(default=None, metadata={"positive": True})
-    title: str = ""
+    queue: str = limited("", empty=True)
+    user: str = limited("", empty=True)
+    priority: int = limited(0, signed=True)
+    limit: float | None = limited(None, positive=True)
+    title: str = limited("", empty=True)
     begin: float = 0.0
     after: tuple[str, ...] = ()
-    array: str = ""
-    within: str = ""
-    topology: str = field(default="required", metadata={"choices": TOPOLOGIES})
-    group: int = field(default=1, metadata={"positive": True})
+    array: str = limited("", empty=True)
+    within: str = limited("", empty=True)
+    topology: str = limited("required", choices=TOPOLOGIES)
+    group: int = limited(1, positive=True)
     mixed: bool = False
     preempts: bool = True
     await_nodes: bool = False
     grace: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("queue", "user", "title", "array", "within"):
-            if getattr(self, name) != "":
-                require_text(getattr(self, name), name)
-        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
-            raise InstanceError("priority", f"{self.priority!r} is not a whole number")
-        require_number(abs(self.priority), "priority", whole=True)  # arrays have it
-        require_number(self.limit, "limit", optional=True, positive=True)
-        require_number(begin := plain(self.begin), "begin")
-        object.__setattr__(self, "begin", float(begin))
         object.__setattr__(self, "after", names_of(self.after, "after"))
-        require_choice(self.topology, "topology", TOPOLOGIES)
-        require_number(self.group, "group", whole=True, positive=True)
-        require_flag(self.mixed, "mixed")
-        require_flag(self.preempts, "preempts")
-        require_flag(self.await_nodes, "await_nodes")
-        require_number(self.grace, "grace", optional=True)
+        check_fields(self)
+        object.__setattr__(self, "begin", float(self.begin))
 
     @classmethod
     def of(cls, given: TermFields) -> Terms:
@@ -112,11 +99,7 @@ class Terms:
         Raises:
             InstanceError: naming the keyword that is unknown or wrong.
         """
-        names = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in names:
-                close = get_close_matches(name, names, 1)
-                raise InstanceError(name, "is no argument" + (f"; did you mean {close[0]}?" if close else ""))
+        require_known(given, [each.name for each in fields(cls)], "is no argument")
         return cls(**given)
 
     def save(self) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from math import inf, lcm
 from sys import float_info
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar
 
-from ..errors import InstanceError, brief, unknown
+from ..arrays import require_choice
+from ..errors import InstanceError, brief
 from ..kinds import PROBLEMS
 from ..lazy import Lazy
+from ..typed import Typed
 from .exact import number, whole
 
 _DEPTH = 1
@@ -98,14 +101,10 @@ def read(data: Any, depth: int = 0) -> Certificate:
     """Return the certificate that parsed JSON holds."""
     if not isinstance(data, dict) or depth > _DEPTH:
         raise InstanceError("certificate", f"{brief(data)} is not a JSON object, or is inside more than {_DEPTH}")
-    name, given = data.get("argument"), data.keys() - {"argument"}
-    if not isinstance(name, str) or name not in ARGUMENTS:
-        raise InstanceError("argument", unknown(name, ARGUMENTS))
-    kind = ARGUMENTS[name]
-    hints, wanted = get_type_hints(kind), {f.name for f in fields(kind)}
-    for field in sorted(given ^ wanted, key=str):
-        raise InstanceError(brief(field).strip("'"), f"is no field of {name!r}" if field in given else "is missing")
-    found: Certificate = kind(**{field: _value(hints[field], data[field], field, depth) for field in wanted})
+    name: Any = data.get("argument")
+    require_choice(name, "argument", ARGUMENTS)
+    parts = {field: x for field, x in data.items() if field != "argument"}
+    found: Certificate = _INSIDE[depth].read(ARGUMENTS[name], parts)
     below = 1
     for x in _denominators(found) if not depth else ():
         below = lcm(below, x)
@@ -125,19 +124,14 @@ def _denominators(value: Any) -> Iterator[int]:
             yield from _denominators(getattr(value, f.name))
 
 
-def _value(hint: Any, data: Any, field: str, depth: int) -> Any:
-    """Return what a field of a type holds."""
-    if hint is Fraction:
-        return number(data, field)
-    if hint is Certificate:
-        return read(data, depth + 1)
-    if hint is int:
-        return whole(data, field)
-    inner = get_args(hint)
-    each = inner[:1] * len(data) if Ellipsis in inner and isinstance(data, list) else inner
-    if not isinstance(data, list) or len(data) != len(each):
-        raise InstanceError(field, f"{brief(data)} is not a list of as many as it should be")
-    return tuple(_value(x, item, f"{field}[{i}]", depth) for i, (x, item) in enumerate(zip(each, data, strict=True)))
+def _below(depth: int, data: Any, field: str) -> Certificate:
+    return read(data, depth + 1)
+
+
+_INSIDE = tuple(
+    Typed({Fraction: number, int: whole, Certificate: partial(_below, depth)}) for depth in range(_DEPTH + 1)
+)
+"""What reads the fields of a certificate so deep inside others."""
 
 
 def write(certificate: Certificate) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import AMOUNT, FloatArray, IntArray, array, check_fields, require_number, require_share
+from ..arrays import AMOUNT, FloatArray, IntArray, array, check_fields, limited, require_number
 from ..errors import InstanceError
 from ..workload import Workload
 
@@ -36,12 +36,12 @@ class WorkloadModel:
 
     rate: FloatArray = field(metadata=array(None, holds=AMOUNT))
     swing: float
-    burst: float
+    burst: float = field(metadata={"least": 1})
     sizes: IntArray
     shares: FloatArray = field(metadata=array("sizes", holds=AMOUNT))
     quantiles: FloatArray = field(metadata=array("sizes", None, holds=AMOUNT))
-    stays: float = 0.0
-    alike: float = 0.0
+    stays: float = limited(0.0, most=1)
+    alike: float = limited(0.0, most=1)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -50,10 +50,6 @@ class WorkloadModel:
                 raise InstanceError(name, f"has {values.shape[-1]} entries where {width} are expected")
         if not self.rate.any():
             raise InstanceError("rate", "nothing ever arrives")
-        require_share(self.stays, "stays")
-        require_share(self.alike, "alike")
-        if self.burst < 1:
-            raise InstanceError("burst", f"{self.burst!r} is less than 1")
         if abs(float(self.shares.sum()) - 1) > 1e-6:
             raise InstanceError("shares", f"add up to {self.shares.sum():.6g}, not to 1")
 

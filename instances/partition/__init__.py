@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields
+from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, limited
 from ..cluster import Cluster, TreeTopology
 from ..errors import InstanceError
 from ..graph import OpGraph
@@ -93,7 +93,7 @@ class PartitionProblem(GraphProblem):
             and comes back) or ``free``; see `precedence` for the edges that count.
     """
 
-    variant: str = field(default="contiguous", metadata={"choices": VARIANTS})  # type: ignore[misc]  # a field here, a constant of the other objectives
+    variant: str = limited("contiguous", choices=VARIANTS)  # type: ignore[misc]  # a field here, a constant of the other objectives
 
     objective: ClassVar[str] = "throughput"
 

@@ -16,6 +16,7 @@ from ..arrays import (
     IntArray,
     array,
     check_fields,
+    limited,
     require,
     require_counts,
     require_number,
@@ -57,10 +58,10 @@ class Fleet:
     memory: FloatArray = field(metadata=array("names", holds=AMOUNT))
     link: FloatArray = field(metadata=array("names", holds=POSITIVE))
     topology: TreeTopology
-    labels: tuple[str, ...] = field(default=(), metadata={"unique": True})
+    labels: tuple[str, ...] = limited((), unique=True)
     labelled: BoolArray = field(default=NONE, metadata=array("labels", "names", usual=False))
     usable: BoolArray | None = field(default=None, metadata=array("names", usual=True))
-    taints: tuple[str, ...] = field(default=(), metadata={"unique": True, "later": True})
+    taints: tuple[str, ...] = limited((), unique=True, later=True)
     tainted: BoolArray = field(default=NONE, metadata=array("taints", "names", usual=False) | {"later": True})
 
     def __post_init__(self) -> None:

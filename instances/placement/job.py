@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..arrays import AMOUNT, NONE, POSITIVE, SHARE, Checked, FloatArray, array, check_fields
+from ..arrays import AMOUNT, NONE, POSITIVE, SHARE, Checked, FloatArray, array, check_fields, limited
 from ..errors import DEVICES, InstanceError
 
 
@@ -35,7 +35,7 @@ class Expected(Checked):
     """
 
     task: Task
-    share: float = field(default=1.0, metadata={"positive": True})
+    share: float = limited(1.0, positive=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,17 +126,17 @@ class GangJob:
     model: str
     workers: tuple[int, ...] = field(metadata={"positive": True, "ascending": True})
     worker: Demand = Demand()
-    collective: str = field(default="ring", metadata={"choices": COLLECTIVES})
+    collective: str = limited("ring", choices=COLLECTIVES)
     servers: int = 0
     server: Demand = Demand(gpu=0.0)
     weight: float = 1.0
     value: float | None = None
     requires: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    most_per_node: int | None = field(default=None, metadata={"positive": True})
+    most_per_node: int | None = limited(None, positive=True)
     whole_nodes: bool = False
-    tolerates: tuple[str, ...] = field(default=(), metadata={"later": True})
-    gpu_types: tuple[str, ...] = field(default=(), metadata={"later": True})
+    tolerates: tuple[str, ...] = limited((), later=True)
+    gpu_types: tuple[str, ...] = limited((), later=True)
 
     def __post_init__(self) -> None:
         check_fields(self)

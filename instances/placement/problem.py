@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, require_unique
+from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, limited, require_unique
 from ..errors import InstanceError
 from .fleet import Fleet
 from .job import Expected, GangJob, SpeedModel, Task
@@ -66,7 +66,7 @@ class PlacementProblem:
     jobs: tuple[GangJob, ...]
     speeds: SpeedModel
     running: tuple[Running, ...] = ()
-    goal: str = field(default="slowdown", metadata={"choices": GOALS})
+    goal: str = limited("slowdown", choices=GOALS)
     mix: tuple[Expected, ...] = ()
 
     objective: ClassVar[str] = "placement"

@@ -78,9 +78,9 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     )
 
 
-def _job(row: Row, line: int) -> tuple[str, str, int, int, float, float]:
+def _job(row: Row) -> tuple[str, str, int, int, float, float]:
     weight = as_float(row["weight"], "weight", positive=True)
-    return str(line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
+    return str(row.line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
 
 
 _MODEL_GPUS = re.compile(r"\('(.+)', (\d{1,9})\)")

@@ -21,7 +21,7 @@ from ..errors import ENTRIES, InstanceError, in_file
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
 from .together import Together, looks_like_together, read_together
-from .trace_rows import built_rows
+from .trace_rows import Row, built_rows
 
 _number = partial(as_float, positive=True)
 _PLACEMENT = re.compile(r"[1-9]+")
@@ -156,7 +156,7 @@ def _pollux(rows: list[list[str]], name: str) -> Steps:
     )
 
 
-def _step(row: dict[str, str], line: int) -> tuple[str, float, float]:
+def _step(row: Row) -> tuple[str, float, float]:
     if not _PLACEMENT.fullmatch(row["placement"]):
         raise InstanceError("placement", f"{row['placement']!r} is not the workers on each node, such as 112")
     return row["placement"], _number(row["local_bsz"], "local_bsz"), _number(row["step_time"], "step_time")
@@ -166,9 +166,7 @@ def _servers(rows: list[list[str]], name: str) -> Servers:
     if len(rows) == 1:
         raise InstanceError("content", "there is no row under the header")
     numbered = iter(enumerate(rows[1:], 2))
-    made, _ = built_rows(
-        (_SERVERS, numbered), lambda row, _: [_number(row[x], x) for x in _SERVERS[1:]], skip_bad=False
-    )
+    made, _ = built_rows((_SERVERS, numbered), lambda row: [_number(row[x], x) for x in _SERVERS[1:]], skip_bad=False)
     table = np.array(made)
     with np.errstate(over="ignore", under="ignore"):
         seconds = table[:, 5, None] / table[:, :3]

@@ -65,7 +65,7 @@ def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
 
 
 def _read(
-    path: str | PathLike[str], columns: tuple[str, ...], build: Callable[[Row, int], T], skip_bad: bool
+    path: str | PathLike[str], columns: tuple[str, ...], build: Callable[[Row], T], skip_bad: bool
 ) -> tuple[list[T], list[str]]:
     """Return what `build` makes of each row, and what is wrong with those left out."""
     content = read_text(path)
@@ -91,14 +91,14 @@ class Node(NamedTuple):
     model: str
 
 
-def _node(row: Row, line: int) -> Node:
+def _node(row: Row) -> Node:
     gpus, model = row.whole("gpu", 0), _model(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
     return Node(row.text("sn"), row.whole("cpu_milli", 0), row.whole("memory_mib", 0), gpus, model)
 
 
-def _pod(row: Row, line: int) -> tuple[str, Task]:
+def _pod(row: Row) -> tuple[str, Task]:
     gpus, milli = row.whole("num_gpu", 0), row.whole("gpu_milli", 0)
     if gpus and not 0 < milli <= MILLI:
         raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import InstanceError
+from ..errors import InstanceError, within
 from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row
 
 _KEYS = {"jobid", "submitted_time", "attempts"}
@@ -27,7 +27,7 @@ def _objects(value: Any, field: str) -> list[dict[str, Any]]:
     return value
 
 
-def _job(row: Row, line: int) -> Job | str:
+def _job(row: Row) -> Job | str:
     """Read a job: the GPUs of its first attempt, for as long as all attempts ran."""
     record = row["job"]
     if not isinstance(record, dict):
@@ -41,10 +41,8 @@ def _job(row: Row, line: int) -> Job | str:
         times = Row((key, str(attempt.get(key) or "")) for key in ("start_time", "end_time"))
         if times.blank("start_time") or times.blank("end_time"):
             return NEVER_RAN
-        try:
+        with within(f"attempts[{i}]"):
             seconds += times.span("start_time", "end_time")
-        except InstanceError as error:
-            raise error.within(f"attempts[{i}]") from None
     held = [one.get("gpus") for one in _objects(attempts[0].get("detail"), "attempts[0].detail")]
     if not all(isinstance(gpus, list) for gpus in held):
         raise InstanceError("attempts[0].detail", "has a server whose gpus are not a list")
@@ -55,10 +53,10 @@ def _job(row: Row, line: int) -> Job | str:
     return Job(words.text("jobid"), submit, gpus, seconds, words["vc"], user=user)
 
 
-def _row(row: Row, line: int) -> Job:
+def _row(row: Row) -> Job:
     """Read a job of the CSV, which names none: they are counted from 0."""
     submit = row.moment("timestamp")
-    return Job(str(line - 2), submit, row.whole("num_gpus"), row.number("duration"), row["cluster"])
+    return Job(str(row.line - 2), submit, row.whole("num_gpus"), row.number("duration"), row["cluster"])
 
 
 LOG = Format("Philly's", "job", "", _job, unit="job")

@@ -32,7 +32,7 @@ def _gpus(words: str) -> int:
     return max(plain) if plain else sum(count for _, _, count in counts)
 
 
-def _row(row: Row, line: int) -> Job | str:
+def _row(row: Row) -> Job | str:
     """Read a job or a part of one; rows of its steps (``17.batch``) repeat it."""
     name = row.text("JobIDRaw" if row.blank("JobID") else "JobID")
     if "." in name:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from os import PathLike
 
-from ..errors import InstanceError, in_file
+from ..errors import InstanceError, in_file, within
 from ..intake import read_text
+from .trace_formats import DELIMITERS
 from .trace_rows import Row, table
 
 _COLUMNS = (
@@ -28,24 +29,19 @@ def read_waits(path: str | PathLike[str]) -> dict[str, float]:
     words = read_text(path, gzip=True)
     with in_file(path):
         head = words.lstrip().partition("\n")[0]
-        for delimiter in ",|\t;":
-            header, rows = table(words, delimiter=delimiter)
-            known = next((names for names in _COLUMNS if {*names} <= {*header}), None)
-            if known is not None:
-                break
-        else:
+        tables = (table(words, delimiter=x) for x in DELIMITERS)
+        known = ((*content, names) for content in tables for names in _COLUMNS if {*names} <= {*content[0]})
+        header, rows, (job, submit, start) = next(known, ((), iter(()), ("",) * 3))
+        if not header:
             raise InstanceError("header", f"{head[:80]!r} tells not when jobs started: Start or start_time is missing")
-        job, submit, start = known
         latest: dict[str, tuple[float, float]] = {}
         for line, values in rows:
             row = Row(zip(header, values, strict=False))
             if len(row) < len(header) or row.blank(start) or _PARTS[0] in row[job]:
                 continue
-            try:
+            with within(f"line {line}"):
                 name, came = row.text(job).partition(_PARTS[1])[0], row.moment(submit)
                 wait = row.moment(start) - came
-            except InstanceError as error:
-                raise error.within(f"line {line}") from None
             last = latest.get(name, (came, wait))
             latest[name] = (came, wait) if came > last[0] else (last[0], min(last[1], wait))
     return {name: max(0.0, wait) for name, (_, wait) in latest.items()}

@@ -47,7 +47,7 @@ def _signed(row: Row, key: str) -> float:
     return value
 
 
-def _row(row: Row, line: int) -> Job | str:
+def _row(row: Row) -> Job | str:
     """Read a job, or one execution of several between which it was stopped."""
     asked = next((key for key in ("requested", "allocated") if _signed(row, key) > 0), None)
     if asked is None:

@@ -78,7 +78,7 @@ def read_together(text: str, name: str) -> Together:
     header = [cell.strip() for cell in next(rows)[1]]
     places = _places(header)
     lines = iter([(line, [cell.strip() for cell in cells]) for line, cells in rows])
-    made, _ = built_rows((tuple(header), lines), lambda row, _: list(_jobs(row, places)), skip_bad=False)
+    made, _ = built_rows((tuple(header), lines), lambda row: list(_jobs(row, places)), skip_bad=False)
     if not made:
         raise InstanceError("content", "there is no row under the header")
     two_by_two = places.keys().isdisjoint({(True, "model"), (False, "group")})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ _PERCENT, _GIGABYTE = 100, 1e9
 _MOST = 2**31
 
 
-def _pai(row: Row, line: int) -> Job | str:
+def _pai(row: Row) -> Job | str:
     """Read a task: so many instances, percents of cores and GPUs, gigabytes, each. Its start is its submission."""
     if row.blank("plan_gpu") or row.number("plan_gpu") == 0:
         return NO_GPU
@@ -49,11 +50,11 @@ def _pai(row: Row, line: int) -> Job | str:
     )
 
 
-def _plain(row: Row, line: int, read: Callable[[Row, str], float] = Row.number) -> Job:
-    """Read a job of our own or of Tiresias'; its submission is read by `read`."""
+def _plain(row: Row, clock: Callable[[Row, str], float] = Row.number) -> Job:
+    """Read a job of our own or of Tiresias', its submission by the `clock`."""
     return Job(
         row.text("job_id"),
-        read(row, "submit_time"),
+        clock(row, "submit_time"),
         row.whole("num_gpu"),
         row.number("duration"),
         row.get("queue", ""),
@@ -82,7 +83,7 @@ def _limit(row: Row) -> float:
     return value
 
 
-def _logged(row: Row, line: int, queue: str) -> Job | str:
+def _logged(row: Row, queue: str) -> Job | str:
     """Read a job of Helios or Acme; Kalos' own ``duration`` counts its wait, so the times are taken."""
     gpus = row.whole("gpu_num", least=0)
     if not gpus:
@@ -103,7 +104,7 @@ def _logged(row: Row, line: int, queue: str) -> Job | str:
     )
 
 
-def _openb(row: Row, line: int) -> Job | str:
+def _openb(row: Row) -> Job | str:
     """Read a pod: milli-cores, MiB, milli-GPUs."""
     gpus = row.whole("num_gpu", least=0)
     if not gpus:
@@ -126,7 +127,7 @@ def _openb(row: Row, line: int) -> Job | str:
     )
 
 
-def _pollux(row: Row, line: int, seconds: Mapping[str, float]) -> Job:
+def _pollux(row: Row, seconds: Mapping[str, float]) -> Job:
     """Read a job, whose application the trace does not say how long runs."""
     application = row.text("application")
     if application not in seconds:
@@ -138,13 +139,15 @@ def _pollux(row: Row, line: int, seconds: Mapping[str, float]) -> Job:
     return Job(row.text("name"), row.number("time"), gpus, lasts, model=application, title=application)
 
 
-def _plain_format(read: Callable[[Row, str], float]) -> Format:
-    optional = "queue model_name share cpu memory user title priority limit"
-    build = partial(_plain, read=read)
-    return Format("plain CSV", "job_id num_gpu submit_time duration", optional, build, calendar=read is Row.moment)
-
-
-PLAIN = _plain_format(Row.number)
+PLAIN = Format(
+    "plain CSV",
+    "job_id num_gpu submit_time duration",
+    "queue model_name share cpu memory user title priority limit",
+    _plain,
+    calendar=False,
+)
+DATED = replace(PLAIN, build=partial(_plain, clock=Row.moment), calendar=True)
+"""Plain CSV whose submissions are times of the calendar."""
 PAI = Format(
     "Alibaba's of 2020 (Weng et al., NSDI 2022)",
     "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type",
@@ -153,39 +156,35 @@ PAI = Format(
     join=tasks_together,
     unique=False,
 )
-POLLUX = "name time application num_replicas"
-
-
-def _formats(seconds: Mapping[str, float]) -> tuple[Format, ...]:
-    """Return the formats that have a header, in the order in which they are tried."""
-    return (
-        PLAIN,
-        philly.TABLE,
-        Format(
-            "Helios' (Hu et al., SC 2021)",
-            "job_id vc gpu_num cpu_num submit_time start_time end_time duration",
-            "user jobname",
-            partial(_logged, queue="vc"),
-        ),
-        Format(
-            "Acme's (Hu et al., NSDI 2024)",
-            "job_id node_num gpu_num cpu_num type state submit_time start_time end_time",
-            "mem_per_pod_GB user jobname",
-            partial(_logged, queue="type"),
-        ),
-        Format(
-            "Alibaba's of 2023 (Weng et al., ATC 2023)",
-            "name cpu_milli memory_mib num_gpu gpu_milli creation_time deletion_time scheduled_time",
-            "qos",
-            _openb,
-        ),
-        Format("Pollux' (Qiao et al., OSDI 2021)", POLLUX, "", partial(_pollux, seconds=seconds), calendar=False),
-        PAI,
-        SACCT,
-    )
-
-
-_DELIMITERS = ",|\t;"
+_NAMED = partial(_pollux, seconds={})
+POLLUX = Format("Pollux' (Qiao et al., OSDI 2021)", "name time application num_replicas", "", _NAMED, calendar=False)
+FORMATS = (
+    PLAIN,
+    philly.TABLE,
+    Format(
+        "Helios' (Hu et al., SC 2021)",
+        "job_id vc gpu_num cpu_num submit_time start_time end_time duration",
+        "user jobname",
+        partial(_logged, queue="vc"),
+    ),
+    Format(
+        "Acme's (Hu et al., NSDI 2024)",
+        "job_id node_num gpu_num cpu_num type state submit_time start_time end_time",
+        "mem_per_pod_GB user jobname",
+        partial(_logged, queue="type"),
+    ),
+    Format(
+        "Alibaba's of 2023 (Weng et al., ATC 2023)",
+        "name cpu_milli memory_mib num_gpu gpu_milli creation_time deletion_time scheduled_time",
+        "qos",
+        _openb,
+    ),
+    POLLUX,
+    PAI,
+    SACCT,
+)
+"""Those that have a header, in the order in which they are tried."""
+DELIMITERS = ",|\t;"
 OURS = {"id": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "model_name"}
 """Short names of our columns."""
 
@@ -200,22 +199,22 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
     if swf.recognises(text) and not columns:
         return swf.dated(text), swf.split(text)
     head = "\n".join(text.lstrip().split("\n", 2)[:2])
-    headers = {delimiter: table(head, delimiter=delimiter)[0] for delimiter in _DELIMITERS}
+    headers = {delimiter: table(head, delimiter=delimiter)[0] for delimiter in DELIMITERS}
     if columns:
         header, delimiter = _renamed(headers, columns)
         return _plain_table(text, head, header, delimiter)
-    forms = _formats(seconds)
-    for form in forms:
+    for form in FORMATS:
         for delimiter, raw in headers.items():
             header = form.columns(raw)
             if form.lacks(header):
                 continue
             if form is PLAIN:
                 return _plain_table(text, head, header, delimiter)
-            return form, (_once(form, header), table(text, delimiter=delimiter)[1])
+            content = _once(form, header), table(text, delimiter=delimiter)[1]
+            return replace(form, build=partial(_pollux, seconds=seconds)) if form is POLLUX else form, content
     if _is_bare_pai(headers[","]):
         return PAI, table(text, tuple(PAI.needs.split()))
-    raise InstanceError("header", _nearest(head, headers, forms))
+    raise InstanceError("header", _nearest(head, headers))
 
 
 def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) -> tuple[Format, Content]:
@@ -224,10 +223,8 @@ def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) 
         raise InstanceError("header", f"{_short(header)} lacks {', '.join(lacks)}{_meant(lacks, header)}")
     _, first = next(table(head, delimiter=delimiter)[1], (0, []))
     word = dict(zip(_once(PLAIN, header), first, strict=False)).get("submit_time", "0")
-    form = (
-        _plain_format(Row.moment) if any(mark in word for mark in "-:") and isinstance(value_of(word), str) else PLAIN
-    )
-    return form, (header, table(text, delimiter=delimiter)[1])
+    dated = any(mark in word for mark in "-:") and isinstance(value_of(word), str)
+    return DATED if dated else PLAIN, (header, table(text, delimiter=delimiter)[1])
 
 
 def _once(form: Format, header: tuple[str, ...]) -> tuple[str, ...]:
@@ -260,7 +257,7 @@ def _is_bare_pai(fields: tuple[str, ...]) -> bool:
     return fields[3:4] != ("status",) and all(not word or isinstance(value_of(word), float) for word in numbers)
 
 
-def _nearest(head: str, headers: Mapping[str, tuple[str, ...]], forms: tuple[Format, ...]) -> str:
+def _nearest(head: str, headers: Mapping[str, tuple[str, ...]]) -> str:
     """Say which format a header is nearest to, and what it lacks."""
     line = head.partition("\n")[0]
     if looks_like_gavel(line):
@@ -269,12 +266,12 @@ def _nearest(head: str, headers: Mapping[str, tuple[str, ...]], forms: tuple[For
         return "has columns of a fixed width: write it by sacct --parsable2"
     shares = [
         (len(form.lacks(form.columns(raw))) / len(form.needs.split()), i, raw)
-        for i, form in enumerate(forms)
+        for i, form in enumerate(FORMATS)
         for delimiter, raw in headers.items()
         if form is not SACCT or delimiter == "|"
     ]
     share, i, raw = min(shares, key=lambda item: item[:2])
-    form = forms[i] if share < 0.5 else PLAIN
+    form = FORMATS[i] if share < 0.5 else PLAIN
     header = raw if share < 1 else headers[","]
     lacks = [group.replace("|", " or ") for group in form.lacks(form.columns(header))]
     near = "" if form is PLAIN else f" is nearly {form.name}, but"

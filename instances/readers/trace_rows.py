@@ -50,7 +50,9 @@ class Job:
 
 
 class Row(dict[str, Any]):
-    """The fields of a row by column; an error names the column."""
+    """The fields of a row by column, and its line; an error names the column."""
+
+    line = 0
 
     def blank(self, key: str) -> bool:
         """Return whether there is no value."""
@@ -123,7 +125,7 @@ class Format:
     name: str
     needs: str
     takes: str
-    build: Callable[[Row, int], Job | str]
+    build: Callable[[Row], Job | str]
     calendar: bool = True
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
     unique: bool = True
@@ -154,7 +156,7 @@ def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Tab
 
 def built_rows(
     content: tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]],
-    build: Callable[[Row, int], T],
+    build: Callable[[Row], T],
     skip_bad: bool,
     unique: str = "",
     unit: str = "line",
@@ -163,7 +165,7 @@ def built_rows(
 
     Args:
         content: columns and rows.
-        build: makes something, with a name if it is to be `unique`, of the fields by column and the line.
+        build: makes something of a row, with a name if it is to be `unique`.
         skip_bad: leave rows out that are wrong, instead of raising.
         unique: the field that a name which was there before is an error of; parts of jobs have no name of their own.
         unit: what the number of a row counts.
@@ -176,7 +178,9 @@ def built_rows(
         try:
             if len(values) != len(columns):
                 raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
-            one = build(Row(zip(columns, values, strict=True)), line)
+            row = Row(zip(columns, values, strict=True))
+            row.line = line
+            one = build(row)
             name = getattr(one, "name", None) if unique and not getattr(one, "part", "") else None
             if name in seen:
                 raise InstanceError(unique, f"{name!r} is a duplicate")

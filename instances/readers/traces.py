@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import InstanceError, in_file
 from ..intake import read_text
 from ..workload import Workload
-from .trace_formats import Content, recognise
+from .trace_formats import OURS, Content, recognise
 from .trace_rows import Format, Job, built_rows
 
 
@@ -90,7 +90,7 @@ _DATED = 30 * _YEAR
 
 
 _ATTRIBUTES = tuple(f.name for f in fields(Workload))
-_TITLES = {"names": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "model_name"}
+_TITLES = OURS | {"names": OURS["id"]}
 """What attributes are called as columns, where that is another name."""
 _TERMS = {"user": "", "title": "", "priority": 0, "limit": inf}
 """Attributes that are written if a job has something else than this."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import FAMILIES, LARGE, make, make_large, seed_of
-from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers.kernels import compile_kernel
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
@@ -21,9 +20,7 @@ from .task import Task
 HOUR = 3600.0
 """Seconds, more than any problem takes here."""
 _LARGE = 64
-"""Jobs or nodes from which on there is another generator."""
-GOALS = ("weighted_completion", "mean_jct", "makespan")
-"""Of small schedules; of large ones they are drawn."""
+"""Nodes from which on there is another generator."""
 PROVED = 1e-6
 """How far a bound may be below a plan that is an optimum, as a share."""
 
@@ -47,13 +44,26 @@ class Label(NamedTuple):
 
 
 def problem_of(objective: str, split: str, index: int, ops: int) -> Any:
-    """Return a problem by its number, of so many ops, jobs or nodes; of small schedules goals take turns."""
+    """Return a problem by its number, of so many ops or nodes; every second small placement is full."""
     names = FAMILIES[objective]
     family, seed = names[index % len(names)], seed_of(split, index // len(names))
     if len(names) == 1 and ops >= _LARGE:
         return make_large(objective, LARGE[objective][0], seed, ops)
-    made = make(objective, family, seed, ops)
-    return replace(made, goal=GOALS[index % len(GOALS)]) if isinstance(made, ScheduleProblem) else made
+    return _full(seed, ops) if objective == "placement" and index % 2 else make(objective, family, seed, ops)
+
+
+def _full(seed: int, most: int) -> Any:
+    """Return a placement of few nodes as full as the racks of large ones: more than the classic order is to be learned.
+
+    Half of the problems have less than twice the fewest nodes: few others are solved with a proof.
+    """
+    rng = np.random.default_rng([*b"full", seed])
+    nodes, racks = int(max(4, most * 4 ** -rng.uniform())), int(rng.integers(1, 3))
+    return generate(
+        "gangs", seed=seed, racks=racks, nodes=nodes // racks, gpus=int(4 * rng.integers(1, 3)),
+        jobs=int(nodes * rng.uniform(1.2, 2.2)), load=float(rng.uniform(0.8, 0.95)),
+        running=0.4 * float(rng.integers(2)), optional=max(0.0, 0.3 * float(rng.integers(-1, 2))),
+    )  # fmt: skip
 
 
 def task_of(objective: str) -> Task:

@@ -1,4 +1,4 @@
-"""Placement: scores of gangs correct the order in which they are inserted, and how much what each loses counts."""
+"""Placement: scores of gangs say when each is inserted, and beside which others."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import never
 
 from .recipe import kernels_of, recipe_of, solve_with
-from .task import Candidate, Lesson, Task
+from .task import Candidate, Lesson, Task, affinity
 
 if TYPE_CHECKING:
     from gangplan.solvers.placement.prepare import Batch
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from ..graph.schema import Schema
 
 _GANG = (
-    *("workers", "gpus", "part", "inside", "rest", "weight", "value", "traffic", "overlap", "suffers", "harms"),
-    *("choice", "runs", "place", "ring", "tree", "hierarchical", "ps"),
+    *("workers", "gpus", "nodes", "part", "inside", "rest", "weight", "value", "traffic", "overlap", "suffers"),
+    *("harms", "choice", "runs", "place", "ring", "tree", "hierarchical", "ps"),
 )
 _MODEL = ("gangs", "gpus", "suffers", "harms")
 _WHOLE = ("gangs", "nodes", "gpus", "racks", "load", "slower", "optional", "runs", "harm")
@@ -30,8 +31,10 @@ _PASSES = 2
 """Times that each gang is put back by itself in the end."""
 _TRIES = 4
 """Orders that are tried where a gang finds no place: then it goes first."""
-_NARROW = 2.0
-"""A second score is within this: gangs weigh up to e times so much more or less."""
+_VECTORS = 4
+"""Numbers of each of the two vectors of a gang that say beside whom it stands."""
+_NEAREST = -0.12
+"""What gangs that belong together slow each other down at least, as insertion has it."""
 
 
 class Insertion:
@@ -42,13 +45,19 @@ class Insertion:
         from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
         self.batch, self.true, self.engine = batch, RuinRecreate(batch), RuinRecreate(batch, stopped)
-        self.running, self.keys = start(batch).rows, keys(batch)
+        self.running, self.keys, self.alike = start(batch).rows, keys(batch), alike(batch)
 
     def decode(self, choice: Any) -> Candidate | None:
-        """Put each gang where the batch costs least, the losses of each being counted by its second score."""
-        scores, true = np.broadcast_to(choice, (len(self.keys), 2)), self.true.given
-        much = np.exp(np.clip(scores[:, 1], -_NARROW, _NARROW))
-        self.engine.given = true._replace(weight=true.weight * much, floor=np.minimum(true.floor * much, true.value))
+        """Put each gang where the batch costs least if kinds of gangs slow others less the more they belong together.
+
+        Then each is put back by itself at what it truly costs.
+        """
+        scores, true, kinds = np.broadcast_to(choice, (len(self.keys), 1 + 2 * _VECTORS)), self.true.given, self.alike
+        odds = affinity(_means(kinds, scores[:, 1:]))
+        of = true.model[np.unique(kinds, return_index=True)[1]]
+        host, gpu = true.host[np.ix_(of, of)], true.gpu[np.ix_(of, of)]
+        less = np.maximum(host - true.host.mean() * odds, np.minimum(host, _NEAREST)) - host
+        self.engine.given = true._replace(model=kinds, host=host + less, gpu=gpu + less)
         order = np.argsort(self.keys + scores[:, 0], kind="stable").tolist()
         queue = [j for j in order if not self.running[j]]
         for _ in range(_TRIES):
@@ -74,17 +83,39 @@ class Insertion:
         return plan_of(self.batch, candidate.made)
 
     def lesson(self, plan: Any) -> Lesson:
-        """Return those first who lose least, as a share of what they cost at least: the others have yielded."""
-        from gangplan.solvers.placement.gpu_assignment import rows_of
-        from gangplan.solvers.placement.state import PlacementState
+        """Return who shares nodes, of gangs that are alike the mean, and as the last those on more nodes than needed.
 
-        state = PlacementState(self.batch)
-        state.restore(rows_of(self.batch, plan))
-        state.settle()
-        placed, floor = np.array([bool(x) for x in state.rows]), np.maximum(self.true.given.floor, 1e-300)
-        rank = np.lexsort((self.keys, np.where(placed, np.round(np.array(state.cost) / floor, 6), np.inf)))
-        no = np.full(len(rank), np.inf)
-        return Lesson(np.argsort(rank), self.keys, -no, no)
+        They fill what others leave; all others keep the classic order.
+        """
+        from gangplan.solvers.placement.gpu_assignment import rows_of
+
+        b, fleet = self.batch, self.batch.problem.fleet
+        on = np.zeros((len(self.keys), b.n_nodes))
+        for j, rows in enumerate(rows_of(b, plan)):
+            on[j, [node for node, (workers, _) in rows.items() if workers]] = 1
+        gpus = np.array([job.workers[-1] for job in b.jobs]) * b.each * b.share
+        least = np.ceil(gpus / max(int(fleet.gpus.max()), 1))
+        rank = np.argsort(np.lexsort((self.keys, on.sum(axis=1) > np.maximum(least, 1))))
+        share = (on @ on.T > 0).astype(float)
+        np.fill_diagonal(share, 0)
+        count, kinds = np.bincount(self.alike), self.alike
+        pairs = np.outer(count, count) - np.diag(count)
+        mean = _means(kinds, _means(kinds, share).T) * np.outer(count, count) / np.maximum(pairs, 1)
+        return Lesson(rank, self.keys, mean[np.ix_(kinds, kinds)])
+
+
+def _means(kinds: NDArray[np.int64], rows: FloatArray) -> FloatArray:
+    count = np.bincount(kinds)
+    made = np.zeros((len(count), rows.shape[1]))
+    np.add.at(made, kinds, rows)
+    return made / count[:, None]
+
+
+def alike(batch: Batch) -> NDArray[np.int64]:
+    """Return the kind of each gang, (J,): its model, and its workers within a factor of two."""
+    octave = np.log2([job.workers[-1] for job in batch.jobs]).astype(np.int64)
+    kinds: NDArray[np.int64] = np.unique(batch.model.astype(np.int64) * 64 + octave, return_inverse=True)[1]
+    return kinds.ravel()
 
 
 def _decoder(batch: Batch, stopped: Callable[[], bool] = never) -> Insertion | None:
@@ -122,8 +153,9 @@ def graph(batch: Batch) -> Graph:
     way = np.array([COLLECTIVES.index(job.collective) for job in jobs])
     running = np.isin(np.arange(len(jobs)), [*b.pinned, *b.standing]).astype(float)
     rows = (
-        np.log(workers), np.log1p(gpus), gpus / total, gpus <= node, np.mod(gpus, node) / node,
-        np.log(1e-3 + b.weight), np.minimum(value, 8.0) / 8, np.log1p(b.gradient / b.bandwidth[0] / alone),
+        np.log(workers), np.log1p(gpus), np.log(1e-3 + gpus / node), gpus / total, gpus <= node,
+        np.mod(gpus, node) / node, np.log(1e-3 + b.weight), np.minimum(value, 8.0) / 8,
+        np.log1p(b.gradient / b.bandwidth[0] / alone),
         b.overlap, suffers[of], harms[of], b.allowed[:, b.kind].mean(axis=1), running, keys(b),
         *(way == k for k in range(len(COLLECTIVES))),
     )  # fmt: skip
@@ -155,8 +187,8 @@ def schema(outputs: int) -> Schema:
 
 
 TASK = Task(
-    "offline-placement", "placement", (1, 1), schema, graph, _decoder,
+    "offline-placement", "placement", (1, 2 * _VECTORS), schema, graph, _decoder,
     (("local_search", 0.4), ("patterns", 0.5), ("cpsat", 1.0)),
 )  # fmt: skip
-RECIPE = recipe_of(TASK, "the order in which gangs are placed, and how much what each loses counts")
+RECIPE = recipe_of(TASK, "which gangs share nodes, and which fill what others leave: what gangs are inserted by")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "placement", "local_search")

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, check_fields, limited
 from gangplan.instances.generators.families import SPLITS
 from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
 
 from ..policy.recipe import Recipe
-from ..policy.settings import RecipeSettings, limited
 from ..policy.weights import FOLDER, load_for, match
 from ..training.trainer import Step, staged
 from .task import Task, drawn, solve_by
@@ -31,7 +30,7 @@ _COMPILED, GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineSettings(RecipeSettings):
+class OfflineSettings:
     """Hyper-parameters of a policy and its training.
 
     Attributes:
@@ -53,28 +52,28 @@ class OfflineSettings(RecipeSettings):
 
     RETIRED: ClassVar[frozenset[str]] = frozenset({"rules", "temperature"})
 
-    width: int = limited(32, least=1)
-    rounds: int = limited(3, least=1)
+    width: int = limited(32, positive=True)
+    rounds: int = limited(3, positive=True)
     messages: bool = True
     ops: int = limited(100, least=4)
-    lessons: int = limited(2000, least=1)
-    validation: int = limited(240, least=1)
-    larger: int = limited(0, least=0)
-    label_seconds: float = limited(0.3, above=0)
-    cache: str = ""
-    processes: int = limited(1, least=1)
-    minibatch: int = limited(64, least=1)
-    imitation_updates: int = limited(400, least=0)
-    imitation_rate: float = limited(2e-3, above=0)
-    rl_updates: int = limited(200, least=0)
-    rl_rate: float = limited(1e-3, above=0)
-    cap: float = limited(0.5, above=0)
-    noise: float = limited(0.3, above=0)
-    draws: int = limited(8, least=1)
-    validate_every: int = limited(100, least=1)
+    lessons: int = limited(2000, positive=True)
+    validation: int = limited(240, positive=True)
+    larger: int = 0
+    label_seconds: float = limited(0.3, positive=True)
+    cache: str = limited("", empty=True)
+    processes: int = limited(1, positive=True)
+    minibatch: int = limited(64, positive=True)
+    imitation_updates: int = 400
+    imitation_rate: float = limited(2e-3, positive=True)
+    rl_updates: int = 200
+    rl_rate: float = limited(1e-3, positive=True)
+    cap: float = limited(0.5, positive=True)
+    noise: float = limited(0.3, positive=True)
+    draws: int = limited(8, positive=True)
+    validate_every: int = limited(100, positive=True)
 
     def __post_init__(self) -> None:
-        RecipeSettings.__post_init__(self)
+        check_fields(self)
         if not (self.imitation_updates or self.rl_updates):
             raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
 

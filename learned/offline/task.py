@@ -28,17 +28,16 @@ class Candidate(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What an optimal plan says of scores, all (n,): the place of each item, and its place without a score.
+    """What an optimal plan says of scores: the place of each item and its place without a score, (n,), and pairs.
 
     Attributes:
         rank, keys: of an item, the least first, equal ones in any order; a score is added to its key.
-        low, high: between which its last score is, where it has one that is no order.
+        together: how often two items share a place, as a share, (n, n), where scores say so; see `affinity`.
     """
 
     rank: NDArray[Any]
     keys: FloatArray
-    low: FloatArray | None = None
-    high: FloatArray | None = None
+    together: FloatArray | None = None
 
 
 class Decoder(Protocol):
@@ -64,7 +63,7 @@ class Task:
     Attributes:
         name: of the recipe and its weights.
         objective: of the problem.
-        scores: of each item: how many orders there are, and how many other numbers, one at most.
+        scores: of each item: how many orders there are, and how many numbers for pairs, see `affinity`.
         schema: from the number of scores of each item to what graphs are made of.
         graph: from what the suite has prepared to the graph of a problem.
         decoder: from the same, and what tells to stop, to its decoder, `None` if there plainly is no plan.
@@ -78,6 +77,17 @@ class Task:
     graph: Callable[[Any], Graph]
     decoder: Callable[..., Decoder | None]
     teachers: tuple[tuple[str, float], ...]
+
+
+def affinity(scores: Any) -> Any:
+    """Return how much likelier than others two items share a place, as log odds, (n, n), of an array or a tensor.
+
+    Args:
+        scores: two vectors of each item, one after the other, (n, even); each meets the other one of its partner.
+    """
+    half = scores.shape[1] // 2
+    one = scores[:, :half] @ scores[:, half:].T
+    return (one + one.T) / 2
 
 
 def drawn(scores: FloatArray, noise: float, seed: int) -> list[FloatArray]:

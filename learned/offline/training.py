@@ -21,14 +21,16 @@ from ..training.trainer import Trainer
 from .graphs import Index, standard
 from .lessons import HOUR, Label, labels, problem_of, task_of
 from .recipe import OfflineSettings
-from .task import Decoder, Lesson, drawn
+from .task import Decoder, Lesson, affinity, drawn
 
 SHARP = 3.0
 """How sure an order is of two items whose keys are one deviation apart, as log odds."""
 TIMES = 10
 """How much larger problems of the policy gradient are."""
 _FIRST = 0.1
-"""Deviation of the last layer at first where there are several orders, which else would all stay the same."""
+"""Deviation of the last layer at first where there are several scores, which else would all stay the same."""
+_PAIRS = 0.5
+"""What pairs count in imitation, beside orders."""
 _OTHERS = 0.1
 """What the mean of all orders counts in imitation, beside the order that is nearest to the optimum."""
 _STEADY = 1e-3
@@ -54,6 +56,13 @@ def listwise(keys: Tensor, rank: Tensor) -> Tensor:
     ordered, rank = -SHARP * keys[order], rank[order]
     rest = torch.cat([ordered.flip(0).logcumsumexp(0).flip(0), ordered.new_full((1,), -torch.inf)])
     return (torch.logaddexp(ordered, rest[torch.searchsorted(rank, rank, right=True)]) - ordered).mean()
+
+
+def pairwise(odds: Tensor, shares: Tensor) -> Tensor:
+    """Return how unlikely shares of pairs are by log odds beside their mean, the mean of all pairs of two."""
+    two = ~torch.eye(len(shares), dtype=torch.bool)
+    mean = shares[two].mean().clamp(0.01, 0.99)
+    return nn.functional.binary_cross_entropy_with_logits(odds[two] + torch.logit(mean), shares[two].to(odds.dtype))
 
 
 class Training(Trainer[OfflineSettings]):
@@ -83,11 +92,10 @@ class Training(Trainer[OfflineSettings]):
         return found
 
     def network(self) -> GraphNetwork:
-        """Return a network; with one order its scores are 0."""
+        """Return a network."""
         s = self.settings
         made = GraphNetwork(self.schema, s.width, s.rounds, messages=s.messages)
-        if self.orders > 1:
-            nn.init.normal_(made.last.weight, std=_FIRST)
+        nn.init.normal_(made.last.weight, std=_FIRST)
         return made
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
@@ -106,7 +114,7 @@ class Training(Trainer[OfflineSettings]):
         return np.minimum([np.inf if x is None else x.value / known.best - 1 for x in made], self.settings.cap)
 
     def imitation(self, network: GraphNetwork) -> Imitation:
-        """Return what learns where each item stands in proved optima, by the order that comes nearest to them."""
+        """Return what learns proved optima: where items stand, by the order that comes nearest, and which share."""
         s, known = self.settings, [x for x in self.known if x.lesson is not None]
         if not known:
             raise InstanceError("label_seconds", f"{s.label_seconds} are too few: no lesson has a proved optimum")
@@ -115,12 +123,11 @@ class Training(Trainer[OfflineSettings]):
         def loss(scores: Tensor, of: Tensor, chosen: Index) -> Tensor:
             parts = []
             for mine, i in zip(scores.split(torch.bincount(of).tolist()), chosen, strict=True):
-                rank, keys, *bounds = lessons[i]
+                rank, keys, *together = lessons[i]
                 apart = torch.stack([listwise(keys + x, rank) for x in mine[:, : self.orders].T])
                 parts.append((1 - _OTHERS) * apart.min() + _OTHERS * apart.mean())
-                if bounds:
-                    outside = torch.relu(bounds[0] - mine[:, -1]) + torch.relu(mine[:, -1] - bounds[1])
-                    parts[-1] = parts[-1] + outside.clamp(max=3.0).mean()
+                for shares in together:
+                    parts[-1] = parts[-1] + _PAIRS * pairwise(affinity(mine[:, self.orders :]), shares)
             return torch.stack(parts).mean()
 
         packed = Packed(self.schema, [x.graph for x in known])
@@ -164,5 +171,4 @@ class Training(Trainer[OfflineSettings]):
 
 
 throughput = partial(Training, "throughput")
-schedule = partial(Training, "schedule")
 placement = partial(Training, "placement")

@@ -88,6 +88,8 @@ class Guard:
         """
         if self._share > 1:
             jobs, state = _share(jobs, state, self._cluster, self._share)
+        up = max(1, int(state.free.sum() + (state.holder >= 0).sum()))  # who needs more would never end
+        jobs, past = (x._replace(gpus=np.clip(x.gpus, 1, up)) for x in (jobs, past))  # 0 came when there were no nodes
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
         live = imagined(jobs, state, past, 0, 0, 0)
@@ -110,7 +112,8 @@ class Guard:
                 finish(jobs, self._cluster, self._now, self.rules[len(self._means) - 1])
             self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
             if len(self._means) > len(self.rules):
-                self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
+                if np.isfinite(self._means).all() and self._means[1]:
+                    self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
                 self._means, self._now = [], None
                 self._plays.pop(0)
                 if not self._plays:
@@ -120,10 +123,10 @@ class Guard:
 
     def _lead(self) -> None:
         """Let who is surely ahead of the rule lead from now on, else that rule."""
-        ahead = np.array(self.ahead)
-        least = ahead.mean(axis=0) - ERRORS * ahead.std(axis=0, ddof=1) / np.sqrt(len(ahead))
-        best = int(np.argmax(least))
-        self.leader = best + NETWORK if least[best] > 0 else 0
+        self.leader = 0
+        if (n := len(self.ahead)) > 1:
+            least = np.mean(self.ahead, axis=0) - ERRORS * np.std(self.ahead, axis=0, ddof=1) / np.sqrt(n)
+            self.leader = int(np.argmax(least)) + NETWORK if least.max() > 0 else 0
         self.leaders.append(self.leader)
 
 
@@ -169,7 +172,7 @@ def _more(
     gap = np.diff(past.submit, prepend=past.submit[-1])
     gap[0] = gap[1:].mean() if len(gap) > 1 else past.expected[0]
     come = state.clock[NOW] + np.cumsum(share * gap[picked]), past.work[picked], past.expected[picked]
-    columns = (*come, np.minimum(past.gpus[picked], cluster.first[-1]), past.intensity[picked])
+    columns = (*come, past.gpus[picked], past.intensity[picked])
     submit, work, expected, gpus, intensity = (np.append(x, y) for x, y in zip(jobs[:5], columns, strict=True))
     jobs = Jobs(submit, work, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     new = begin(jobs, cluster)

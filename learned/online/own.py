@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import cluster_sizes, parse_toml, read_text
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
@@ -62,14 +62,13 @@ class OwnCluster:
         path = Path(self.cluster)
         table = parse_toml(read_text(path))
         sizes = [table.pop(name, None) for name in ("racks", "nodes", "gpus")]
-        try:
-            text = "x".join(map(str, sizes))
-            return Fleet.regular(*cluster_sizes(text, "racks x nodes x GPUs", "4x8x8")), Proximity(**table)
-        except TypeError:
-            known = "racks, nodes, gpus, node, rack, cluster, intensity"
-            raise InstanceError("cluster", f"has other keys than {known}", str(path)) from None
-        except InstanceError as error:
-            raise error.of(str(path)) from None
+        with in_file(path):
+            try:
+                text = "x".join(map(str, sizes))
+                return Fleet.regular(*cluster_sizes(text, "racks x nodes x GPUs", "4x8x8")), Proximity(**table)
+            except TypeError:
+                known = "racks, nodes, gpus, node, rack, cluster, intensity"
+                raise InstanceError("cluster", f"has other keys than {known}") from None
 
     @cached_property
     def jobs(self) -> Workload:

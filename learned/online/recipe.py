@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from gangplan.instances.arrays import Checked, limited
 from gangplan.instances.lazy import Later
 
 from ..policy.recipe import Recipe
-from ..policy.settings import RecipeSettings as Limited
-from ..policy.settings import limited
 from ..training.trainer import Step, staged
 
 NAME = "gnn"
 
 
 @dataclass(frozen=True, slots=True)
-class GnnSettings(Limited):
+class GnnSettings(Checked):
     """Hyper-parameters of the graph policy and its training.
 
     Attributes:
@@ -50,37 +49,37 @@ class GnnSettings(Limited):
     }
 
     rule: Literal["patient", "evolved"] = "patient"
-    width: int = limited(32, least=1)
-    rounds: int = limited(3, least=0)
+    width: int = limited(32, positive=True)
+    rounds: int = 3
     messages: bool = True
-    labels: int = limited(24_000, least=1)
+    labels: int = limited(24_000, positive=True)
     tries: int = limited(16, least=2)
-    futures: int = limited(24, least=1)
-    ahead: int = limited(30, least=0)
-    exact: float = limited(0.0, least=0, most=1)
-    exact_updates: int = limited(0, least=0)
-    updates: int = limited(1500, least=0)
-    rate: float = limited(2e-3, above=0)
-    minibatch: int = limited(128, least=1)
-    sharp: float = limited(4.0, above=0)
-    noise: float = limited(0.05, least=0)
-    anchor: float = limited(0.1, least=0)
-    iterated: int = limited(5_000, least=1)
-    depth: int = limited(30, least=1)
-    iterated_futures: int = limited(14, least=1)
-    iterated_updates: int = limited(500, least=0)
-    iterated_rate: float = limited(4e-4, above=0)
-    rl_updates: int = limited(0, least=0)
-    rl_rate: float = limited(0.6, above=0)
-    scale: float = limited(1.0, least=0, most=1)
-    rl_pairs: int = limited(6, least=1)
-    rl_jobs: int = limited(1200, least=1)
-    rl_spread: float = limited(2.0, above=0)
-    trace: str = ""
-    cluster: str = ""
-    start: str = ""
-    validate_every: int = limited(200, least=1)
-    validation_seeds: int = limited(6, least=1)
+    futures: int = limited(24, positive=True)
+    ahead: int = 30
+    exact: float = limited(0.0, most=1)
+    exact_updates: int = 0
+    updates: int = 1500
+    rate: float = limited(2e-3, positive=True)
+    minibatch: int = limited(128, positive=True)
+    sharp: float = limited(4.0, positive=True)
+    noise: float = 0.05
+    anchor: float = 0.1
+    iterated: int = limited(5_000, positive=True)
+    depth: int = limited(30, positive=True)
+    iterated_futures: int = limited(14, positive=True)
+    iterated_updates: int = 500
+    iterated_rate: float = limited(4e-4, positive=True)
+    rl_updates: int = 0
+    rl_rate: float = limited(0.6, positive=True)
+    scale: float = limited(1.0, most=1)
+    rl_pairs: int = limited(6, positive=True)
+    rl_jobs: int = limited(1200, positive=True)
+    rl_spread: float = limited(2.0, positive=True)
+    trace: str = limited("", empty=True)
+    cluster: str = limited("", empty=True)
+    start: str = limited("", empty=True)
+    validate_every: int = limited(200, positive=True)
+    validation_seeds: int = limited(6, positive=True)
 
 
 def verdict(policy: Any, settings: GnnSettings) -> list[dict[str, Any]]:

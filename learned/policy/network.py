@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import in_file
 from gangplan.solvers.processes import one_thread
 
 from ..training.checkpoint import Tensors
@@ -60,10 +60,8 @@ class NetworkPolicy:
 
         arrays, _, settings = load_for(cls.recipe, cls.config, path)
         tensors = {name: torch.from_numpy(x) for name, x in arrays.items()}
-        try:
+        with in_file(path):
             network = cls.build(settings, tensors)
-        except InstanceError as error:
-            raise error.of(str(path)) from None
         match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
         network.load_state_dict(tensors)
         return cls(network, settings, **options)

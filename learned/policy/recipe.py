@@ -12,19 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import SETTINGS
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
 from ..training.checkpoint import locked, read_checkpoint, under
 from ..training.loop import INTERRUPTED, Stage, StageReport, train_stages
-from .settings import build, read_config
+from .settings import read_config
 from .weights import Card, files, read_card, save
 
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.offline.throughput",
-    "offline-schedule": "gangplan.learned.offline.schedule",
     "offline-placement": "gangplan.learned.offline.placement",
     "pacml": "gangplan.systems.pacml.learned.recipe",
     "pacml-published": "gangplan.systems.pacml.published.recipe",
@@ -132,10 +132,8 @@ def train_policy(
     """
     name, table = read_config(config)
     made = recipe(name)
-    try:
-        settings = build(made.config, {**table, **(instead or {})})
-    except InstanceError as error:
-        raise error.of(str(config)) from None
+    with in_file(config):
+        settings = SETTINGS.read(made.config, {**table, **(instead or {})})
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)
@@ -186,8 +184,9 @@ def _export(
     }
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
+    named = {k: Path(x).name if isinstance(x, str) and Path(x).is_absolute() else x for k, x in settings.items()}
     card = Card(
-        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), settings,
+        made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), named,
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

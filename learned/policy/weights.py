@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, in_file, within
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import SETTINGS
 
 from ..training.checkpoint import Tensors
-from .settings import build
 
 C = TypeVar("C")
 FORMAT = 1
@@ -97,12 +97,10 @@ def read_card(path: str | Path) -> Card:
     """Return the card alone; needs no torch."""
     path = files(path)[1]
     found = read_json(path)
-    if not isinstance(found, dict):
-        raise InstanceError("card", "is no JSON object", str(path))
-    try:
-        return build(Card, found)
-    except InstanceError as error:
-        raise error.of(str(path)) from None
+    with in_file(path):
+        if not isinstance(found, dict):
+            raise InstanceError("card", "is no JSON object")
+        return SETTINGS.read(Card, found)
 
 
 def load(path: str | Path) -> tuple[Tensors, Card]:
@@ -149,11 +147,8 @@ def load_for(recipe: str, config: type[C], path: str | Path) -> tuple[dict[str, 
     if card.policy != recipe:
         raise InstanceError("policy", f"{card.policy!r} is not {recipe}", str(path))
     retired = getattr(config, "RETIRED", ())
-    try:
-        settings = build(config, {key: x for key, x in card.settings.items() if key not in retired})
-    except InstanceError as error:
-        raise error.within("settings").of(str(path)) from None
-    return arrays, card, settings
+    with in_file(path), within("settings"):
+        return arrays, card, SETTINGS.read(config, {key: x for key, x in card.settings.items() if key not in retired})
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import check_fields, limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,13 @@ class Outages:
     """
 
     listed: tuple[tuple[int, float, float], ...] = ()
-    mtbf: float | None = None
+    mtbf: float | None = limited(None, positive=True)
     mttr: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "listed", tuple(sorted((n, float(a), float(b)) for n, a, b in self.listed)))
-        require_number(self.mtbf, "mtbf", positive=True, optional=True)
-        require_number(self.mttr, "mttr")
-        require_number(self.seed, "seed", whole=True)
+        check_fields(self)
         if self.mtbf is not None and self.listed:
             raise InstanceError("mtbf", f"{self.mtbf!r} is given, and so is a list of failures")
         before: tuple[int, float, float] | None = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray, check_fields, limited, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -87,21 +87,15 @@ class Synthetic:
         spread: standard deviation of their logarithms.
     """
 
-    gpus: int = 32
-    jobs: int = 30
-    load: float = 0.9
-    sizes: tuple[int, ...] = (1, 2, 4, 8)
-    mean: float = 600.0
+    gpus: int = limited(32, positive=True)
+    jobs: int = limited(30, positive=True)
+    load: float = limited(0.9, positive=True)
+    sizes: tuple[int, ...] = limited((1, 2, 4, 8), positive=True)
+    mean: float = limited(600.0, positive=True)
     spread: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("gpus", "jobs"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
-        for name in ("load", "mean"):
-            require_number(getattr(self, name), name, positive=True)
-        require_number(self.spread, "spread")
-        for i, size in enumerate(self.sizes):
-            require_number(size, f"sizes[{i}]", positive=True, whole=True)
+        check_fields(self)
         require_number(len(self.sizes), "sizes", positive=True)
 
     def __call__(self, rng: np.random.Generator) -> Case:

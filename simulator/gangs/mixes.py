@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number, require_share
+from gangplan.instances.arrays import FloatArray, check_fields, limited
 from gangplan.instances.workload import Workload
 
 TEST, VALIDATION, TRAINING = 0, 1_000_000, 2_000_000
@@ -33,19 +33,15 @@ class Mix:
         rush: so many times as fast the middle third of the jobs arrives.
     """
 
-    jobs: int = 150
-    arrival: float = 0.6
-    length: int = 30
-    gpus: int = 8
-    step: float = 1.0
-    rush: float = 1.0
+    jobs: int = limited(150, positive=True)
+    arrival: float = limited(0.6, most=1)
+    length: int = limited(30, positive=True)
+    gpus: int = limited(8, positive=True)
+    step: float = limited(1.0, positive=True)
+    rush: float = limited(1.0, positive=True)
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "length", "gpus"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
-        for name in ("step", "rush"):
-            require_number(getattr(self, name), name, positive=True)
-        require_share(self.arrival, "arrival")
+        check_fields(self)
         if not self.arrival:
             raise InstanceError("arrival", "is 0: no job ever arrives")
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import (
+    AMOUNT,
+    POSITIVE,
     FloatArray,
     IntArray,
-    frozen,
+    array,
+    check_fields,
     require,
-    require_number,
-    require_text,
-    require_unique,
 )
+from gangplan.instances.errors import InstanceError, within
 from gangplan.instances.readers.gavel import GavelTrace, Throughputs
 from gangplan.instances.workload import Workload
 
@@ -36,16 +36,13 @@ class RoundsCluster:
     `types`: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
     """
 
-    types: tuple[str, ...]
-    count: tuple[int, ...]
+    types: tuple[str, ...] = field(metadata={"unique": True})
+    count: tuple[int, ...] = field(metadata={"positive": True})
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.types or len(self.types) != len(self.count):
             raise InstanceError("cluster", f"has {len(self.types)} types and {len(self.count)} counts")
-        for i, (name, count) in enumerate(zip(self.types, self.count, strict=True)):
-            require_text(name, f"types[{i}]")
-            require_number(count, f"count[{i}]", positive=True, whole=True)
-        require_unique(self.types, "types")
 
     @property
     def gpus(self) -> int:
@@ -77,30 +74,21 @@ class RoundJobs:
         submit: seconds, float64 (n,).
     """
 
-    names: tuple[str, ...]
-    gpus: IntArray
+    names: tuple[str, ...] = field(metadata={"unique": True})
+    gpus: IntArray = field(metadata=array("names", holds=POSITIVE))
     steps: NDArray[np.int64]
-    speed: FloatArray
-    weight: FloatArray
-    submit: FloatArray
+    speed: FloatArray = field(metadata=array("names", None, holds=AMOUNT))
+    weight: FloatArray = field(metadata=array("names", holds=(*AMOUNT, *POSITIVE)))
+    submit: FloatArray = field(metadata=array("names", holds=AMOUNT))
 
     def __post_init__(self) -> None:
-        n = len(self.names)
-        if not n:
+        check_fields(self)
+        if not self.names:
             raise InstanceError("jobs", "there is none")
-        if len(set(self.names)) < n:
-            raise InstanceError("names", "are not unique")
-        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (n,)))
         steps = np.array(self.steps, dtype=np.int64)
+        require(steps > 0, steps, "steps", "is not positive")
         steps.setflags(write=False)
         object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "speed", frozen(self.speed, np.float64, "speed", (n, None)))
-        for field in ("weight", "submit"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.float64, field, (n,)))
-        for field, least in (("gpus", 1), ("steps", 1), ("speed", 0), ("submit", 0)):
-            values = getattr(self, field)
-            require(np.isfinite(values) & (values >= least), values, field, f"is not a finite number from {least} on")
-        require(np.isfinite(self.weight) & (self.weight > 0), self.weight, "weight", "is not a finite number above 0")
 
     @property
     def n_jobs(self) -> int:
@@ -139,10 +127,8 @@ def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: RoundsClust
     known: dict[tuple[str, int], list[float]] = {}
     for name, model, gpus in zip(trace.names, trace.model, trace.gpus.tolist(), strict=True):
         if (model, gpus) not in known:
-            try:
+            with within(f"job {name}"):
                 known[model, gpus] = [throughputs.of(kind, model, gpus) for kind in cluster.types]
-            except InstanceError as error:
-                raise error.within(f"job {name}") from None
     speed = np.array([known[key] for key in zip(trace.model, trace.gpus.tolist(), strict=True)])
     return RoundJobs(trace.names, trace.gpus, trace.steps, speed, trace.weight, trace.submit)
 

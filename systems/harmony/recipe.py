@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_choice
+from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -23,7 +22,7 @@ NAME = "harmony"
 
 
 @dataclass(frozen=True, slots=True)
-class HarmonySettings(RecipeSettings):
+class HarmonySettings:
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -53,35 +52,35 @@ class HarmonySettings(RecipeSettings):
     architecture: Literal["feedforward", "attention"] = "attention"
     form: Literal["published", "tuned"] = "published"
     case: str = "poisson"
-    data: str = ""
-    types: int = limited(8, least=1)
-    servers: int = limited(6, least=1)
-    jobs: int = limited(50, least=1)
-    slots: int = limited(8, least=1, most=10)
-    running: int = limited(12, least=1)
-    width: int = limited(48, least=1)
-    heads: int = limited(4, least=1)
+    data: str = limited("", empty=True)
+    types: int = limited(8, positive=True)
+    servers: int = limited(6, positive=True)
+    jobs: int = limited(50, positive=True)
+    slots: int = limited(8, positive=True, most=10)
+    running: int = limited(12, positive=True)
+    width: int = limited(48, positive=True)
+    heads: int = limited(4, positive=True)
     reward_model: str = "sequence"
     samples: int = limited(2000, least=100)
-    noise: float = limited(0.02, least=0)
-    explore: float = limited(0.05, least=0, below=1)
-    replay: int = limited(8, least=0)
-    replays: int = limited(1, least=0)
-    imitation_updates: int = limited(600, least=0)
-    imitation_rate: float = limited(2e-3, above=0)
-    minibatch: int = limited(256, least=1)
-    labels: int = limited(20000, least=1)
+    noise: float = 0.02
+    explore: float = limited(0.05, below=1)
+    replay: int = 8
+    replays: int = 1
+    imitation_updates: int = 600
+    imitation_rate: float = limited(2e-3, positive=True)
+    minibatch: int = limited(256, positive=True)
+    labels: int = limited(20000, positive=True)
     teacher: str = "tetris"
-    rl_updates: int = limited(100, least=0)
-    rl_rate: float = limited(3e-5, above=0)
-    critic_rate: float = limited(3e-3, above=0)
+    rl_updates: int = 100
+    rl_rate: float = limited(3e-5, positive=True)
+    critic_rate: float = limited(3e-3, positive=True)
     gamma: float = limited(0.9, above=0, below=1)
     lam: float = limited(0.9, above=0, most=1)
-    entropy: float = limited(3e-4, least=0)
-    lanes: int = limited(24, least=1)
-    warm: int = limited(6, least=0)
-    validate_every: int = limited(10, least=1)
-    validation_seeds: int = limited(8, least=1)
+    entropy: float = 3e-4
+    lanes: int = limited(24, positive=True)
+    warm: int = 6
+    validate_every: int = limited(10, positive=True)
+    validation_seeds: int = limited(8, positive=True)
 
     def __post_init__(self) -> None:
         from gangplan.learned.interference.models import MODELS
@@ -89,7 +88,7 @@ class HarmonySettings(RecipeSettings):
         from ..interference.baselines import SCORES
         from ..interference.cases import CASES, DATA_CASES
 
-        RecipeSettings.__post_init__(self)
+        check_fields(self)
         known = {"case": [*CASES, *DATA_CASES], "reward_model": ["off", *MODELS], "teacher": list(SCORES)}
         for name, names in known.items():
             require_choice(getattr(self, name), name, names)

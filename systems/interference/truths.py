@@ -93,7 +93,7 @@ class Jobs:
     """
 
     types: JobTypes
-    submit: FloatArray = field(metadata=array(None, holds=TIMES))
+    submit: FloatArray = field(metadata=array(None, holds=TIMES, ascending=True))
     kind: IntArray = field(metadata=array("submit", holds=AMOUNT))
     workers: IntArray = field(metadata=array("submit", holds=POSITIVE))
     servers: IntArray = field(metadata=array("submit", holds=AMOUNT))
@@ -107,7 +107,6 @@ class Jobs:
                 object.__setattr__(self, name, np.tile(usual, (len(self.submit), 1)))
         check_fields(self)
         require(self.kind < len(self.types.names), self.kind, "kind", f"is none of {len(self.types.names)} types")
-        require(np.diff(self.submit, prepend=0.0) >= 0, self.submit, "submit", "does not ascend")
         for name in ("worker", "server"):
             need = getattr(self, name)
             require(np.array([need.shape[1] == len(RESOURCES)]), np.array([need.shape[1]]), name, "resources, not 3")

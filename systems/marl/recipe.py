@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_choice
+from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -22,7 +21,7 @@ NAME = "marl"
 
 
 @dataclass(frozen=True, slots=True)
-class MarlSettings(RecipeSettings):
+class MarlSettings:
     """Hyper-parameters of the policy and its training.
 
     Attributes:
@@ -45,37 +44,37 @@ class MarlSettings(RecipeSettings):
 
     graph: Literal["hierarchical", "outer", "flat"] = "hierarchical"
     cases: tuple[str, ...] = ("leaf-spine", "fat-tree")
-    servers: int = limited(32, least=1)
-    jobs: int = limited(150, least=1)
-    types: int = limited(8, least=1)
-    width: int = limited(32, least=1)
+    servers: int = limited(32, positive=True)
+    jobs: int = limited(150, positive=True)
+    types: int = limited(8, positive=True)
+    width: int = limited(32, positive=True)
     reward_model: str = "pressure"
     samples: int = limited(4000, least=100)
-    noise: float = limited(0.02, least=0)
-    rounds: int = limited(2, least=0)
-    imitation_updates: int = limited(600, least=1)
-    imitation_rate: float = limited(2e-3, above=0)
-    minibatch: int = limited(32, least=1)
-    labels: int = limited(120, least=1)
-    rl_updates: int = limited(100, least=0)
-    rl_rate: float = limited(2e-4, above=0)
-    critic_rate: float = limited(2e-3, above=0)
+    noise: float = 0.02
+    rounds: int = 2
+    imitation_updates: int = limited(600, positive=True)
+    imitation_rate: float = limited(2e-3, positive=True)
+    minibatch: int = limited(32, positive=True)
+    labels: int = limited(120, positive=True)
+    rl_updates: int = 100
+    rl_rate: float = limited(2e-4, positive=True)
+    critic_rate: float = limited(2e-3, positive=True)
     gamma: float = limited(0.9, above=0, below=1)
     lam: float = limited(0.9, above=0, most=1)
-    entropy: float = limited(3e-4, least=0)
-    passes: int = limited(2, least=1)
-    team: float = limited(0.5, least=0, most=1)
-    lanes: int = limited(8, least=1)
-    warm: int = limited(5, least=0)
-    validate_every: int = limited(10, least=1)
-    validation_seeds: int = limited(2, least=1)
+    entropy: float = 3e-4
+    passes: int = limited(2, positive=True)
+    team: float = limited(0.5, most=1)
+    lanes: int = limited(8, positive=True)
+    warm: int = 5
+    validate_every: int = limited(10, positive=True)
+    validation_seeds: int = limited(2, positive=True)
 
     def __post_init__(self) -> None:
         from gangplan.learned.interference.models import MODELS
 
         from ..interference.cases import CENTRES
 
-        RecipeSettings.__post_init__(self)
+        check_fields(self)
         require_choice(self.reward_model, "reward_model", MODELS)
         for name in self.cases:
             require_choice(name, "cases", CENTRES)

@@ -8,12 +8,21 @@ not as parameters. Those here were fitted: see `DISTRIBUTIONS`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_choice, require_number
+from gangplan.instances.arrays import (
+    AMOUNT,
+    FloatArray,
+    IntArray,
+    array,
+    check_fields,
+    limited,
+    require_choice,
+    require_number,
+)
 
 from .jobs import Blocks, JobType
 from .step import OP_SECONDS, Units
@@ -93,27 +102,17 @@ class Case:
     """
 
     types: tuple[JobType, ...]
-    submit: FloatArray
-    model: IntArray
-    fraction: FloatArray
+    submit: FloatArray = field(metadata=array(None, holds=AMOUNT, ascending=True))
+    model: IntArray = field(metadata=array("submit", of="types", what="types"))
+    fraction: FloatArray = field(
+        metadata=array("submit", holds=((lambda x: np.isfinite(x) & (x > 0), "is not a positive number"),))
+    )
     horizon: float
-    distribution: str = ""
+    distribution: str = limited("", empty=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "types", tuple(self.types))
         _same(self.types)
-        object.__setattr__(self, "submit", frozen(self.submit, np.float64, "submit", (None,)))
-        n = len(self.submit)
-        require(np.isfinite(self.submit) & (self.submit >= 0), self.submit, "submit", "is not a time from 0 on")
-        ascends = np.diff(self.submit, prepend=0.0) >= 0
-        require(ascends, self.submit, "submit", "does not ascend")
-        object.__setattr__(self, "model", frozen(self.model, np.int32, "model", (n,)))
-        known = (self.model >= 0) & (self.model < len(self.types))
-        require(known, self.model, "model", f"is not one of the {len(self.types)} types")
-        object.__setattr__(self, "fraction", frozen(self.fraction, np.float64, "fraction", (n,)))
-        good = np.isfinite(self.fraction) & (self.fraction > 0)
-        require(good, self.fraction, "fraction", "is not a positive number")
-        require_number(self.horizon, "horizon")
+        check_fields(self)
 
     @property
     def n_jobs(self) -> int:

@@ -16,7 +16,9 @@ from gangplan.instances.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    check_fields,
     frozen,
+    limited,
     require,
     require_choice,
     require_number,
@@ -61,7 +63,7 @@ class Blocks:
     """
 
     topology: RampTopology
-    degrees: tuple[int, ...] = DEGREES
+    degrees: tuple[int, ...] = limited(DEGREES, positive=True, ascending=True)
     servers: IntArray = field(init=False)
     size: Long = field(init=False)
     degree: Long = field(init=False)
@@ -70,13 +72,9 @@ class Blocks:
     first: Long = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "degrees", tuple(self.degrees))
+        check_fields(self)
         if not self.degrees:
             raise InstanceError("degrees", "names no degree")
-        for i, degree in enumerate(self.degrees):
-            require_number(degree, f"degrees[{i}]", positive=True, whole=True)
-            if i and degree <= self.degrees[i - 1]:
-                raise InstanceError(f"degrees[{i}]", f"{degree!r} does not ascend")
         of_degree = [(i, *x) for i, degree in enumerate(self.degrees) for x in blocks_by_shape(self.topology, degree)]
         shapes = tuple((i, extends) for i, extends, _ in of_degree)
         shape = np.repeat(np.arange(len(shapes)), [len(rows) for *_, rows in of_degree])

@@ -10,7 +10,7 @@ from math import log
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import Checked, FloatArray
 from gangplan.simulator.gangs.allocate import ALLOCATORS
 from gangplan.simulator.gangs.arrays import NOW, Cluster, Jobs, State, copy, first_jobs
 from gangplan.simulator.gangs.listing import Listing, decode, restore, run_list, sort_in
@@ -93,7 +93,7 @@ def grid() -> list[Rule]:
 
 
 @dataclass(frozen=True, slots=True)
-class Oracle:
+class Oracle(Checked):
     """Search for the plan with the least mean JCT when everything is known beforehand.
 
     It begins with the best of some policies, and of the lists that they are or make. That list is improved by simulated
@@ -111,10 +111,6 @@ class Oracle:
     seconds: float = 60.0
     policies: Sequence[Finishes] = ()
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        require_number(self.turns, "turns", whole=True)
-        require_number(self.seconds, "seconds")
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""

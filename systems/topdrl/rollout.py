@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, require_number
+from gangplan.instances.arrays import BoolArray, Checked, FloatArray, limited
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
 from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
@@ -93,7 +93,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(Checked):
     """Decide by playing every candidate to the end of sampled futures, the rest by a base rule (Bertsekas 1997).
 
     A policy knows what has arrived, not what will: jobs to come are a stretch of jobs that came.
@@ -107,15 +107,10 @@ class Rollout:
     """
 
     base: Patient = field(default_factory=Patient)
-    futures: int = 32
+    futures: int = limited(32, positive=True)
     ahead: int = 10
-    width: int = 20
+    width: int = limited(20, positive=True)
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("futures", "width"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
-        require_number(self.ahead, "ahead", whole=True)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""

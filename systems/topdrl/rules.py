@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, require_choice, require_number
+from gangplan.instances.arrays import FloatArray, check_fields, limited, require_choice, require_number
 from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, run_list
@@ -38,16 +38,15 @@ class Rule:
     """
 
     weights: tuple[tuple[str, float], ...]
-    discipline: str = "overtake"
-    allocator: str = "closest"
+    discipline: str = limited("overtake", choices=DISCIPLINES)
+    allocator: str = limited("closest", choices=ALLOCATORS)
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, value in self.weights:
             require_choice(name, "weights", FEATURES)
             require_number(abs(value), f"weights[{name}]")
-        require_choice(self.discipline, "discipline", DISCIPLINES)
-        require_choice(self.allocator, "allocator", ALLOCATORS)
+        check_fields(self)
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""

@@ -173,12 +173,13 @@ def test_loads_are_shares_of_capacity() -> None:
 
 def test_ablations_differ_in_one_thing() -> None:
     """Every variant's configuration is one that the policy takes, and what is left out of it is left out."""
-    from gangplan.learned.policy.settings import build, read_config
+    from gangplan.instances.typed import SETTINGS
+    from gangplan.learned.policy.settings import read_config
     from gangplan.systems.pacml.learned.recipe import PacmlSettings
 
     for units, config in SHIPPED.items():
         _, table = read_config(config)
-        made = {name: build(PacmlSettings, table | own) for name, own in TRAINED.items()}
+        made = {name: SETTINGS.read(PacmlSettings, table | own) for name, own in TRAINED.items()}
         whole = made[WHOLE]
         assert whole.units == (units,)
         assert made["totals"] == replace(whole, variant="totals")

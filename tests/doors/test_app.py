@@ -359,7 +359,7 @@ def test_metrics_and_schema(client: TestClient) -> None:
 
 
 def test_metrics_of_clusters(client: TestClient) -> None:
-    """Prometheus finds GPUs by type, jobs and shares by queue, and stops by cause, of any name."""
+    """Prometheus finds GPUs by type, jobs and shares by queue, stops by cause and who decided, of any name."""
     queue, kinds = 'q"\\\n', {"H100": 1, "A100": 1}
     given = {"racks": 1, "nodes": 2, "gpus": 8, "gpu_type": kinds}
     assert client.put("/v1/sessions/m", json={"cluster": given, "price": 1}).status_code == 201
@@ -373,9 +373,10 @@ def test_metrics_of_clusters(client: TestClient) -> None:
         'gpus{session="m",type="H100",state="held"} 8', 'gpus{session="m",type="H100",state="idle"} 0',
         'gpus{session="m",type="A100",state="down"} 8', 'stops_total{session="m",cause="gain"} 1',
         r'jobs{session="m",queue="q\"\\\n",state="waiting"} 1', 'jobs{session="m",queue="",state="running"} 1',
-        'queue_share{session="m",queue="",of="held"} 0.5',
+        'queue_share{session="m",queue="",of="held"} 0.5', 'tiers_total{session="m",tier="stops"} 1',
     ):  # fmt: skip
         assert f"gangplan_{line}" in lines, [x for x in lines if "session" in x]
     found = client.get("/v1/sessions/m/cluster", params={"search": "Q"}).json()
     assert [x["job"] for x in found["waiting"]] == ["a"] and not found["running"] and found["runs"] == 1
+    assert found["tier"] == "stops"
     assert client.get("/v1/sessions/m/cluster", params={"after": found["line"]}).status_code == 204

@@ -345,13 +345,14 @@ def _draw_config(draw: random.Random) -> bytes:
 def _read_config(content: bytes) -> None:
     from importlib import import_module
 
+    from gangplan.instances.typed import SETTINGS
     from gangplan.learned.policy.recipe import RECIPES
-    from gangplan.learned.policy.settings import build, read_config
+    from gangplan.learned.policy.settings import read_config
 
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")
     if policy in RECIPES:
-        build(import_module(RECIPES[policy]).RECIPE.config, table)
+        SETTINGS.read(import_module(RECIPES[policy]).RECIPE.config, table)
 
 
 COMMANDS = [

@@ -214,6 +214,7 @@ class Player(Operations):
         world.tick()
         hold(decision.now == now, "lost", f"the decision is of {decision.now}, should be {now}")
         promised, self.promised = self.promised, ""
+        self.expected()
         world.decide(decision, name in CHOOSES or name == "gnn")
         hold(not promised or promised in world.running, "explain", f"{promised} was to start with the next decision")
         if decision.more or deadline != FAR:
@@ -221,6 +222,13 @@ class Player(Operations):
         else:
             world.settled(name in STEERS)
         return True
+
+    def expected(self) -> None:
+        """Enter what is said of how long those still run whose seconds were not told: history may say otherwise now."""
+        s = self.all["s"]
+        for name, job in self.world.running.items():
+            if job.seconds is None and name in s.running and (runs := s.explain(name)).since == job.since:
+                job.lasts = runs.now + runs.left - job.since
 
     def on_drained(self, now: float) -> bool:
         """See that everybody is served once all nodes are up and all jobs let run."""
@@ -239,7 +247,8 @@ class Player(Operations):
                 end, name = min((job.end(world.now), name) for name, job in world.running.items())
                 self.event("finish", end, name)
             elif world.held and not world.waiting:
-                self.event("decide", max(world.now, min(job.begin for job in world.held.values())), FAR)
+                then = [job.begin for job in world.held.values() if job.begin > world.now]
+                self.event("decide", min(then, default=world.now), FAR)
             elif not world.waiting:
                 return True
             elif (then := world.now + PATIENCE * world.longest) < float("inf"):  # a policy may make it wait until due

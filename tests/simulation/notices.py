@@ -5,6 +5,7 @@ Written from docs/scheduler.md alone. What of the room is claimed by whom is not
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,16 @@ from .wrong import hold
 if TYPE_CHECKING:
     from .jobs import Job
     from .rooms import Rooms
+
+
+@dataclass
+class Group:
+    """Those who were `told` at a time and have not stopped, the `others` who start after them, and by when."""
+
+    told: set[str]
+    others: set[str]
+    since: float
+    until: float
 
 
 class Notices:
@@ -26,7 +37,7 @@ class Notices:
         self.world = world
         self.until: dict[str, float] = {}  # when the grace of a job is over
         self.since: dict[str, float] = {}
-        self.groups: list[tuple[set[str], set[str]]] = []  # told at a time and still there; who starts after them
+        self.groups: list[Group] = []
 
     @property
     def busy(self) -> bool:
@@ -51,25 +62,26 @@ class Notices:
         self.until[x.job] = job.until = world.now + self.grace(job)
         self.since[x.job] = world.now
 
-    def told(self, rows: Any) -> None:
-        """Enter those who were told in one decision, and for whom."""
+    def told(self, rows: Any, moved: Any = ()) -> None:
+        """Enter those who were told in one decision, and for whom; who `moved` to where they are starts after them."""
         for x in rows:
             self.tell(x)
         if rows:
-            movers = {x.job for x in rows if x.cause == "move"}
-            self.groups.append(({x.job for x in rows}, {x.other for x in rows if x.other} | movers))
+            movers = {x.job for x in rows if x.cause == "move"}.union(moved)
+            told, others = {x.job for x in rows}, {x.other for x in rows if x.other} | movers
+            self.groups.append(Group(told, others, self.world.now, max(self.until[name] for name in told)))
 
     def over(self, job: Job) -> None:
         """Hear that a job holds nothing any more."""
         self.until.pop(job.name, None)
         job.until = inf
-        for names, _ in self.groups:
-            names.discard(job.name)
+        for group in self.groups:
+            group.told.discard(job.name)
 
     def unsettle(self, name: str | None = None) -> None:
         """Hear that what was planned may be void, for one job or for all."""
-        for _, others in self.groups:
-            others.difference_update({*others} if name is None else {name})
+        for group in self.groups:
+            group.others.difference_update({*group.others} if name is None else {name})
 
     def turn_back(self, now: float) -> None:
         """Have who was told later than a time have been told then."""
@@ -77,6 +89,9 @@ class Notices:
             job = self.world.running[name]
             self.until[name] = job.until = until - max(0.0, self.since[name] - now)
             self.since[name] = min(self.since[name], now)
+        for group in self.groups:
+            group.until -= max(0.0, group.since - now)
+            group.since = min(group.since, now)
 
     def ended(self, stops: Any) -> set[str]:
         """Check that those whose grace is over stop now, and no other who was told; return them."""
@@ -87,15 +102,27 @@ class Notices:
         return done
 
     def started(self, names: set[str], cut: bool) -> set[str]:
-        """Check that those start for whom others have stopped; return them."""
+        """Check that those start for whom others have stopped; return them.
+
+        Nodes may close to who would have had the room by the end of the grace, if it is decided on only later.
+        """
         promised: set[str] = set()
-        for told, others in self.groups:
-            promised |= others
-            others.difference_update(names)
-            if told or cut:
+        for group in self.groups:
+            promised |= group.others
+            group.others.difference_update(names)
+            if group.told or cut:
                 continue
-            late = sorted(name for name in others if name in self.world.waiting)
+            waits = [self.world.waiting[name] for name in sorted(group.others & self.world.waiting.keys())]
+            late = [job.name for job in waits if not self._closed_since(job, group.until)]
             hold(not late, "claimed", f"{late} wait though all have stopped that were told to for them")
-            others.clear()
-        self.groups = [(told, others) for told, others in self.groups if told or others]
+            group.others.clear()
+        self.groups = [group for group in self.groups if group.told or group.others]
         return promised & names
+
+    def _closed_since(self, job: Job, until: float) -> bool:
+        """Return whether a window closes a node to a job that starts now, and did not to one that started before."""
+        world, takes = self.world, [job.takes(degree) or 0.0 for degree in job.workers]
+        longest = inf if world.near or job.on else max(takes)
+        return until < world.now and any(
+            world.shut(job, node, longest) and not world.shut(job, node, min(takes), until) for node in world.nodes
+        )

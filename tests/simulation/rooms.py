@@ -90,9 +90,10 @@ class Rooms:
         return max(held.values(), default=0) >= -(-degree // size)
 
     def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
-        """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
+        """Return whether a job surely has room for one of its numbers of workers that no limit keeps, on some nodes."""
         nodes = self.open(job, self.nodes.values() if nodes is None else nodes)
-        return self._holds(job, {n.name: self.room(job, n) for n in nodes})
+        degrees = [d for d in job.workers if not self.books.limited(job, self.books.wants(job, d))]
+        return self._holds(job, {n.name: self.room(job, n) for n in nodes}, degrees)
 
     def open(self, job: Job, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes that surely no window closes to a job before it ends there."""
@@ -109,11 +110,11 @@ class Rooms:
                 return name
         return ""
 
-    def _holds(self, job: Job, rooms: dict[str, int]) -> bool:
-        """Return whether nodes that take so many workers hold a job."""
+    def _holds(self, job: Job, rooms: dict[str, int], degrees: list[int] | None = None) -> bool:
+        """Return whether nodes that take so many workers hold a job, with one of some numbers of workers."""
         if not any(rooms.values()):
             return False
-        sizes = ((d, self.bundle(job, d)) for d in job.workers)
+        sizes = ((d, self.bundle(job, d)) for d in (job.workers if degrees is None else degrees))
         return any(b and self._in_one(job, rooms, b, d) for d, b in sizes)
 
     def admits(self, spec: dict[str, Any]) -> bool:

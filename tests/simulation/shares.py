@@ -43,9 +43,10 @@ class Shares:
         seats = sum(map(len, (job.nodes if nodes is None else nodes).values()))
         return [seats if job.grants else 0, *(seats / max(1, job.grants) * x for x in job.need[:2])]
 
-    def wants(self, job: Job) -> list[float]:
-        """Return what a waiting job will hold with its fewest workers, whole bundles."""
-        b, degree = max(1, self.world.bundle(job, job.workers[0])), job.workers[0]
+    def wants(self, job: Job, degree: int | None = None) -> list[float]:
+        """Return what a waiting job will hold with so many workers, or its fewest, whole bundles."""
+        degree = job.workers[0] if degree is None else degree
+        b = max(1, self.world.bundle(job, degree))
         workers = -(-degree // b) * b
         return [workers * job.grants, *(workers * x for x in job.need[:2])]
 

@@ -34,6 +34,38 @@ class Grabs(Scheduler):
         super().__init__(*args, sharing={**sharing, "queues": {"a": {"share": 1.0}, "b": {"share": 0.0}}}, **options)
 
 
+class Stints(Scheduler):
+    """Takes it that nobody may hold more than two GPUs."""
+
+    def __init__(self, *args: Any, sharing: Any, **options: Any) -> None:
+        super().__init__(*args, sharing={**sharing, "limits": {"*": {"gpus": 2}}}, **options)
+
+
+class Releases(Scheduler):
+    """Takes it that whoever is told to stop holds four GPUs less for a limit."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        for holds in self._state.accounts._users.values():
+            holds[0] -= 4 * len(self.stopping)
+        return super().decide(*args, **options)
+
+
+class Forgets(Scheduler):
+    """Forgets for whom others stop."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        self._state.notices.claims.clear()
+        return super().decide(*args, **options)
+
+
+class Hastens(Scheduler):
+    """Takes it that nobody has a grace where nodes close."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        self._state.delay = lambda _: 0.0  # type: ignore[method-assign]
+        return super().decide(*args, **options)
+
+
 class Blind(Scheduler):
     """Takes it that a job is as fast on all types as on the best."""
 
@@ -69,6 +101,35 @@ class Floods(Scheduler):
     def change(self, job: str, *args: Any, **options: Any) -> None:
         self._state.later.arrays.clear()
         super().change(job, *args, **options)
+
+
+class Strands(Scheduler):
+    """Has a job that moves wait for ever if its place is not free at once."""
+
+    def decide(self, *args: Any, **options: Any) -> Decision:
+        decision = super().decide(*args, **options)
+        for x in decision.stops:
+            if x.cause == "move" and x.job in self.waiting:
+                self.change(x.job, begin=1e9)
+        return decision
+
+
+class Scatters(Scheduler):
+    """Mends gangs worker by worker."""
+
+    def fail_node(self, *args: Any, **options: Any) -> tuple[str, ...]:
+        lost = super().fail_node(*args, **options)
+        state = self._state
+        state.waiting |= {name: replace(state.waiting[name], together=False) for name in lost}
+        state._placed.clear()
+        return lost
+
+
+class Sleeps(Scheduler):
+    """Lets nobody wait whose time has come."""
+
+    def submit(self, *args: Any, **terms: Any) -> None:
+        super().submit(*args, **terms | {"begin": 1e9 if "begin" in terms else 0.0})
 
 
 def wait(now: float, name: str, workers: list[int], seconds: Any, **terms: Any) -> Event:
@@ -114,6 +175,20 @@ ARRAY = [
     ["alter", 10.0, "a[1]", {"begin": 10.0}], ["decide", 10.0, 60.0], ["finish", 100.0, "a[0]"],
     ["decide", 100.0, 60.0],
 ]  # fmt: skip
+TOLD = [
+    wait(0.0, "a", [4], 1e4, user="u"), wait(0.0, "b", [2], 1e4, priority=2), ["decide", 0.0, 60.0],
+    wait(100.0, "x", [4], 1e4, priority=1), ["decide", 100.0, 60.0], wait(101.0, "z", [2], 1.0, user="u"),
+    ["decide", 101.0, 60.0],
+]  # fmt: skip
+
+
+def closes(at: float) -> list[Event]:
+    """Return how a job is told to stop within 5 s for one of 10 s, and when the node closes."""
+    start = [wait(0.0, "a", [8], 1e4), ["decide", 0.0, 60.0], ["close", 0.0, "drain-n0", ["n0"], at, 1e9, []]]
+    return [*start, wait(100.0, "x", [8], 10.0, priority=1), ["decide", 100.0, 60.0]]
+
+
+CLAIM = [*closes(200.0), wait(105.0, "y", [8], 10.0, priority=2), ["decide", 105.0, 60.0]]
 NODES_TO_COME = [wait(0.0, "large", [16], 10.0, await_nodes=True), ["decide", 1e6, 60.0]]
 LATE = [
     wait(0.0, "one", [4], 100.0), ["decide", 0.0, 60.0], wait(1.0, "large", [7, 8], 10.0), ["decide", 1.0, 60.0],
@@ -121,13 +196,43 @@ LATE = [
     ["finish", 110.0, "large"], ["decide", 110.0, 60.0], ["decide", 120.0, 60.0],
 ]  # fmt: skip
 
+MOVES = [  # "b0" moves for "whole" to where "c1" is told to stop
+    *(x for i, name in enumerate(("b0", "c0", "b1", "c1")) for x in (
+        wait(float(i), name, [3 if name[0] == "c" else 1], 9000.0, queue=name[0], grace=5.0 * (name[0] == "c")),
+        ["decide", float(i), 60.0],
+    )),
+    wait(20.0, "whole", [4], 5000.0, queue="a"), ["decide", 20.0, 60.0], ["decide", 25.0, 60.0],
+]  # fmt: skip
+HISTORY, DELAYS = ([  # "old" is expected to end at 5951 s when it starts, and at 6436 s by the second decision
+    wait(0.0, "old", [2], None), ["decide", 0.0, 60.0], wait(900.0, "first", [4], 10.0),
+    wait(900.0, "third", [1], seconds), ["decide", 1000.0, 60.0],
+] for seconds in (5200.0, 1e6))  # fmt: skip
+AFTER_A_LATER_ONE = [
+    wait(0.0, "one", [1], 10.0, begin=100.0), wait(0.0, "two", [1], 10.0, after=["one"]), ["drained", 0.0],
+]  # fmt: skip
+
+
+def mended(name: str, down: list[str], workers: int, later: list[int]) -> list[Event]:
+    """Return how a gang that starts while nodes are down loses one, when they are up and other jobs have come."""
+    gang = [wait(0.0, "gang", [workers], 1000.0), ["decide", 0.0, 60.0]]
+    others = [wait(1.0, f"other{i}", [count], 1000.0) for i, count in enumerate(later)]
+    events = [*(["fail", 0.0, x] for x in down), *gang, *(["repair", 1.0, x] for x in down), *others]
+    return [*events, ["decide", 1.0, 60.0], ["fail", 2.0, name, True], ["decide", 2.0, 60.0]]
+
 
 def queues(share: float) -> dict[str, Any]:
     """Return that queue a has so much and b the rest."""
     return {"queues": {"a": {"share": share}, "b": {"share": 1.0 - share}}}
 
 
+def more_than_a_limit(user: str) -> list[Event]:
+    """Return how two workers do not fit on a node, and three nodes have room for three, which are too many for u."""
+    start = [wait(0.0, "one", [2], 1e4, user="u"), ["decide", 0.0, 60.0]]
+    return [*start, wait(10.0, "more", [2, 3], [100.0, 70.0], user=user), ["decide", 10.0, 60.0]]
+
+
 ONE, OTHER = over_by_more_workers([1, 4], 5), over_by_more_workers([1], 8)
+SMALLER, SCATTERED = mended("n0", ["n2", "n3", "n4"], 2, []), mended("n3", ["n2"], 4, [2])
 BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
 
 
@@ -166,6 +271,30 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ),
         ([8], None, {"patience": 1.0}, NODES_TO_COME, Overtakes, LATE, "starved"),
         ([2], None, {}, ARRAY, Floods, ARRAY, "lost"),
+        (
+            [4, 4],
+            {"queues": {"a": {"share": 0.5}, "b": {"share": 0.25}, "c": {"share": 0.25}}},
+            {"price": 10.0, "order": 0.0},
+            MOVES,
+            Strands,
+            MOVES,
+            "claimed",
+        ),
+        ([1, 1, 2, 2, 2], None, {}, SMALLER, Scatters, SCATTERED, "gang"),
+        ([2, 2], None, {"patience": 0.1}, HISTORY, Overtakes, DELAYS, "overtaken"),
+        ([1], None, {}, AFTER_A_LATER_ONE, Sleeps, AFTER_A_LATER_ONE, "idle"),
+        (
+            [2, 1, 1, 1],
+            {"limits": {"*": {"gpus": 4}}},
+            {},
+            more_than_a_limit("u"),
+            Stints,
+            more_than_a_limit("v"),
+            "spare",
+        ),
+        ([4, 4], {"limits": {"u": {"gpus": 4}}}, {"price": 0.0, "grace": 5.0}, TOLD, Releases, TOLD, "limit"),
+        ([8], None, {"price": 0.0, "grace": 5.0}, [*closes(200.0), ["decide", 195.0, 60.0]], Forgets, CLAIM, "claimed"),
+        ([8], None, {"price": 0.0, "grace": 5.0}, CLAIM, Hastens, [*closes(112.0), ["decide", 105.0, 60.0]], "claimed"),
     ],
 )
 def test_the_books_tell_right_from_wrong(

@@ -46,8 +46,8 @@ class World(Events):
             hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
             victim, new = self.running[x.job], [y for y in decision.starts if y.job in self.waiting]
             other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
-            if x.job in moves and x.job not in told:
-                on = x.job in begun and begun[x.job].degree == victim.degree
+            if x.job in moves and x.job not in told:  # others may hold its place until their grace is over
+                on = begun[x.job].degree == victim.degree if x.job in begun else bool(told)
                 hold(on, "move", f"{x.job} moves with {victim.degree} workers and starts as {begun.get(x.job)}")
             self.books.stop(victim, other, x.cause, gone, new, vague)
             gone |= {x.job} - moves.keys()
@@ -55,9 +55,10 @@ class World(Events):
         promised = self.notices.started({x.job for x in decision.starts}, True)
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
-            self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"), x.job in promised or vague)
+            kept = self.torn[x.job][2] if x.tier == "mend" and x.job in self.torn else {}
+            self._start(self.waiting[x.job], x, own and x.tier in ("policy", "gnn"), x.job in promised or vague, kept)
         self.notices.started({x.job for x in decision.starts}, decision.more)
-        self.notices.told(decision.stopping)
+        self.notices.told(decision.stopping, moves.keys() - begun.keys())
         starts = {x.job: x for x in decision.starts}
         self._mended(decision, starts)
         self.torn = self.torn if decision.more else {}  # the next one goes on with it
@@ -133,8 +134,11 @@ class World(Events):
             job.stop(self.now)
         return job.nodes
 
-    def _start(self, job: Job, start: Any, own: bool, promised: bool) -> None:
-        """Have a job start where it may, whole."""
+    def _start(self, job: Job, start: Any, own: bool, promised: bool, kept: Nodes) -> None:
+        """Have a job start where it may, whole; a gang that is mended is as it was on the nodes that it has `kept`.
+
+        There its workers may be in smaller bundles than now: a policy chose them, or fewer nodes were up.
+        """
         name, degree, nodes = job.name, start.degree, {n: tuple(g) for n, g in start.nodes.items()}
         hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
         for node, gpus in nodes.items():
@@ -165,9 +169,10 @@ class World(Events):
         )
         common = {self.part(job, node) for node in nodes}
         hold(len(common) == 1, "within", f"{name} is in {common}: {nodes}; {job.spec}")
-        whole = sum(parts)
+        whole, had = sum(parts), [len(kept.get(n, ())) // job.each for n in nodes]
         words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
-        fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
+        most = sum(had) + b * max(0, -((sum(had) - degree) // b)) if b else 0
+        fair = b and degree <= whole <= most and sum((p - h) % b > 0 for p, h in zip(parts, had, strict=True)) < 2
         hold(whole >= degree if own else fair, "gang", words)
         job.slower = self.slower(job, degree, nodes)
         if not own and not promised and start.tier in ("heuristic", "patient", "lookahead") and len(self.waiting) == 1:

@@ -75,7 +75,7 @@ function tables() {
 
 function show() {
   const down = state.down.length ? `; down: ${state.down.join(", ")}` : "", time = state.now > EPOCH ? new Date(1000 * state.now).toLocaleTimeString() : `${+state.now.toFixed(3)} s`;
-  $("cluster-now").textContent = `At ${time}: ${state.runs} run, ${state.waits} wait${down}.`;
+  $("cluster-now").textContent = `At ${time}: ${state.runs} run, ${state.waits} wait${down}${state.tier ? `; decided by ${state.tier}` : ""}.`;
   cells($("types"), state.types.map((x) => [x.type, x.held, x.idle, x.down || ""]), "no GPUs");
   cells($("queues"), state.queues.map((x) => [x.queue || "(none)", held(x), x.gpus, x.guaranteed === null ? "" : percent(x.guaranteed), x.most === null ? "" : percent(x.most), x.running, x.waiting]), "no jobs");
   cells($("users"), state.users.slice(0, MOST).map((x) => [x.user || "(nobody)", x.gpus, x.most ?? "", x.running, x.waiting]), "no jobs");

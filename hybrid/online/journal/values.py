@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import required
 from gangplan.instances.errors import brief
 
 _PREFIX = "gangplan."
@@ -103,9 +104,7 @@ def decode(data: Any) -> Any:
 @cache
 def _needed(made: type) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of the fields of a dataclass, and of those without a usual value."""
-    own = [x for x in fields(made) if x.init]
-    needed = (x.name for x in own if x.default is MISSING and x.default_factory is MISSING)
-    return frozenset(x.name for x in own), frozenset(needed)
+    return frozenset(x.name for x in fields(made) if x.init), frozenset(required(made))
 
 
 def _class(tag: Any) -> Any:

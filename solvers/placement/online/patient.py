@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_number
+from gangplan.instances.arrays import check_fields, limited
 
 MOST = {"gpus": 8.0, "slowdown": 8.0, "patience": 100.0}
 """The largest numbers: beyond, powers overflow, order and patience do not change."""
@@ -29,16 +28,14 @@ class Patient:
     """
 
     tier: ClassVar[str] = "patient"
-    gpus: float = 0.777
-    slowdown: float = 0.639
-    patience: float = 0.091
+    gpus: float = limited(0.777, most=MOST["gpus"])
+    slowdown: float = limited(0.639, most=MOST["slowdown"])
+    patience: float = limited(0.091, most=MOST["patience"])
 
     def __post_init__(self) -> None:
-        for name, most in MOST.items():
-            require_number(value := plain(getattr(self, name)), name)
-            if value > most:
-                raise InstanceError(name, f"{value!r} is more than {most:g}")
-            object.__setattr__(self, name, float(value))
+        check_fields(self)
+        for name in MOST:
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     def most(self, least: Any) -> Any:
         """Return the largest slowdown with which a job starts, of its least one, a number or an array."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.arrays import require_choice
+from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -21,7 +20,7 @@ NAME = "colocate"
 
 
 @dataclass(frozen=True, slots=True)
-class ColocateSettings(RecipeSettings):
+class ColocateSettings:
     """The log, the model of speeds, and how the way to place is chosen.
 
     Attributes:
@@ -35,21 +34,21 @@ class ColocateSettings(RecipeSettings):
     """
 
     case: str = "poisson"
-    cluster: int = limited(0, least=0)
+    cluster: int = 0
     samples: int = limited(2000, least=100)
-    noise: float = limited(0.02, least=0)
-    explore: float = limited(0.25, least=0, most=1)
+    noise: float = 0.02
+    explore: float = limited(0.25, most=1)
     members: int = limited(4, least=3)
-    kinds: int = limited(8, least=1)
-    updates: int = limited(400, least=1)
-    rate: float = limited(0.06, above=0)
-    minibatch: int = limited(1000, least=1)
-    validation_seeds: int = limited(12, least=1)
+    kinds: int = limited(8, positive=True)
+    updates: int = limited(400, positive=True)
+    rate: float = limited(0.06, positive=True)
+    minibatch: int = limited(1000, positive=True)
+    validation_seeds: int = limited(12, positive=True)
 
     def __post_init__(self) -> None:
         from ...interference.cases import CASES, DATA_CASES
 
-        RecipeSettings.__post_init__(self)
+        check_fields(self)
         require_choice(self.case, "case", (*CASES, *DATA_CASES))
 
     def make(self, seed: int) -> Case:

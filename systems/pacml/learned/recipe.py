@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import check_fields, limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import RecipeSettings, limited
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -23,7 +23,7 @@ Variant = Literal["all", "totals", "no-history", "op-graph"]
 
 
 @dataclass(frozen=True, slots=True)
-class PacmlSettings(RecipeSettings):
+class PacmlSettings:
     """Hyper-parameters of the PAC-ML policy and its training.
 
     Attributes:
@@ -58,29 +58,29 @@ class PacmlSettings(RecipeSettings):
 
     profiles: str = f"{DATA}/pipedream"
     units: tuple[Units, ...] = ("physical",)
-    shorter: int = limited(0, least=0)
+    shorter: int = 0
     variant: Variant = "all"
-    width: int = limited(96, least=1)
+    width: int = limited(96, positive=True)
     blocks: bool = True
-    imitation_updates: int = limited(3000, least=1)
-    imitation_rate: float = limited(2e-3, above=0)
-    temperature: float = limited(0.02, above=0)
-    minibatch: int = limited(512, least=1)
-    labels: int = limited(6000, least=1)
-    searched: int = limited(1500, least=0)
+    imitation_updates: int = limited(3000, positive=True)
+    imitation_rate: float = limited(2e-3, positive=True)
+    temperature: float = limited(0.02, positive=True)
+    minibatch: int = limited(512, positive=True)
+    labels: int = limited(6000, positive=True)
+    searched: int = 1500
     planned: tuple[str, ...] = ()
-    planned_labels: int = limited(5000, least=0)
-    corrected: int = limited(800, least=0)
-    planned_corrected: int = limited(800, least=0)
-    corrected_updates: int = limited(3000, least=0)
-    corrected_rate: float = limited(1e-3, above=0)
-    rounds: int = limited(7, least=1)
-    validate_every: int = limited(250, least=1)
-    validation_seeds: int = limited(8, least=1)
-    processes: int = limited(2, least=1)
+    planned_labels: int = 5000
+    corrected: int = 800
+    planned_corrected: int = 800
+    corrected_updates: int = 3000
+    corrected_rate: float = limited(1e-3, positive=True)
+    rounds: int = limited(7, positive=True)
+    validate_every: int = limited(250, positive=True)
+    validation_seeds: int = limited(8, positive=True)
+    processes: int = limited(2, positive=True)
 
     def __post_init__(self) -> None:
-        RecipeSettings.__post_init__(self)
+        check_fields(self)
         for name, wrong, why in (
             ("planned", not set(self.planned) <= set("ABCD"), "names others than A, B, C, D"),
             ("planned", self.planned and not self.blocks, "is of blocks, and none is chosen"),

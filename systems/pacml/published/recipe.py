@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gangplan.instances.arrays import limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import PpoSettings, limited
+from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -36,15 +37,15 @@ class PublishedSettings(PpoSettings):
 
     profiles: str = f"{DATA}/pipedream"
     units: Units = "as-published"
-    rounds: int = limited(2, least=1)
-    node: int = limited(16, least=1)
-    graph: int = limited(8, least=1)
-    width: int = limited(256, least=1)
-    starts: int = limited(24, least=1)
-    spread: float = limited(1.0, least=0)
-    pay: float = limited(0.01, above=0)
-    validate_every: int = limited(20, least=1)
-    validation_seeds: int = limited(16, least=1)
+    rounds: int = limited(2, positive=True)
+    node: int = limited(16, positive=True)
+    graph: int = limited(8, positive=True)
+    width: int = limited(256, positive=True)
+    starts: int = limited(24, positive=True)
+    spread: float = 1.0
+    pay: float = limited(0.01, positive=True)
+    validate_every: int = limited(20, positive=True)
+    validation_seeds: int = limited(16, positive=True)
 
 
 def judge(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.recipe import Recipe
-from gangplan.learned.policy.settings import PpoSettings, limited
+from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 
@@ -48,25 +49,25 @@ class TopdrlSettings(PpoSettings):
     branches: Literal["several", "one"] = "several"
     head: Literal["shared", "dense"] = "shared"
     size: Literal["small", "large"] = "small"
-    slots: int = limited(20, least=1)
-    backlog: int = limited(5, least=1)
+    slots: int = limited(20, positive=True)
+    backlog: int = limited(5, positive=True)
     cluster: tuple[int, ...] = (2, 4, 4)
     allocator: str = "closest"
     rows: int = limited(30, least=10)
-    step: float = limited(1.0, above=0)
-    widest: int = limited(8, least=1)
-    channels: int = limited(16, least=1)
-    width: int = limited(128, least=1)
+    step: float = limited(1.0, positive=True)
+    widest: int = limited(8, positive=True)
+    channels: int = limited(16, positive=True)
+    width: int = limited(128, positive=True)
     reward: Literal["throughput", "jct"] = "throughput"
-    hold: float = limited(1.0, least=0)
-    pay: float = limited(0.01, above=0)
-    imitation_updates: int = limited(0, least=0)
-    imitation_rate: float = limited(1e-3, above=0)
-    minibatch: int = limited(256, least=1)
-    labels: int = limited(20000, least=1)
-    strays: float = limited(0.1, least=0, most=1)
-    validate_every: int = limited(5, least=1)
-    validation_seeds: int = limited(16, least=1)
+    hold: float = 1.0
+    pay: float = limited(0.01, positive=True)
+    imitation_updates: int = 0
+    imitation_rate: float = limited(1e-3, positive=True)
+    minibatch: int = limited(256, positive=True)
+    labels: int = limited(20000, positive=True)
+    strays: float = limited(0.1, most=1)
+    validate_every: int = limited(5, positive=True)
+    validation_seeds: int = limited(16, positive=True)
 
     def __post_init__(self) -> None:
         PpoSettings.__post_init__(self)

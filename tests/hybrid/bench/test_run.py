@@ -101,6 +101,37 @@ def test_no_plan_is_no_failure(tmp_path: Path) -> None:
     assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, None)
 
 
+LATE = """
+import time
+import gangplan
+
+def late(run):
+    plan = gangplan.solve(run.problem, time_limit=1.0).plan
+    time.sleep(max(0.0, run.deadline + 0.05 - time.perf_counter()))
+    run.raise_bound(run.zero + 1e-9, "late")
+    return plan
+
+def twice(run):
+    run.raise_bound(run.zero + 1e-12, "twice")
+    run.offer(gangplan.solve(run.problem, time_limit=0.3, method="chain").plan, "twice")
+    return late(run)
+"""
+
+
+def test_what_comes_late_does_not_count(tmp_path: Path) -> None:
+    """Of a plug-in's plans and bounds those count that came before the deadline, though the row tells of all."""
+    (file := tmp_path / "late.py").write_text(LATE)
+    one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
+    settings = BenchSettings(tmp_path / "rows", ("auto",), (f"{file}:late", f"{file}:twice"), (1.0,))
+    found = {row.method: row for row in run(one, settings)}
+    late, twice = found["late"], found["twice"]
+    assert late.value == one[0].value and (late.in_time, late.gap, late.bound) == (None, 1.0, None)
+    assert twice.trace, twice.notes
+    assert twice.in_time == twice.trace[0][1] and twice.bound == pytest.approx(1e-12)
+    assert late.trace[-1][0] > 1.0 > twice.trace[0][0]
+    assert found["auto"].gap == 0.0 and found["auto"].by and found["auto"].bound_by
+
+
 def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
     """A journal without the columns that have a default is read; one without another is not."""
     row = Row("a", "sha256:0", "step", "random", "toy", 1, "auto", 0, 1.0, 1, "UNKNOWN")
@@ -108,7 +139,7 @@ def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "gap"}) + "\n")
     assert [x.key for x in read_rows(tmp_path)] == [row.key]
     (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "seed"}) + "\n")
-    with pytest.raises(InstanceError, match="has not the fields"):
+    with pytest.raises(InstanceError, match="seed: is missing"):
         read_rows(tmp_path)
 
 

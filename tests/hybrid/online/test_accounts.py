@@ -206,6 +206,23 @@ def test_what_is_left_over_is_reclaimed_by_weight() -> None:
         assert not s.decide(60.0, now=now).stops
 
 
+def test_who_borrows_by_now_keeps_no_room_from_who_does_not() -> None:
+    """The first that is due borrows once another of its queue starts: the next has its own node kept free."""
+    fleet = Fleet.regular(racks=1, nodes=2, gpus=4, labels={"x": [0], "y": [1]})
+    s = Scheduler(fleet, "heuristic", patience=0.001, sharing={"queues": {"b": 0.5}, "aging": None})
+    s.submit(GangJob("left", "any", (2,), requires=("x",)), 2000.0, now=0.0)
+    s.submit(GangJob("right", "any", (4,), requires=("y",)), 1000.0)
+    s.decide(60.0)
+    for job, seconds, priority in (
+        (GangJob("first", "any", (4,)), 10.0, 3),
+        (GangJob("beside", "any", (1,)), 500.0, 2),
+        (GangJob("next", "any", (1,), requires=("x",), whole_nodes=True), 10.0, 2),
+        (GangJob("last", "any", (1,)), 5000.0, 1),
+    ):
+        s.submit(job, seconds, now=10.0, queue="b", priority=priority)
+    assert [x.job for x in s.decide(60.0, now=50.0).starts] == ["beside"]
+
+
 def test_the_most_and_limits_bind() -> None:
     """A queue holds no more than its most, a user no more GPUs and jobs than the limit, and `explain` says which."""
     scheduler = cluster(queues={"a": Quota(0.25, most=0.5)})

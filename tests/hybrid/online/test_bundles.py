@@ -73,3 +73,11 @@ def test_one_gang_that_does_not_fit_closes_no_other_in_wider_bundles() -> None:
     scheduler.submit(GangJob("three", "m", (3,), Demand(8)), 1.0)
     scheduler.submit(GangJob("eight", "m", (8,)), 2.0)
     assert [start.job for start in scheduler.decide(60.0).starts] == ["eight"]
+
+
+def test_a_group_that_fits_on_no_node_keeps_nobody_waiting() -> None:
+    """Memory for two workers a node is too little for groups of three that wait for other nodes, due or not."""
+    scheduler = Scheduler(fleet(4, 4, memory=np.full(2, 8e9)))
+    scheduler.submit(GangJob("three", "m", (3,), Demand(memory=4e9)), 10.0, now=0.0, group=3, await_nodes=True)
+    scheduler.submit(GangJob("four", "m", (4,)), 10.0, now=1e6)
+    assert [start.job for start in scheduler.decide(60.0).starts] == ["four"]

@@ -16,7 +16,7 @@ from gangplan.hybrid.online.journal.play import play
 from gangplan.hybrid.online.journal.read import read_log
 from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances import InstanceError
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 
 FLEET = Fleet.regular(racks=1, nodes=1, gpus=8)
 
@@ -146,6 +146,83 @@ def test_a_claim_counts_against_limits() -> None:
     assert [x.job for x in scheduler.decide(60.0).starts] == ["x"]
 
 
+@pytest.mark.parametrize("sharing", [{"limits": {"ann": 4}}, {"queues": {"q": {"most": 0.5}, "p": 0.5}}])
+def test_who_stops_counts_against_limits_until_it_has(sharing: dict[str, object]) -> None:
+    """While ann's four GPUs are to be freed for another's job, one of hers that waits takes none beside them."""
+    queues = "queues" in sharing
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), "heuristic", price=0.0, sharing=sharing)
+    scheduler.submit(gang("a", 4), 3600.0, now=0.0, user="ann", grace=60.0, queue="q" * queues)
+    scheduler.submit(gang("b", 2), 3600.0, queue="p" * queues, price=None)  # type: ignore[arg-type]
+    scheduler.decide(60.0)
+    scheduler.submit(gang("x", 4), 1e6, now=100.0, priority=1, queue="p" * queues, together=True)
+    assert [x.job for x in scheduler.decide(60.0).stopping] == ["a"]
+    scheduler.submit(gang("z", 2), 1.0, now=110.0, user="ann", queue="q" * queues)
+    assert not scheduler.decide(60.0).starts
+    scheduler.stopped("a", now=120.0)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["x", "z"]
+
+
+def test_cores_are_kept_for_who_needs_more_than_who_stops() -> None:
+    """Of 16 cores "a" holds 4 and "x" is to have 12: a task gets 4 meanwhile and no 8."""
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=1, gpus=4, cpu=16.0), "heuristic", price=0.0)
+    scheduler.submit(GangJob("a", "any", (4,), Demand(cpu=1)), 3600.0, now=0.0, grace=60.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("x", "any", (4,), Demand(cpu=3)), 1e6, now=100.0, priority=1)
+    assert [x.job for x in scheduler.decide(60.0).stopping] == ["a"]
+    for cores in (8, 4):
+        scheduler.submit(GangJob(f"task{cores}", "any", (1,), Demand(gpu=0, cpu=cores)), 1e6, priority=2)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["task4"]
+    scheduler.stopped("a", now=120.0)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["x"]
+
+
+@pytest.mark.parametrize(("mine", "others"), [(("z",), ()), ((), ("x",))])
+def test_who_shares_no_node_with_another_does_not_come_to_its_room(mine: tuple[str], others: tuple[str]) -> None:
+    """On the node where "a" stops for "x", "z" has room in the meantime, and one of them is to be apart."""
+    scheduler = Scheduler(FLEET, "heuristic", price=0.0)
+    scheduler.submit(gang("a", 4), 3600.0, now=0.0, grace=60.0)
+    for name in ("b", "c"):
+        scheduler.submit(gang(name, 2), 3600.0, priority=9)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("x", "any", (4,), apart=mine), 1e6, now=100.0, priority=1)
+    assert [x.job for x in scheduler.decide(60.0).stopping] == ["a"]
+    scheduler.finish("b", now=110.0)
+    scheduler.submit(GangJob("z", "any", (2,), apart=others), 1e5, priority=2)
+    assert not scheduler.decide(60.0).starts
+    scheduler.stopped("a", now=120.0)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["x"]
+
+
+@pytest.mark.parametrize(("begin", "told"), [(185.0, []), (195.0, ["a"])])
+def test_nobody_is_told_to_stop_if_nodes_close_before_the_other_would_end(begin: float, told: list[str]) -> None:
+    """At the end of its grace, in 60 s, "x" takes 30 s."""
+    scheduler = Scheduler(FLEET, "heuristic", price=0.0)
+    scheduler.submit(gang("a", 8), 3600.0, now=0.0, grace=60.0)
+    scheduler.decide(60.0)
+    scheduler.drain("node0", begin)
+    scheduler.submit(gang("x", 8), 30.0, now=100.0, priority=1)
+    assert [x.job for x in scheduler.decide(60.0).stopping] == told
+    assert [x.job for x in scheduler.decide(60.0, now=160.0).starts] == ["x"] * len(told)
+
+
+def test_who_has_waited_for_a_place_does_not_wait_for_a_closer_one() -> None:
+    """A node that is repaired meanwhile, and taken, would be closer for all eight workers of "x"."""
+    speeds = Proximity(0.01, 1.0, 1.0, intensity={"any": 1.0})
+    scheduler = Scheduler(Fleet.regular(racks=1, nodes=3, gpus=(4, 4, 8)), "patient", speeds=speeds, price=0.0)
+    scheduler.fail_node("node2", now=0.0)
+    scheduler.submit(gang("a", 4), 3600.0, grace=60.0)
+    scheduler.submit(gang("b", 1), 3600.0)
+    scheduler.decide(60.0)
+    scheduler.finish("b", now=100.0)
+    scheduler.submit(gang("x", 8), 1e5, priority=1)
+    assert [x.job for x in scheduler.decide(60.0).stopping] == ["a"]
+    scheduler.repair_node("node2", now=110.0)
+    scheduler.submit(GangJob("y", "any", (8,), whole_nodes=True), 1e5, priority=2)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["y"]
+    scheduler.stopped("a", now=120.0)
+    assert [x.job for x in scheduler.decide(60.0).starts] == ["x"]
+
+
 def test_moves_wait_for_the_stop() -> None:
     """What `defragment` proposes of a job with grace is done once it has stopped."""
     scheduler = Scheduler(Fleet.regular(racks=2, nodes=1, gpus=4), price=60.0, grace=30.0)
@@ -160,6 +237,23 @@ def test_moves_wait_for_the_stop() -> None:
     assert not scheduler.decide(60.0).starts
     scheduler.stopped(job.job, now=610.0)
     assert [(x.job, dict(x.nodes)) for x in scheduler.decide(60.0).starts] == [(job.job, dict(job.to))]
+
+
+def test_nobody_moves_if_nodes_close_in_the_time_that_the_stop_takes() -> None:
+    """A job that would end after 7,260 s elsewhere ends there 30 s later, which is after nodes close."""
+    for begin, moves in ((7280.0, 0), (7295.0, 1)):
+        scheduler = Scheduler(Fleet.regular(racks=2, nodes=1, gpus=4), price=60.0, grace=30.0)
+        for name in ("a", "pad", "b"):
+            scheduler.submit(gang(name, 2), 7200.0, now=0.0)
+        scheduler.decide(60.0)
+        scheduler.finish("pad", now=600.0)
+        for node in (0, 1):
+            scheduler.drain(node, begin)
+        proposal = scheduler.defragment(gang=gang("new", 4))
+        assert len(proposal.moves if proposal else ()) == moves
+        if proposal:
+            scheduler.apply(proposal)
+            assert [x.job for x in scheduler.decide(60.0, now=630.0).starts] == [proposal.moves[0].job]
 
 
 def checked(scheduler: Scheduler, decision: Decision, seats: dict[str, dict[str, set[int]]], told: dict[str, float]):

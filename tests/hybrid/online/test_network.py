@@ -24,7 +24,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import shapes
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.graph import SCHEMA
-from gangplan.learned.online.guard import EVERYTHING, FIRST
+from gangplan.learned.online.guard import AHEAD, EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.recipe import GnnSettings
 from gangplan.learned.policy.weights import find
@@ -341,6 +341,31 @@ def test_a_restored_guard_knows_what_was_compared() -> None:
         other.restore(document)
         restored = other._network.guard if other._network else pytest.fail("no network")
         assert (restored.leader, restored.due, restored.ahead) == found
+
+
+def test_jobs_that_run_longer_than_expected_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard plays on with all that run and wait, where the ends of all that run were expected long ago."""
+    monkeypatch.setattr("gangplan.learned.online.guard.Guard.advance", lambda *_: None)
+    scheduler = filled(drawn(guarded=True), jobs=FIRST, patience=1e9)
+    guard = scheduler._network.guard if scheduler._network else pytest.fail("no network")
+    guard.due += 1
+    scheduler.decide(60.0)
+    scheduler.finish(scheduler.running[0], now=1000.0)
+    runs, waits = len(scheduler.running), len(scheduler.waiting)
+    scheduler.submit(gang("last", 1), 10.0)
+    assert runs and not scheduler.decide(60.0).notes
+    jobs, state = guard._plays[0]
+    live = runs + waits + 1
+    assert len(jobs.submit) == live + AHEAD and np.isfinite(state.start[:live]).sum() == runs
+    assert (state.finish[:live] > 1000.0).all() and jobs.gpus.min() > 0
+
+
+def test_the_guard_plays_on_once_a_decision() -> None:
+    """However many classes wait: a log tells only that it did."""
+    scheduler = filled(drawn(guarded=True))
+    scheduler.submit(gang("high", 1), 10.0, priority=1)
+    scheduler.decide(60.0)
+    assert scheduler._network is not None and scheduler._network.thoughts == 1
 
 
 def test_its_use_is_counted() -> None:

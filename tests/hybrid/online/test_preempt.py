@@ -388,3 +388,14 @@ def test_a_task_without_gpus_is_no_victim_where_it_does_not_help() -> None:
     s.decide(60.0)
     s.submit(GangJob("high", "any", (2,)), 600.0, now=100.0, priority=1)
     assert [(x.job, x.cause) for x in s.decide(60.0).stops] == [("low", "priority")]
+
+
+def test_others_stop_for_the_fewest_workers_where_a_limit_keeps_more() -> None:
+    """Of eight GPUs four are owed to "b" and two are what bob may have; six workers are tried after one."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=1, gpus=8), "heuristic", price=1.0,
+                  sharing={"queues": {"a": 0.0, "b": 0.5}, "limits": {"bob": 2}})  # fmt: skip
+    for i in range(8):
+        s.submit(GangJob(f"a{i}", "any", (1,)), 1e6, now=0.0, queue="a")
+    s.decide(60.0)
+    s.submit(GangJob("job", "any", (1, 6)), [2e5, 1e5], now=100.0, queue="b", user="bob")
+    assert [(x.other, x.cause) for x in s.decide(60.0).stops] == [("job", "reclaim")]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler
@@ -276,3 +277,15 @@ def test_every_state_comes_back(tmp_path: Path, seeds: range) -> None:
         del s  # which writes to it
         assert Scheduler.open(tmp_path / f"{seed}.jsonl").snapshot() == state
         assert replay(read_log(tmp_path / f"{seed}.jsonl")).snapshot() == state
+
+
+def test_a_job_counts_by_the_nodes_that_are_up_before_and_after_a_restore() -> None:
+    """With the node of four down, three workers take two nodes of two: that is over the guarantee, so they go last."""
+    fleet = replace(Fleet.regular(1, 5, 4), gpus=np.array([4, 2, 2, 2, 2], dtype=np.int32))
+    s, again = (Scheduler(fleet, "heuristic", sharing={"queues": {"a": 0.25, "b": 0.5}}) for _ in range(2))
+    s.submit(GangJob("a", "m", (3, 8)), 60.0, now=0.0, queue="a")
+    s.submit(GangJob("b", "m", (6,)), 600.0, queue="b")
+    s.fail_node(0)
+    again.restore(json.loads(json.dumps(s.snapshot())))
+    starts = [[x.job for x in each.decide(60.0).starts] for each in (s, again)]
+    assert starts == [["b"], ["b"]]

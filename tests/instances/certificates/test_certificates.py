@@ -266,7 +266,7 @@ def test_together_or_apart() -> None:
         ({}, "argument"),
         ({"argument": "pat"}, "did you mean path"),
         ({"argument": "path"}, "ops: is missing"),
-        ({"argument": "path", "ops": [], "more": 1}, "more: is no field"),
+        ({"argument": "path", "ops": [], "more": 1}, "more: is unknown; known are ops"),
         ({"argument": "path", "ops": [True]}, r"ops\[0\]: True"),
         ({"argument": "path", "ops": 3}, "ops: 3 is not a list"),
         ({"argument": "shares", "seconds": [0.5], "bytes": [0]}, r"seconds\[0\]: 0.5"),

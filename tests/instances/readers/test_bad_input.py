@@ -219,7 +219,7 @@ def test_profile_of_inputs_only() -> None:
         (("schema_version",), 99, "schema_version: 99 is not 1"),
         (("kind",), [], f"kind: [] is not one of {', '.join(DOCUMENTS)}"),
         (("variant",), "x", "variant: 'x' is not one of contiguous, convex, free"),
-        (("graph",), 3, "graph: 3 is not an object"),
+        (("graph",), 3, "graph: 3 is not a table"),
         (("graph", "names", 1), "join0", "graph.names[1]: 'join0' is a duplicate"),
         (("graph", "names", 1), 1, "graph.names[1]: 1 is not a name"),
         (("graph", "device_types"), [1], "graph.device_types[0]: 1 is not a name"),

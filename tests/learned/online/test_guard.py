@@ -112,6 +112,18 @@ def test_a_large_cluster_is_played_in_part(
     assert len(guard.ahead) == PLAYS
 
 
+def test_who_needs_nodes_that_are_down(make_world: Callable[..., Any], make_policy: Any) -> None:
+    """With half of the nodes down, jobs that need all, or came when there were none, are played with what is up."""
+    world = make_world(0, arrived=0)
+    guard, gpus = Guard(world.cluster, make_policy(0).net), np.repeat([32, 0], 20)
+    world.state.free[4:] = 0
+    past = known(world.jobs, world.state, 40)
+    guard.watch(world.jobs, world.state, past._replace(gpus=gpus), 40)
+    assert {*guard._plays[0][0].gpus.tolist()} <= {*range(1, 17)}
+    guard.advance()
+    assert len(guard.ahead) == PLAYS and np.isfinite(guard.ahead).all()
+
+
 def test_in_slices_it_comes_to_the_same(make_world: Callable[..., Any]) -> None:
     """Eight decisions at a time, as `Scheduler` has it; the leader stays until all have been played."""
     world, found = make_world(0), []

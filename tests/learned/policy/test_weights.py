@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError
+from gangplan.instances.typed import SETTINGS
 from gangplan.learned.policy import RECIPES, Card, Recipe, find, load, read_card, save, shipped, train_policy
 from gangplan.learned.policy.recipe import SEEDS, recipe
-from gangplan.learned.policy.settings import build, read_config, shipped_configs
+from gangplan.learned.policy.settings import read_config, shipped_configs
 from gangplan.learned.policy.weights import match
 from gangplan.learned.training import Stage
 
@@ -121,7 +122,7 @@ def test_what_is_shipped() -> None:
         assert load(path)[1].policy in RECIPES and find(name) == path
     for path in shipped_configs().values():
         policy, table = read_config(path)
-        build(recipe(policy).config, table)
+        SETTINGS.read(recipe(policy).config, table)
     with pytest.raises(InstanceError, match="'nothing' is no file"):
         find("nothing")
 
@@ -141,7 +142,7 @@ class Settings:
 
 def test_config() -> None:
     """Values are taken where they are of the right type; a whole number is a number."""
-    found = build(Settings, {"updates": 3, "rate": 1, "kind": "b", "sizes": [5], "rates": {"a": 2}})
+    found = SETTINGS.read(Settings, {"updates": 3, "rate": 1, "kind": "b", "sizes": [5], "rates": {"a": 2}})
     assert found == Settings(3, 4, 1.0, "b", (5,), {"a": 2.0})
     assert isinstance(found.rate, float) and isinstance(found.rates["a"], float)
 
@@ -168,7 +169,7 @@ def test_config() -> None:
 def test_bad_config(table: dict[str, Any], words: str) -> None:
     """Unknown and missing keys and wrong types are errors that name the key."""
     with pytest.raises(InstanceError, match=words):
-        build(Settings, table)
+        SETTINGS.read(Settings, table)
 
 
 class Toy:

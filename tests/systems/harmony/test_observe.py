@@ -82,7 +82,7 @@ def test_explored() -> None:
 def test_bad_input() -> None:
     """Settings outside their limits, and an environment of another size, are errors that name them."""
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"slots": 11}, "slots: 11 is not 10 or less"),
+        ({"slots": 11}, "slots: 11 is more than 10"),
         ({"case": "far"}, "case: 'far' is not one of"),
         ({"case": "philly"}, "data: is empty"),
         ({"reward_model": "none"}, "reward_model: 'none' is not one of off"),

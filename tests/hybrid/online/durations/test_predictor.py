@@ -72,19 +72,6 @@ def test_new_users_take_what_others_do() -> None:
     assert quantile(durations.predict(JOB, Terms(user="new")), 0.25) < 4 * 20.0
 
 
-def test_users_are_soon_told_apart() -> None:
-    """After 30 jobs of six unlike users, a user's middle half spans less than a factor of three."""
-    rng, durations, spans = np.random.default_rng(0), Durations(), []
-    for i in range(60):
-        user = int(rng.integers(6))
-        terms, work = Terms(user=f"u{user}"), 4 * float(np.exp(rng.normal(4.0 + user, 0.3)))
-        if i >= 30:
-            said = durations.predict(JOB, terms)
-            spans.append(np.log(quantile(said, 0.75) / quantile(said, 0.25)))
-        durations.learn(JOB, terms, work)
-    assert np.exp(np.mean(spans)) < 3
-
-
 def test_titles_without_numbers() -> None:
     """Runs of a title are one pattern."""
     assert pattern("BERT-large-run_17") == pattern("bert-large-run_2") == "bert-large-run"

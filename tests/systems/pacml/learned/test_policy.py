@@ -151,7 +151,7 @@ def test_saved(tmp_path: Path) -> None:
     for card, words in (
         (Card("x", "another"), "policy: 'another' is not pacml"),
         (Card("x", "pacml", settings={"width": 32}), "tensors"),
-        (Card("x", "pacml", settings={"width": -1}), "settings.width: -1 is not 1 or more"),
+        (Card("x", "pacml", settings={"width": -1}), "settings.width: -1 is not positive"),
         (Card("x", "pacml", settings={"widht": 24}), "settings.widht: is unknown"),
     ):
         save(tmp_path / "other", tensors, card)
