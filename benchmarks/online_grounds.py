@@ -35,9 +35,8 @@ FORMULAS = {
 }
 RULES = tuple(f"{rule}+overtake" for rule in ("fcfs", "sjf", "smallest", "tetris", "least_work"))
 """Classic rules: everybody at once, at the closest place."""
-NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient", "gnn-large": "evolved", "gnn-large-unguarded": "evolved"}
-PARTS = {"gnn-large-imitation-unguarded": "evolved", "gnn-large-exact-unguarded": "evolved"}
-"""Networks by the name of their weights, and the rule that each corrects; those that ended in an earlier stage."""
+NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient"}
+"""Networks by the name of their weights, and the rule that each corrects."""
 PRICE = 60.0
 """Of a stop, seconds."""
 SCHEDULERS: dict[str, dict[str, Any]] = {
@@ -50,13 +49,12 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 BASES = {
     "evolved": "patient",
     **NETWORKS,
-    **PARTS,
     "scheduler-evolved": "scheduler-patient",
     "scheduler-evolved-price": "scheduler-patient-price",
 }
 """What each is compared with, on the same jobs."""
-POLICIES = (*FORMULAS, *RULES, *NETWORKS, *PARTS, *SCHEDULERS)
-USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price") and policy not in PARTS)
+POLICIES = (*FORMULAS, *RULES, *NETWORKS, *SCHEDULERS)
+USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price"))
 """Those that are played if none is named: with stops a run takes minutes."""
 TARGET, FEWEST = 0.01, 10
 """Half the width of an interval, as a share, and the seeds from which it is taken."""
@@ -96,7 +94,7 @@ def tasks(options: Options) -> Iterator[Task]:
             many[base] = max(many.get(base, 0), many[policy])
         for seed in range(max(many.values(), default=0)):
             for policy in (policy for policy, n in many.items() if seed < n):
-                path = weights_of(policy, None, options.weights) if policy in {**NETWORKS, **PARTS} else None
+                path = weights_of(policy, None, options.weights) if policy in NETWORKS else None
                 yield Task(case, policy, seed, digest(path))
 
 
@@ -122,7 +120,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     policy: Any = make_policy(task.policy, folder=options.weights)
     policy.finish(run.jobs, run.cluster, state)
     found = {"mean_jct": run.mean_jct(state), "seconds": time.process_time() - began}
-    return found | ({"changed": changed(policy, run)} if task.policy in {**NETWORKS, **PARTS} else {})
+    return found | ({"changed": changed(policy, run)} if task.policy in NETWORKS else {})
 
 
 def changed(policy: Any, run: Episode) -> float:

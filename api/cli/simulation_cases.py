@@ -17,7 +17,7 @@ from .simulation_study import Engine, Maker, Study
 
 ONLINE: dict[str, dict[str, Any]] = {
     "online": {},
-    **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-large")},
+    **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "evolved", "gnn")},
 }
 """Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
 VARIES = ("cluster", "discipline", "policy", "price")

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .moves import Moves
     from .network import NetworkTier, NetworkUse
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-large", "gnn-unguarded")
+SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-unguarded")
 TIERS = (
     "moves",
     "lookahead",
@@ -82,7 +82,7 @@ _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 
 def _network(policy: Any) -> GnnPolicy | None:
     """Return the network that a policy is or names, `None` if it is something else."""
-    if isinstance(policy, str) and (policy in ("gnn", "gnn-large", "gnn-unguarded") or policy.endswith(".safetensors")):
+    if isinstance(policy, str) and (policy in ("gnn", "gnn-unguarded") or policy.endswith(".safetensors")):
         from gangplan.learned.online.policy import GnnPolicy
         from gangplan.learned.policy.weights import find
 
@@ -103,10 +103,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         cluster: the nodes; of a device-level cluster, its servers.
         policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``patient`` or
             ``evolved``, or a `Patient` or `Evolved` with other numbers, by which jobs wait for close GPUs: without a
-            `Proximity` it is the order alone, and nobody waits; ``gnn`` or ``gnn-large``, a graph network that corrects
-            ``patient`` or ``evolved``, and a guard who decides; ``gnn-unguarded``; a file of such weights, or a
-            `GnnPolicy`; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the
-            lookahead.
+            `Proximity` it is the order alone, and nobody waits; ``gnn``, a graph network that corrects ``patient``,
+            and a guard who decides; ``gnn-unguarded``; a file of such weights, or a `GnnPolicy`; or an object with
+            `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: a `SpeedModel`, which models run on which GPUs, by default all on all: it says where gangs go, and not
             how long they take, since that changes with every neighbour; or a `Proximity`: a job takes its seconds
             times 1 + intensity * cost of its GPUs, and gets the closest that a greedy search finds.

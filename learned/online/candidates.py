@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.simulator.gangs.allocate import CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import key_of
+from gangplan.simulator.gangs.formula import hope, key_of
 from gangplan.simulator.gangs.step import communication, least_cost, total
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
 
@@ -24,6 +24,8 @@ JOBS = (48, 24, 8)
 """Waiting jobs that are candidates, by the size of the cluster: the first by the rule, one of each kind."""
 SOON = (8, 8, 3)
 """Ends of running jobs that are looked at, likewise."""
+LATER = 1e6
+"""What is added to the key of a job that waits for closer GPUs while jobs are listed."""
 PLACES = (4, 4, 1)
 """Allocators that are asked, likewise: for the closest GPUs first."""
 
@@ -109,7 +111,7 @@ def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule
 
     To wait is the first, if something runs, whose end will change the state; else it is left out.
     """
-    _list_jobs(jobs, state, s, rule)
+    _list_jobs(jobs, cluster, state, s, rule)
     if s.most[LISTED] == 0:
         return 0
     k = 0
@@ -143,15 +145,28 @@ def _is_new(begin: int, k: int, s: Scratch) -> bool:
 
 
 @lean
-def _list_jobs(jobs: Jobs, state: State, s: Scratch, rule: Floats) -> None:
-    """Write the places in the queue of the first jobs by the rule; of equal ones the first submitted."""
-    idle, fit, not_fit = total(state.free), 0, 0
+def _list_jobs(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats) -> None:
+    """Write the places in the queue of the first jobs by the rule, before those that it has wait for closer GPUs.
+
+    Of equal ones the first submitted.
+    """
+    idle, fit, not_fit, cost = total(state.free), 0, 0, s.known
+    cost[:] = np.nan
+    seen, now = (s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD]), state.clock[NOW]
     for at in range(state.count[WAITING]):
-        key = key_of(jobs, state.queue[at], state.clock[NOW], s.stats[CROWD], s.ideal, rule)
-        if jobs.gpus[state.queue[at]] > idle:
+        job = state.queue[at]
+        need, key = jobs.gpus[job], key_of(jobs, job, now, s.stats[CROWD], s.ideal, rule)
+        if need > idle:
             not_fit = _sort_in(jobs, state, at, key, s.blocked, s.least, not_fit)
-        else:
-            fit = _sort_in(jobs, state, at, key, s.listed, s.key, fit)
+            continue
+        if np.isnan(cost[need]):
+            choose(CLOSEST, need, cluster, state.free, s.free)
+            cost[need] = communication(cluster, s.free)
+        late = state.count[RUNNING] > 0 and hope(jobs, job, cost[need], now, seen, s.ideal, rule) > 0
+        fit = _sort_in(jobs, state, at, key + LATER if late else key, s.listed, s.key, fit)
+    for i in range(fit):
+        if s.key[i] > LATER / 2:
+            s.key[i] -= LATER
     s.most[LISTED], s.most[HELD_UP] = fit, not_fit
 
 

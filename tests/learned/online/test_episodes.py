@@ -12,17 +12,17 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
-from gangplan.learned.online.episodes import look
+from gangplan.learned.online.episodes import look, play
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.guard import RULES
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
-from gangplan.simulator.gangs.formula import finish
+from gangplan.simulator.gangs.formula import EVOLVED, finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
 from gangplan.simulator.gangs.step import advance, start
-from gangplan.simulator.gangs.traffic import episode
+from gangplan.simulator.gangs.traffic import TRAIN, episode
 from gangplan.systems.topdrl.rules import Patient
 
-from .conftest import GnnSettings, World, world_of
+from .conftest import GnnSettings, World, drawn, world_of
 
 NAMES, SIZES = ("small", "expensive", "loaded", "uncertain", "mixed"), ("2x4x4", "4x8x8", "unequal")
 FLEETS = {"2x4x4": Fleet.regular(2, 4, 4), "4x8x8": Fleet.regular(4, 8, 8)}
@@ -120,3 +120,13 @@ def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number
     world.play(make_policy(0, 0.0))
     Patient().finish(named.jobs, named.cluster, named.state)
     assert np.array_equal(world.state.start, named.state.start)
+
+
+def test_jobs_that_wait_for_closer_gpus_keep_nobody_from_being_a_candidate() -> None:
+    """On a crowded cluster of 256 nodes, where the first jobs by the evolved rule wait, others start all the same."""
+    run = TRAIN[9].episode(2_600_000, 400)
+    assert TRAIN[9].name == "mix-2048"
+    alone, ours, s = run.begin(), run.begin(), scratch_of(run.cluster)
+    finish(run.jobs, run.cluster, alone, EVOLVED)
+    play(run.jobs, run.cluster, ours, s, graph_room(run.cluster, s), drawn(0).net, EVOLVED, False, 1 << 60, 1 << 60)
+    assert run.mean_jct(ours) < 1.05 * run.mean_jct(alone)
