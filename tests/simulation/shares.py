@@ -234,7 +234,10 @@ class Shares:
             hold(within if cause == "reclaim" else victim.level < other.level, "reclaim", f"{words}: {cause}")
 
     def settled(self) -> None:
-        """Check that a queue gets what it is owed: a job of one GPU has another's stopped, where that may be."""
+        """Check that a queue gets what it is owed: a job of one GPU has another's stopped, where that may be.
+
+        Not where a window begins before it ends: nobody starts there who is expected to run into one.
+        """
         world = self.world
         if not self.queues or not self.rules.get("preempt", True):
             return
@@ -251,5 +254,5 @@ class Shares:
                     continue
                 over = self.share(there) > self.owed(there) + ROUNDING
                 within = self.share(here, self.wants(job)) <= self.owed(here) - ROUNDING
-                fits = world.room(job, world.nodes[node], without={other.name}) > 0
+                fits = any(world.room(job, n, without={other.name}) for n in world.open(job, [world.nodes[node]]))
                 hold(not (over and within and fits), "owed", f"{job.name} waits, {other.name} could stop for it")

@@ -41,6 +41,13 @@ class Stints(Scheduler):
         super().__init__(*args, sharing={**sharing, "limits": {"*": {"gpus": 2}}}, **options)
 
 
+class Spares(Scheduler):
+    """Has nobody stopped for another queue."""
+
+    def __init__(self, *args: Any, sharing: Any, **options: Any) -> None:
+        super().__init__(*args, sharing={**sharing, "preempt": False}, **options)
+
+
 class Releases(Scheduler):
     """Takes it that whoever is told to stop holds four GPUs less for a limit."""
 
@@ -188,6 +195,13 @@ def closes(at: float) -> list[Event]:
     return [*start, wait(100.0, "x", [8], 10.0, priority=1), ["decide", 100.0, 60.0]]
 
 
+def owed_until(at: float) -> list[Event]:
+    """Return how a job of 10 s is owed room where all that runs is of another queue, and when the node closes."""
+    runs = [wait(0.0, f"b{i}", [1], 1e4, queue="b") for i in range(4)]
+    shuts = ["close", 0.0, "drain-n0", ["n0"], at, 1e9, []]
+    return [*runs, ["decide", 0.0, 60.0], shuts, wait(100.0, "own", [1], 10.0, queue="a"), ["decide", 100.0, 60.0]]
+
+
 CLAIM = [*closes(200.0), wait(105.0, "y", [8], 10.0, priority=2), ["decide", 105.0, 60.0]]
 NODES_TO_COME = [wait(0.0, "large", [16], 10.0, await_nodes=True), ["decide", 1e6, 60.0]]
 LATE = [
@@ -294,6 +308,7 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ),
         ([4, 4], {"limits": {"u": {"gpus": 4}}}, {"price": 0.0, "grace": 5.0}, TOLD, Releases, TOLD, "limit"),
         ([8], None, {"price": 0.0, "grace": 5.0}, [*closes(200.0), ["decide", 195.0, 60.0]], Forgets, CLAIM, "claimed"),
+        ([4], queues(0.5), {"price": 0.0}, owed_until(105.0), Spares, owed_until(115.0), "owed"),
         ([8], None, {"price": 0.0, "grace": 5.0}, CLAIM, Hastens, [*closes(112.0), ["decide", 105.0, 60.0]], "claimed"),
     ],
 )
