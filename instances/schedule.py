@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
 
@@ -21,7 +21,6 @@ from .arrays import (
     require,
     require_count,
     require_kind,
-    require_number,
     require_unique,
 )
 from .cluster import RampTopology
@@ -112,26 +111,6 @@ class MoldableJob:
             raise InstanceError("degrees", "names no number of GPUs")
         if len(self.durations) != len(self.degrees):
             raise InstanceError("durations", f"has {len(self.durations)} entries for {len(self.degrees)} degrees")
-
-
-def accepted_within(job: MoldableJob, fraction: float, sequential: float | None = None) -> MoldableJob:
-    """Return `job` with the deadline of PAC-ML's maximum acceptable JCT fraction (arXiv 2301.13799, section 3).
-
-    Args:
-        job: any job.
-        fraction: of the sequential duration that its completion time, counted from its release, may be.
-        sequential: seconds it runs on one GPU; by default its duration at degree 1.
-
-    Raises:
-        InstanceError: if the sequential duration is neither given nor on the menu.
-    """
-    require_number(fraction, "fraction", positive=True)
-    if sequential is None:
-        if job.degrees[0] != 1:
-            raise InstanceError("sequential", f"is not given, and job {job.name} does not run on one GPU")
-        sequential = job.durations[0]
-    require_number(sequential, "sequential")
-    return replace(job, deadline=job.release + fraction * sequential)
 
 
 GOALS = ("weighted_completion", "mean_jct", "makespan", "blocked", "throughput")

@@ -109,15 +109,11 @@ def note(rows: Iterable[Row], instances: Iterable[Instance], path: Path) -> int:
             continue
         proved = row.objective == ONLINE or ours(row.objective, row.method)  # online the ground says it
         bound = row.bound if proved and row.status in tuple(Status) else None
-        after = replace(before, zero=row.zero).better(row.value, None, _who(row, row.by), row.seconds)
-        after = after.better(None, bound, _who(row, row.bound_by), row.seconds)
+        by, of = (row.method if x in ("", row.method) else f"{row.method}: {x}" for x in (row.by, row.bound_by))
+        after = replace(before, zero=row.zero).better(row.value, None, by, row.seconds)
+        after = after.better(None, bound, of, row.seconds)
         if after != before:
             new[row.instance] = after
     if new:
         write_manifest((ledger | new).values(), path)
     return len(new)
-
-
-def _who(row: Row, part: str) -> str:
-    """Return the method of a row, and which of those in it."""
-    return row.method if part in ("", row.method) else f"{row.method}: {part}"

@@ -16,7 +16,6 @@ from gangplan.instances.schedule import (
     Pool,
     SchedulePlan,
     ScheduleProblem,
-    accepted_within,
     holds,
     total,
 )
@@ -134,14 +133,6 @@ def test_blocks() -> None:
     assert rows(2, (0, 1), (6, 1), capacity=ramp) == ()  # a diagonal: group and rack differ
     assert rows(2, (0, 1), (7, 1), capacity=ramp)[0].startswith("block: the 2 servers of job x are no block")
     assert holds(ramp, 4) and not holds(ramp, 3)
-
-
-def test_acceptable_fraction() -> None:
-    """The deadline is a fraction of the time on one GPU after the release."""
-    assert accepted_within(A, 0.5).deadline == 5.0
-    assert accepted_within(B, 0.5, sequential=8.0).deadline == 5.0
-    with pytest.raises(InstanceError, match="sequential: is not given"):
-        accepted_within(B, 0.5)
 
 
 @pytest.mark.parametrize(
