@@ -125,20 +125,21 @@ class Shares:
             return any(a and t - a < keep * t for a, t in zip(wants, total, strict=True)) and keep > 0
         return False
 
-    def limited(self, job: Job, wants: list[float] | None = None) -> bool:
-        """Return whether a limit may keep a waiting job from starting."""
+    def limited(self, job: Job, wants: list[float] | None = None, without: set[str] | None = None) -> bool:
+        """Return whether a limit may keep a waiting job from starting, some that run not counted."""
         wants = self.wants(job) if wants is None else wants
         limits = self.rules.get("limits", {})
         limit = limits.get(job.user, limits.get("*")) if job.user else None
         if limit is not None:
-            mine = [x for x in self.world.running.values() if x.user == job.user]
+            mine = [x for x in self.world.running.values() if x.user == job.user and x.name not in (without or ())]
             gpus = sum(self.amounts(x)[0] for x in mine)
             if gpus + wants[0] > limit.get("gpus", 10**9) or len(mine) >= limit.get("jobs", 10**9):
                 return True
         bounds = {x: self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue)}
-        most = any(bound < 1.0 and self.share(x, wants) > bound - ROUNDING for x, bound in bounds.items())
+        most = any(bound < 1.0 and self.share(x, wants, without) > bound - ROUNDING for x, bound in bounds.items())
         keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
-        return bool(self.queues) and (most or (keeps and (self.borrows(job) or bool(self._lacks(job, wants, 1)))))
+        lacks = keeps and (self.borrows(job, without) or bool(self._lacks(job, wants, 1, without)))
+        return bool(self.queues) and (most or lacks)
 
     def start(self, job: Job, vague: bool) -> None:
         """Check that no limit is exceeded by a job that has just started, and nothing used that is not lent.
@@ -161,12 +162,12 @@ class Shares:
             most = self.queues.get(path, {}).get("most", 1.0)
             hold(self.share(path) <= most + ROUNDING, "limit", f"{job.name}: {path} has {self.share(path)} of {most}")
 
-    def _lacks(self, job: Job, asks: list[float], more: int) -> str:
+    def _lacks(self, job: Job, asks: list[float], more: int, without: set[str] | None = None) -> str:
         """Return in words what others do not lend and a job takes, "" if it leaves that; `more`: if it starts still."""
         world, way, total = self.world, self.way(job.queue), self.total
         up = [n for n in world.nodes.values() if n.up]
         has = [sum(n.gpus for n in up), sum(n.has[0] for n in up), sum(n.has[1] for n in up)]
-        runs = [(self.way(x.queue), self.amounts(x)) for x in world.running.values()]
+        runs = [(self.way(x.queue), self.amounts(x)) for x in world.running.values() if x.name not in (without or ())]
         for i, amount in enumerate(asks):
             free = has[i] - sum(amounts[i] for _, amounts in runs) - more * amount
 

@@ -202,6 +202,14 @@ def owed_until(at: float) -> list[Event]:
     return [*runs, ["decide", 0.0, 60.0], shuts, wait(100.0, "own", [1], 10.0, queue="a"), ["decide", 100.0, 60.0]]
 
 
+OWN = [  # four GPUs of b are not lent to "first", which has room beside them only if n1 is up
+    ["fail", 0.0, "n1"], wait(0.0, "first", [6], 10.0, queue="a"), wait(0.0, "own", [4], 500.0, queue="b"),
+    ["decide", 150.0, 60.0],
+]  # fmt: skip
+NOT_OWN = [
+    wait(0.0, "own", [4], 1e4, queue="b"), wait(0.0, "runs", [8], 500.0), ["decide", 0.0, 60.0],
+    wait(0.0, "first", [12], 10.0, queue="a", together=False), wait(0.0, "third", [4], 1e4), ["decide", 150.0, 60.0],
+]  # fmt: skip
 CLAIM = [*closes(200.0), wait(105.0, "y", [8], 10.0, priority=2), ["decide", 105.0, 60.0]]
 NODES_TO_COME = [wait(0.0, "large", [16], 10.0, await_nodes=True), ["decide", 1e6, 60.0]]
 LATE = [
@@ -308,6 +316,15 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
         ),
         ([4, 4], {"limits": {"u": {"gpus": 4}}}, {"price": 0.0, "grace": 5.0}, TOLD, Releases, TOLD, "limit"),
         ([8], None, {"price": 0.0, "grace": 5.0}, [*closes(200.0), ["decide", 195.0, 60.0]], Forgets, CLAIM, "claimed"),
+        (
+            [8, 8],
+            {"queues": {"a": {"share": 0.75}, "b": {"share": 0.25, "lends": 0.0}}},
+            {"patience": 0.1},
+            OWN,
+            Overtakes,
+            NOT_OWN,
+            "overtaken",
+        ),
         ([4], queues(0.5), {"price": 0.0}, owed_until(105.0), Spares, owed_until(115.0), "owed"),
         ([8], None, {"price": 0.0, "grace": 5.0}, CLAIM, Hastens, [*closes(112.0), ["decide", 105.0, 60.0]], "claimed"),
     ],

@@ -281,7 +281,8 @@ class World(Events):
     def _protected_in_class(self, started: list[Job]) -> None:
         """Check that no job of its class or a lower one, or that borrows, delays the first due of the highest class.
 
-        Of those that fit into a guarantee: they go before all that borrow.
+        Of those that fit into a guarantee: they go before all that borrow. While what is free is not lent to it, who
+        starts of those that do not lend may delay it, though once that has started nothing is kept from it.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
         late = [j for j in late if not books.borrows(j, {x.name for x in started})]
@@ -293,7 +294,8 @@ class World(Events):
             for j in started:
                 there = {x.name for x in started if x.begun >= j.begun}  # those that did not run yet
                 ahead = [x for x in late if not books.borrows(x, there)]
-                if first is min(ahead, key=lambda x: (-books.level(x), x.due, x.serial), default=None):
+                one = min(ahead, key=lambda x: (-books.level(x), x.due, x.serial), default=None)
+                if first is one and not books.limited(first, without=there):
                     delays += [] if self._before(j, first, there - {j.name}) else [j.name]
             self._undelayed(first, started, {j.name for j in started} - {*delays}, "overtaken")
 
