@@ -88,7 +88,7 @@ class Typed:
                 raise InstanceError(field, f"{brief(data)} is not a table")
             with within(field):
                 for name in (x for x in data if x not in known):
-                    raise InstanceError(name, f"is unknown; known are {', '.join(readers)}")
+                    raise InstanceError(f"{name}", f"is unknown; known are {', '.join(readers)}")
                 for name in (x for x in needed if x not in data):
                     raise InstanceError(name, "is missing")
                 return kind(**{name: readers[name](x, name) for name, x in data.items() if name in readers})

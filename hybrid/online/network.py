@@ -235,7 +235,7 @@ class NetworkTier:
         rows = [
             Row(request, degree)
             for request in sorted(
-                (state.waiting[name] for name in islice(in_order(state.queue), IN_SIGHT) if name not in refused),
+                (state.waiting[name] for name in islice(in_order(state.queue), 2 * IN_SIGHT) if name not in refused),
                 key=lambda request: request.serial,
             )
             for degree in self._degrees(request)

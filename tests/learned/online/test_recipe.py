@@ -67,11 +67,11 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, words: str) -> None
 
 
 def test_stages() -> None:
-    """Imitation of exact plans, of rollouts, of the network itself, and PPO, as they have updates; PPO may be alone."""
+    """Imitation of exact plans, of rollouts, of the network itself, and RL, as they have updates; RL may be alone."""
     every = [
-        {"iterated_updates": 0}, {"iterated_updates": 5, "ppo_updates": 2},
-        {"updates": 0, "iterated_updates": 0, "ppo_updates": 2},
-        {"exact": 0.4, "exact_updates": 5, "iterated_updates": 0, "ppo_updates": 2},
+        {"iterated_updates": 0}, {"iterated_updates": 5, "rl_updates": 2},
+        {"updates": 0, "iterated_updates": 0, "rl_updates": 2},
+        {"exact": 0.4, "exact_updates": 5, "iterated_updates": 0, "rl_updates": 2},
     ]  # fmt: skip
     names = [[stage.name for stage in RECIPE.stages(GnnSettings(**x), 0)] for x in every]
     assert names == [["rollouts"], ["rollouts", "iterated", "rl"], ["rl"], ["exact", "rollouts", "rl"]]
