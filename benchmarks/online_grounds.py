@@ -21,7 +21,6 @@ from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.gangs import formula
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import LOADING, TEST, TRAIN, VALIDATE, Episode, Traffic, grounds
-from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.systems.topdrl.policies import make_policy, weights_of
 
 from .found import Difference, Found, number, percent, table
@@ -29,10 +28,6 @@ from .rows import Task, digest
 from .study import Options, Study, Tables
 
 GROUNDS = {"train": TRAIN, "validate": VALIDATE, "test": TEST}
-FORMULAS = {
-    "patient": formula.PATIENT,
-    "evolved": np.array([Evolved().weights.get(term, 0.0) for term in formula.TERMS]),
-}
 RULES = tuple(f"{rule}+overtake" for rule in ("fcfs", "sjf", "smallest", "tetris", "least_work"))
 """Classic rules: everybody at once, at the closest place."""
 NETWORKS = {"gnn": "patient", "gnn-unguarded": "patient"}
@@ -53,7 +48,7 @@ BASES = {
     "scheduler-evolved-price": "scheduler-patient-price",
 }
 """What each is compared with, on the same jobs."""
-POLICIES = (*FORMULAS, *RULES, *NETWORKS, *SCHEDULERS)
+POLICIES = (*formula.FORMULAS, *RULES, *NETWORKS, *SCHEDULERS)
 USUAL = tuple(policy for policy in POLICIES if not policy.endswith("-price"))
 """Those that are played if none is named: with stops a run takes minutes."""
 TARGET, FEWEST = 0.01, 10
@@ -114,8 +109,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     if task.policy in SCHEDULERS:
         return _by_scheduler(task, options)
     state, began = run.begin(), time.process_time()
-    if task.policy in FORMULAS:
-        formula.finish(run.jobs, run.cluster, state, FORMULAS[task.policy])
+    if task.policy in formula.FORMULAS:
+        formula.finish(run.jobs, run.cluster, state, formula.FORMULAS[task.policy])
         return {"mean_jct": run.mean_jct(state), "seconds": time.process_time() - began}
     policy: Any = make_policy(task.policy, folder=options.weights)
     policy.finish(run.jobs, run.cluster, state)

@@ -232,7 +232,7 @@ class NetworkTier:
             ValueError: if a score is not finite.
             StrangeError: if a feature is unlike all in training.
         """
-        rows = [
+        rows = [  # those that are seen, and as many that may be as others start
             Row(request, degree)
             for request in sorted(
                 (state.waiting[name] for name in islice(in_order(state.queue), 2 * IN_SIGHT) if name not in refused),

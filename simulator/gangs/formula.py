@@ -15,6 +15,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel, lean
+from gangplan.solvers.placement.online.evolved import Evolved
 
 from .allocate import CLOSEST, choose
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
@@ -28,8 +29,7 @@ GPUS, SLOWDOWN, WAITED, CROWDED, ONE, LENGTH, WIDTH, RUNS, CROWD, AGE, HOLD = ra
 """Weights of a formula, float64 (terms,)."""
 PATIENT = np.array([0.777, 0.639, 0.0, 0.0, log(exp(0.091) - 1), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 """The rule `gangplan.solvers.placement.online.patient.Patient`."""
-EVOLVED = np.array([0.0, 0.725, 0.0, -0.929, -2.2, -1.11, -0.364, 0.0, -0.223, 0.17, 0.0])
-"""What `gangplan learn evolve` found."""
+EVOLVED = np.array([Evolved().weights.get(term, 0.0) for term in TERMS])
 FORMULAS = {"patient": PATIENT, "evolved": EVOLVED}
 
 

@@ -13,11 +13,9 @@ from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.policy.weights import find
 from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
-from gangplan.simulator.gangs.formula import PATIENT, TERMS, finish
+from gangplan.simulator.gangs.formula import FORMULAS, finish
 from gangplan.simulator.gangs.traffic import DRAWN, TEST, TRAIN, VALIDATE, Traffic
-from gangplan.solvers.placement.online.evolved import Evolved
 
-FORMULAS = {"patient": PATIENT, "evolved": np.array([Evolved().weights.get(term, 0.0) for term in TERMS])}
 GROUNDS = {x.name: x for table in (TRAIN, VALIDATE, TEST) for x in table}
 NEVER = {"patience": 1e12, "max_wait": None}
 """Nobody is due: compiled episodes know no such rule."""
