@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 from gangplan.instances.published import DATA
+from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
 from . import options
@@ -150,7 +151,7 @@ def export(
 
 def list_policies(as_json: options.AsJson = False) -> None:
     """List what can be trained, and the weights there are."""
-    from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
+    from gangplan.learned.policy import read_card, recipe, shipped
     from gangplan.learned.policy.settings import shipped_configs
 
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]

@@ -346,8 +346,8 @@ def _read_config(content: bytes) -> None:
     from importlib import import_module
 
     from gangplan.instances.typed import SETTINGS
-    from gangplan.learned.policy.recipe import RECIPES
     from gangplan.learned.policy.settings import read_config
+    from gangplan.systems import RECIPES
 
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")
