@@ -51,8 +51,8 @@ def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
     from gangplan.learned.speed import fit_duty, fit_pairs, fit_servers, fit_steps
 
     if isinstance(data, Pairs):
-        return fit_pairs(data, seed=seed)[0] + (fit_duty(data, seed=seed)[0] if data.links else [])
-    return fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
+        return fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
+    return fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
 
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
