@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
@@ -25,8 +25,6 @@ class MarlSettings:
     """Hyper-parameters of the policy and its training.
 
     Attributes:
-        graph: ``hierarchical``, as published; ``outer``: without messages inside servers; ``flat``: one level, from
-            groups of GPUs to racks.
         cases: what it is trained on, of `CASES` with racks.
         servers, jobs: of an episode.
         types: of jobs.
@@ -42,7 +40,8 @@ class MarlSettings:
         validate_every, validation_seeds: updates from one validation to the next, and workloads of each case.
     """
 
-    graph: Literal["hierarchical", "outer", "flat"] = "hierarchical"
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"graph"})
+
     cases: tuple[str, ...] = ("leaf-spine", "fat-tree")
     servers: int = limited(32, positive=True)
     jobs: int = limited(150, positive=True)
