@@ -175,7 +175,7 @@ class Topdrl(Ground):
 
     def bound(self, drawn: Drawn, time_limit: float) -> float:
         """See `Ground`."""
-        from .bound import bound
+        from .simulate import bound
 
         return bound(drawn[0], self.on.fleet, self.on.proximity)
 

@@ -70,8 +70,6 @@ class TopdrlSettings(PpoSettings):
         PpoSettings.__post_init__(self)
         if len(self.cluster) != 3 or min(self.cluster) < 1:
             raise InstanceError("cluster", f"{self.cluster!r} is not racks, nodes and GPUs")
-        if not (self.imitation_updates or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
         if self.decides == "gpus" and self.imitation_updates:
             raise InstanceError("imitation_updates", "is not 0, and nobody teaches to pick GPUs")
         if self.decides == "gpus" and self.slots > 1:
