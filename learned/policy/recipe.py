@@ -130,11 +130,12 @@ def train_policy(
     made = recipe(name)
     with in_file(config):
         settings = SETTINGS.read(made.config, {**table, **(instead or {})})
+        stages = made.stages(settings, seed)
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)
         began = time.monotonic()
-        reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
+        reports = train_stages(stages, folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, plain, seed, folder, reports, seconds)
     interrupted = any(x.report.reason == INTERRUPTED for x in reports)

@@ -79,8 +79,6 @@ class MarlSettings:
             require_choice(name, "cases", CENTRES)
         if not self.cases:
             raise InstanceError("cases", "is empty")
-        if not (self.rounds or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as are rounds: nothing is trained")
 
     def make(self, case: str, seed: int, jobs: int | None = None) -> Case:
         """Return the case of a seed, with the true cluster."""
@@ -95,11 +93,8 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
     Args:
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
-    from ..interference.cases import CENTRES
-
-    name = case or policy.settings.cases[0]
     rivals = ("lif", "tetris", "lb", "agents-lif", "agents-random", "market", "lif-near")
-    return [Agents(name, make=CENTRES[name])], lambda drawn, seed: policy, rivals
+    return [Agents(case or policy.settings.cases[0])], lambda drawn, seed: policy, rivals
 
 
 RECIPE = Recipe(
