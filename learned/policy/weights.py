@@ -157,7 +157,7 @@ def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path
         if name not in tensors:
             raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
         if tuple(tensors[name].shape) != tuple(shape):
-            words = f"has shape {tuple(tensors[name].shape)}, not {shape}: weights of another version are to be trained anew"
+            words = f"has shape {tuple(tensors[name].shape)}, not {shape}: train weights of other versions anew"
             raise InstanceError(f"tensors[{name!r}]", words, str(path))
     for name in tensors:
         if name not in shapes:
