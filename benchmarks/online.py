@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.hybrid.bench.makers import SCHEDULERS, Near
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.learned.policy.weights import find
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
