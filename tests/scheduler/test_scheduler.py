@@ -15,7 +15,7 @@ from gangplan.instances import Cluster, DeviceType, InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "scheduler_loop.py"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "scheduler_loop.py"
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4)
 
 
