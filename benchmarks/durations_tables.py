@@ -91,7 +91,7 @@ def summary(found: Found) -> str:
         if logs is None or len(more) < 2:
             continue
         mine, clear, best = logs.mean(axis=(1, 2))
-        cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(clear):+.1%}", f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
+        cells = [percent(logs[0].mean(axis=0)), *(f"{np.expm1(x):+.1%}" for x in (clear, best)), f"{mine / best:.0%}"]
         lines.append((f"{known}, stops" if at else known, *cells, *(percent(x[0].mean(axis=0)) for x in more)))
     head = ("mean JCT", "durations known", "best in hindsight", "of that room", "p95 JCT", "queue delay")
     return table(("durations", *head), lines)

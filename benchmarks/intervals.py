@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.simulator.engine import EngineScheduler, View, simulate
 from gangplan.simulator.engine.jobs import Long
 
-from .found import Found, number, table
+from .found import Found, table
 from .intervals_traces import CASES, DURATIONS, told
 from .rows import Task
 from .study import Options, Study
@@ -195,7 +195,7 @@ def intervals(found: Found) -> str:
         cells = [
             [f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}" for one in every],
             *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in ("later", *RIVALS)),
-            *([f"{one[f'ours_{of}'] / one[f'{RIVALS[0]}_{of}'] - 1:+.0%}" for one in every] for of in ("median", "loss")),
+            *([f"{one[f'ours_{x}'] / one[f'{RIVALS[0]}_{x}'] - 1:+.0%}" for one in every] for x in ("median", "loss")),
         ]
         if every:
             lines.append((case.name, *(", ".join(cell) for cell in cells)))
