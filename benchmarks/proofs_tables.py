@@ -119,8 +119,8 @@ def published(found: Found) -> str:
     lines = []
     for case, x in newest.items():
         _, objective, name, _ = case.split(", ")
-        cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "bound", "proves")]
+        cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "proves")]
         gap = gap_of(x)
         word = "certified" if x.get("certified") else "claimed" if proved(x) else "" if gap is None else f"{gap:.2%}"
         lines.append((f"{name}, {objective}", *cells, word, f"{x['seconds']:.2f}"))
-    return table(("graph", "value", "bound", "certified bound", "optimum, or gap", "s"), lines)
+    return table(("graph", "value", "certified bound", "optimum, or gap to the bound", "s"), lines)
