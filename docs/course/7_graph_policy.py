@@ -80,7 +80,7 @@ SETTINGS = OfflineSettings(
 )  # fmt: skip
 school = Training("placement", SETTINGS, 0)  # makes the labels
 known = [x.lesson for x in school.known if x.lesson is not None]
-print(f"{len(known)} of {len(school.known)} lessons have an optimum, as an exact method claims; imitation uses these alone")
+print(f"imitation uses the {len(known)} of {len(school.known)} lessons whose plan an exact method claims to be optimal")
 
 # %% [markdown]
 # The exact methods stop by the clock. Another run or computer may prove more or less, so all figures of networks below
@@ -92,8 +92,8 @@ print(f"{len(known)} of {len(school.known)} lessons have an optimum, as an exact
 # whole plan costs after each.
 # The *regret* of an action is its cost less the least one. Imitation of the best action alone treats a second optimum
 # as a mistake.
-# This library uses the regrets of all actions: the target is $t_a \propto e^{-r_a / T}$, $r_a$ being the regret of
-# action $a$ and $T$ a number above 0, the *temperature*.
+# Online this library uses the regrets of all actions: the target is $t_a \propto e^{-r_a / T}$, $r_a$ being the regret
+# of action $a$ and $T$ a number above 0, the *temperature*.
 #
 # **7.1** Write the targets. An action that is not allowed has an infinite regret.
 # *Hint*: what is `np.exp(-np.inf)`?
@@ -392,7 +392,7 @@ for name, values in cost.items():
 #
 # ## 6. Fallback
 #
-# Networks fail, so a rule stands behind each. Here is one that is broken on purpose: its scores are random and enormous.
+# Networks fail, so a rule stands behind each. Here is one that is broken on purpose: its scores are random and huge.
 
 # %%
 broken = start(school.network, 0, None)
