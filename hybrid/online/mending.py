@@ -43,7 +43,7 @@ _ROWS = tuple[tuple[str, int, int, tuple[tuple[int, tuple[int, ...]], ...]], ...
 
 
 class Mending:
-    """Keep the gangs that lost a node until the next decision, which mends them or lets them wait."""
+    """Keep the gangs that lost a node until a decision has the time to mend them or let them wait."""
 
     def __init__(self) -> None:
         self.torn: dict[str, TornGang] = {}
@@ -55,14 +55,17 @@ class Mending:
             self.torn[job.name] = TornGang(node, job.degree, kept)
 
     def run(self, state: ClusterState, starts: Starts) -> list[Mend]:
-        """Mend the gangs for which there is room, in the order in which they came; forget all."""
+        """Mend the gangs for which there is room, in order of arrival; keep only those for which no time is left."""
         torn, mends = self.torn, []
         self.torn = {}
         for name in sorted((x for x in torn if x in state.waiting), key=lambda x: state.waiting[x].serial):
             gang = torn[name]
+            if starts.over():
+                self.torn[name] = gang
+                continue
             kept = {node: gpus for node, gpus in gang.kept.items() if state.up[node]}
             nodes = _whole(state, name, gang.degree, kept)
-            if nodes is not None and not starts.over() and starts.one(name, (gang.degree,), TIER, nodes, hold=False):
+            if nodes is not None and starts.one(name, (gang.degree,), TIER, nodes, hold=False):
                 new = {node: tuple(x for x in gpus if x not in kept.get(node, ())) for node, gpus in nodes.items()}
                 new = {node: gpus for node, gpus in new.items() if gpus}
                 mends.append(Mend(name, state.fleet.names[gang.node], state.named(new)))

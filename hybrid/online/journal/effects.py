@@ -67,6 +67,7 @@ class Before:
             after["shares"] = [row for row in state.accounts.save() if row[2] == state.now]
         if scheduler._network is not None and scheduler._network.thoughts != self._thoughts:
             after["leader"] = scheduler._network.guard.leader
+        after |= state.mending.save()
         row = {"after": after} if after else {}
         ahead = scheduler._ahead
         cut = decision.more or (ahead is not None and ahead.late)
@@ -109,6 +110,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     rows = ([each["job"] for each in row.get(name, ())] for name in ("stops", "starts"))
     state.note_freed(*rows)
     state.mending.torn = {}
+    state.mending.load(state, after.get("torn", ()))
     state.waiting = {name: state.waiting[name] for name in after.get("waiting", state.waiting)}
     for name in after.get("running", ()):
         state.running[name] = state.running.pop(name)

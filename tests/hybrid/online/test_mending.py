@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.journal.read import read_log
+from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 
@@ -122,3 +125,15 @@ def test_tasks_without_gpus_wait_again() -> None:
     assert scheduler.fail_node(next(iter(start.nodes)), replace=True, now=1.0) == ("cores",)
     decision = scheduler.decide(60.0)
     assert not decision.mends and [x.job for x in decision.starts] == ["cores"]
+
+
+def test_a_decision_out_of_time_leaves_it_to_the_next(tmp_path: Path) -> None:
+    """No time to mend at first: the next decision does, and the log tells the same of both."""
+    s = torn(4, log=(log := tmp_path / "log.jsonl"))
+    first = s.decide(1e-9)
+    assert first.more and not first.mends and s.waiting == ("gang",)
+    for check in (False, True):
+        assert replay(read_log(log), check=check).snapshot() == s.snapshot()
+    assert [x.job for x in s.decide(60.0).mends] == ["gang"]
+    for check in (False, True):
+        assert replay(read_log(log), check=check).snapshot() == s.snapshot()
