@@ -94,8 +94,8 @@ class Found:
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *lines])
+    first, *rows = (f"| {' | '.join(cells)} |" for cells in [head, *lines])
+    return "\n".join([first, "|---" + "|---:" * (len(head) - 1) + "|", *rows])
 
 
 def number(value: float | None) -> str:
