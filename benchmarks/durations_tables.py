@@ -67,21 +67,6 @@ def percent(logs: np.ndarray) -> str:
     return f"**{text}**" if margin is not None and abs(mean) > margin else text
 
 
-def traces(found: Found) -> str:
-    """Return a line a trace, without and with stops: by knowledge mean JCT in hours of the best rival, ours over it."""
-    lines = []
-    of = {(known, at): ratios(found, known, at) for known in KNOWLEDGE for at in (0, 1)}
-    for (i, case), at in product(enumerate(CASES), (0, 1)):
-        cells = []
-        for known in KNOWLEDGE:
-            theirs = figure(found, case.name, known, rivals(found, case.name, known)[at])
-            if theirs is not None and (logs := of[known, at]) is not None:
-                cells.append(f"{theirs.mean() / 3600:.2f}, {percent(logs[0, i])}")
-        if len(cells) == len(KNOWLEDGE):
-            lines.append((f"{case.name}, stops" if at else case.name, *cells))
-    return table(("trace", *KNOWLEDGE), lines)
-
-
 def summary(found: Found) -> str:
     """Return a line a knowledge, without and with stops: ours less the best rival in the mean over traces."""
     lines = []
@@ -90,31 +75,11 @@ def summary(found: Found) -> str:
         more = [x for name in ("p95_jct", "mean_wait") if (x := ratios(found, known, at, name)) is not None]
         if logs is None or len(more) < 2:
             continue
-        mine, clear, best = logs.mean(axis=(1, 2))
-        cells = [percent(logs[0].mean(axis=0)), *(f"{np.expm1(x):+.1%}" for x in (clear, best)), f"{mine / best:.0%}"]
+        mine, _, best = logs.mean(axis=(1, 2))
+        cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
         lines.append((f"{known}, stops" if at else known, *cells, *(percent(x[0].mean(axis=0)) for x in more)))
-    head = ("mean JCT", "durations known", "best in hindsight", "of that room", "p95 JCT", "queue delay")
+    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT", "queue delay")
     return table(("durations", *head), lines)
 
 
-def others(found: Found) -> str:
-    """Return with limits at a price of half an hour, and with the network where only history is known, mean JCT."""
-    lines = []
-    for case in CASES:
-        of = [
-            figure(found, case.name, known, policy)
-            for known, policy in (
-                ("known", "Scheduler"),
-                ("limits", "Scheduler"),
-                ("limits", "Scheduler stops 1800"),
-                ("history", "gnn"),
-                ("history", "gnn stops"),
-            )
-        ]
-        if any(x is not None for x in of):
-            lines.append((case.name, *("" if x is None else f"{x.mean() / 3600:.2f}" for x in of)))
-    head = ("trace", "known", "limits", "limits, `price=1800`", "history, `gnn`", "history, `gnn`, `price=600`")
-    return table(head, lines)
-
-
-TABLES = {"durations.md": {"durations": traces, "summary of durations": summary, "other prices": others}}
+TABLES = {"durations.md": {"summary of durations": summary}}

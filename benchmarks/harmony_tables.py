@@ -29,9 +29,9 @@ def summary(found: Found) -> str:
         if best is None:
             continue
         cells = [percent(found.apart(case, p, best)) for p in (HARMONY, OURS, "alone", oracle)]
-        ahead = [percent(found.apart(case, OURS, p)) for p in (HARMONY, "alone-joint")]
+        ahead = percent(found.apart(case, OURS, HARMONY))
         room = found.room(case, OURS, RULES, oracle)
-        lines.append((f"`{case}`", f"`{best}` {_minutes(found, case, best)}", *cells, *ahead, room))
+        lines.append((f"`{case}`", f"`{best}` {_minutes(found, case, best)}", *cells, ahead, room))
     head = (
         "mean JCT",
         "best rule, min",
@@ -40,7 +40,6 @@ def summary(found: Found) -> str:
         "speeds alone",
         "oracle",
         "ours less Harmony",
-        "less its search alone",
         "our room",
     )
     return table(head, lines) if lines else NOT_RUN

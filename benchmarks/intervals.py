@@ -187,19 +187,19 @@ def margin(share: float, count: float) -> float:
 
 
 def intervals(found: Found) -> str:
-    """Return a line a trace, its cells by what is known of durations; widths and losses over those by size."""
+    """Return a line a trace, its cells by what is known of durations; widths over those by size."""
     lines = []
     for case in (case for case in CASES if not case.tuned):
         runs = [how for how in DURATIONS if (case.name, how) in found.runs]
         every = [{name: found.one(case.name, how, name) for name in FIGURES} for how in runs]
         cells = [
             [f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}" for one in every],
-            *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in ("later", *RIVALS)),
-            *([f"{one[f'ours_{x}'] / one[f'{RIVALS[0]}_{x}'] - 1:+.0%}" for one in every] for x in ("median", "loss")),
+            *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in RIVALS[:1]),
+            [f"{one['ours_median'] / one[f'{RIVALS[0]}_median'] - 1:+.0%}" for one in every],
         ]
         if every:
             lines.append((case.name, *(", ".join(cell) for cell in cells)))
-    head = ("trace", "held", "later", "by size", "adapted", "width over by size", "loss over by size")
+    head = ("trace", "held", "by size", "width over by size")
     return table(head, lines)
 
 

@@ -108,10 +108,9 @@ def latency(found: Found) -> str:
     for size in sorted(set(map(int, found.cases)) & set(_LINES)):
         x = found.runs[str(size), FAST][0].figures
         pairs = (f"{x[name]:{form}}, {x[f'{name}_p99']:{form}}" for name, form in _TOLD.items())
-        told = f"{x['messages']:.0f}, {x['size']:.0f}"
-        lines.append((f"{8 * size:,}", f"{x['agents']:,.0f}", f"{x['jobs']:,.0f}", f"{x['used']:.0%}", *pairs, told))
-    cost = ("a bid, ms", "an agent a minute, ms", "clearing a minute, ms", "messages, bytes a job")
-    return table(("GPUs", "agents", "jobs a minute", "in use", *cost), lines)
+        lines.append((f"{8 * size:,}", f"{x['agents']:,.0f}", f"{x['jobs']:,.0f}", *pairs))
+    cost = ("a bid, ms", "an agent a minute, ms", "clearing a minute, ms")
+    return table(("GPUs", "agents", "jobs a minute", *cost), lines)
 
 
 _LINES = (64, 1024, 10_000, 12_504)

@@ -69,16 +69,14 @@ def teachers(found: Found) -> str:
     )
     for policy, note in names.items():
         cells = [_less(found, policy, "patient"), _less(found, "exact", policy)]
-        for figure in ("regret", "error") if note else ():
-            cells.append(_spread(np.array(list(found.of(TAUGHT, "exact", f"{figure}_{note}").values()))))
+        cells.append(_spread(np.array(list(found.of(TAUGHT, "exact", f"regret_{note}").values()))) if note else "")
         seconds = found.mean(TAUGHT, policy, "seconds")
-        lines.append((policy, *cells, *([] if note else ["", ""]), "" if seconds is None else _told(seconds)))
+        lines.append((policy, *cells, "" if seconds is None else _told(seconds)))
     head = (
         "",
         "mean JCT less `patient`'s",
         "`exact` less its",
         "regret of a choice",
-        "error of a value",
         "time of a decision",
     )
     return table(head, lines)

@@ -42,17 +42,17 @@ def full(name: str, allocator: str = "closest") -> str:
 
 
 def summary(found: Found) -> str:
-    """Return a line a suite: the best rule, the room below it, and what of it TopDRL and ours take."""
+    """Return a line a suite: the best rule, the room below it, and what of it ours takes."""
     lines = []
     for suite in SUITES:
         best = found.best(suite, GRID)
         if best is not None:
-            others = (found.apart(suite, p, best) for p in ("linear", "patient", ORACLE, TOPDRL, OURS))
-            shares = (found.room(suite, p, GRID, ORACLE) for p in (TOPDRL, OURS))
+            others = (found.apart(suite, p, best) for p in ("patient", ORACLE, TOPDRL, OURS))
+            share = found.room(suite, OURS, GRID, ORACLE)
             ahead = percent(found.apart(suite, OURS, TOPDRL))
-            lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, *shares))
-    named = ("linear", "patient", "oracle", "TopDRL", "ours")
-    head = ("mean JCT", "best rule, s", *named, "ours less TopDRL", "room: TopDRL", "ours")
+            lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, share))
+    named = ("patient", "oracle", "TopDRL", "ours")
+    head = ("mean JCT", "best rule, s", *named, "ours less TopDRL", "our room")
     return table(head, lines) if lines else NOT_RUN
 
 
@@ -122,9 +122,9 @@ def windows(found: Found) -> str:
 
 def near(found: Found) -> str:
     """Return how far `Scheduler`, and its patient rule where nobody is ever due, are from ours, where nobody is."""
-    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (*NEAREST, "patient")
+    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (NEAREST[0], *NEAREST[2:], "patient")
     lines = [(s, number(found.mean(s, OURS)), *(percent(found.apart(s, name, OURS)) for name in names)) for s in known]
-    calls = ("`Scheduler(fleet)`", "`speeds=Proximity()`", '`"patient"` too', '`"gnn"` too', "`patient`, never due")
+    calls = ("`Scheduler(fleet)`", '`"patient"` too', '`"gnn"` too', "`patient`, never due")
     return table(("mean JCT less `gnn`", "`gnn`, s", *calls), lines) if lines else NOT_RUN
 
 
