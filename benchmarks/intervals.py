@@ -181,11 +181,6 @@ def judged(asked: list[Asked], began: Mapping[int, float], jobs: int) -> dict[st
     return figures
 
 
-def margin(share: float, count: float) -> float:
-    """Return half the width of the 95% interval of a share of so many, as if each fell by itself."""
-    return 1.96 * float(np.sqrt(share * (1 - share) / count))
-
-
 def intervals(found: Found) -> str:
     """Return a line a trace, its cells by what is known of durations; widths over those by size."""
     lines = []
@@ -193,8 +188,7 @@ def intervals(found: Found) -> str:
         runs = [how for how in DURATIONS if (case.name, how) in found.runs]
         every = [{name: found.one(case.name, how, name) for name in FIGURES} for how in runs]
         cells = [
-            [f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}" for one in every],
-            *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in RIVALS[:1]),
+            *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in ("ours", RIVALS[0])),
             [f"{one['ours_median'] / one[f'{RIVALS[0]}_median'] - 1:+.0%}" for one in every],
         ]
         if every:
