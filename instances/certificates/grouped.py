@@ -39,7 +39,8 @@ class Grouped(Certificate):
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
         if problem.hosts().any():
             raise InstanceError("argument", "'grouped' is about devices that are no hosts")
-        search = _Search(problem, self.threshold, min(self.steps, STEPS), exact(problem.transfer()[None])[0])
+        sent = exact(problem.transfer()[None])[0]
+        search = _Search(problem, self.threshold, min(self.steps, STEPS), lambda *_: sent)
         todo: list[tuple[tuple[int, ...], Apart]] = [(search.of, frozenset())]
         while todo:
             todo += search.parts(*todo.pop())
@@ -78,7 +79,7 @@ class _Search(Search):
                 of, apart = joined(of, apart, *best)
                 continue
             clique, near = self.clique(groups, apart)
-            if len(clique) > self.devices:
+            if len(clique) > self.rooms[0].parts:
                 break
             choice = best or near
             if choice is None:
@@ -99,10 +100,10 @@ class _Search(Search):
         more = {(g, h): 0 for g in order for h in after[g] if pair_of(g, h) not in apart}
         users: dict[int, set[int]] = {}
         for u, v in self.edges:
-            if of[u] != of[v] and self.delay[u]:
+            if of[u] != of[v] and self.rooms[0].delay[u]:
                 users.setdefault(u, set()).add(of[v])
         for u, those in users.items():
-            a, cost = of[u], self.delay[u]
+            a, cost = of[u], self.rooms[0].delay[u]
             away = [g for g in those if pair_of(a, g) in apart]
             certain = bool(away) or any(pair_of(*x) in apart for x in combinations(those, 2))
             takes[a] += cost if certain else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,10 +29,14 @@ class Room(NamedTuple):
     Attributes:
         delay: the least seconds to send the output of each op into a part of the level from outside.
         size: bytes of the largest part: a device, a node, a rack.
+        parts: number of parts.
+        fan: the most of them in one part of the level above.
     """
 
     delay: Sequence[Any]
     size: Any
+    parts: int
+    fan: int
 
 
 class Ops(NamedTuple):
@@ -113,7 +118,7 @@ def rooms_of(problem: Any, sent: Callable[[float, float], list[Any]], capacity: 
     topology, every = problem.cluster.topology, range(problem.cluster.n_devices)
     if not isinstance(topology, TreeTopology):
         bandwidth, latency = topology.slowest_link()
-        return [Room(sent(latency, bandwidth), max(capacity))]
+        return [Room(sent(latency, bandwidth), max(capacity), len(capacity), len(capacity))]
     parts = [list(every), *topology.group.tolist()]
     rooms = list[Room]()
     delay: list[Any] = []
@@ -125,7 +130,8 @@ def rooms_of(problem: Any, sent: Callable[[float, float], list[Any]], capacity: 
         size = dict.fromkeys(parts[level], capacity[0] * 0)
         for part, room in zip(parts[level], capacity, strict=True):
             size[part] += room
-        rooms.insert(0, Room(delay, max(size.values())))
+        fan = max(Counter(whole for _, whole in {*zip(parts[level], parts[level + 1], strict=True)}).values())
+        rooms.insert(0, Room(delay, max(size.values()), len(size), fan))
     return rooms
 
 
@@ -189,7 +195,7 @@ class Rooms(Certificate):
             return [int((Fraction(latency) + Fraction(x) / Fraction(bandwidth)) / unit) if x > 0 else 0 for x in output]
 
         rooms = rooms_of(problem, delays, [x / byte for x in capacity]) if limited and cluster.n_devices > 1 else []
-        rooms = [Room(room.delay, int(room.size)) for room in rooms if room.size < sum(size)]
+        rooms = [room._replace(size=int(room.size)) for room in rooms if room.size < sum(size)]
         left = [min(max(self.steps, 0), _STEPS)]
 
         def more() -> bool:

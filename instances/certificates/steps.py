@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
-from itertools import combinations
-from math import inf
+from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +16,15 @@ from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, Budget, exact
 from .paths import early
+from .rooms import Room, rooms_of
 
 STEPS = 10**8
 """Arcs and pairs that any certificate may have looked at: minutes."""
 
 Apart = frozenset[tuple[int, int]]
 Arcs = tuple[tuple[int, int], ...]
+View = tuple[tuple[int, ...], Apart]
+Part = tuple[tuple[View, ...], Arcs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,9 @@ class Together(Certificate):
     """Split the plans below a threshold until a path shows that there is none.
 
     Every op takes its fastest time. Two classes are together on a device, then their ops run one after the other; or
-    apart, then what one sends the other takes at least the fastest link. Of both ways out of a choice one is often too
-    long, by the longest path; where neither is, both are looked at.
+    apart, then what one sends the other takes at least the fastest link. The same holds of the nodes and racks of a
+    tree, whose links are slower, and whose parts hold more. Of both ways out of a choice one is often too long, by the
+    longest path; where neither is, both are looked at.
 
     Attributes:
         threshold: seconds.
@@ -46,28 +50,28 @@ class Together(Certificate):
         """Return the threshold, less what starts may be early by."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        search = Search(problem, self.threshold, min(self.steps, STEPS), _delays(problem))
-        todo: list[tuple[tuple[int, ...], Apart, Arcs]] = [(search.of, frozenset(), ())]
+        size = problem.graph.output_bytes()
+
+        def sent(latency: float, bandwidth: float) -> list[Any]:
+            return exact(np.where(size > 0, latency + size / bandwidth, 0.0)[None])[0]
+
+        search = Search(problem, self.threshold, min(self.steps, STEPS), sent)
+        todo: list[Part] = [(tuple((search.of, frozenset[tuple[int, int]]()) for _ in search.rooms), search.turns(problem))]
         while todo:
             todo += search.split(*todo.pop())
         return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
 
 
-def _delays(problem: Any) -> list[Any]:
-    """Return the seconds that what each op makes is on its way at least, from one device to another."""
-    n = problem.graph.n_ops
-    if problem.cluster.n_devices == 1:
-        return [inf] * n
-    a, b = np.triu_indices(problem.cluster.n_devices, 1)
-    a, b = np.concatenate([a, b]), np.concatenate([b, a])
-    return [Fraction(problem.delay(np.full(len(a), v), a, b).min().item()) for v in range(n)]
-
-
 class Search:
-    """Seconds are whole numbers, rounded down; a part of the search has a group for each class, and arcs of order."""
+    """Seconds are whole numbers, rounded down.
 
-    def __init__(self, problem: Any, threshold: Fraction, steps: int, least: list[Any]) -> None:
-        """Take what it takes at `least` to send what each op makes."""
+    A part of the search has a group for each class on each level of the tree, pairs that are apart, and arcs of order.
+    """
+
+    def __init__(
+        self, problem: Any, threshold: Fraction, steps: int, sent: Callable[[float, float], list[Any]]
+    ) -> None:
+        """Take what it takes to send what each op makes, at a latency and a bandwidth, from `sent`."""
         graph, cluster = problem.graph, problem.cluster
         self.steps, n, self.goal = Budget(steps), graph.n_ops, 1 << 50
         scale = self.goal / threshold
@@ -76,11 +80,31 @@ class Search:
         # what is shorter may be within something else, as far as the verifier can tell
         self.busy = [x > self.goal * 2 * (n + 2) * SLACK for x in self.took]
         self.of = numbered(graph.colocation.tolist())
-        self.devices = cluster.n_devices
-        self.delay = [int(Fraction(min(threshold, x)) * scale) for x in least]
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
-        room: Any = max(inf if x.memory is None else Fraction(x.memory) * (1 + SLACK) for x in cluster.device_types)
-        self.room, self.bytes = room, [Fraction(x) for x in graph.memory.tolist()]
+        self.bytes = [Fraction(x) for x in graph.memory.tolist()]
+        kinds = [cluster.device_types[t].memory for t in cluster.type_of.tolist()]
+        room = [sum(self.bytes) if x is None else Fraction(x) * (1 + SLACK) for x in kinds]
+        found = rooms_of(problem, sent, room) if cluster.n_devices > 1 else [Room([threshold] * n, room[0], 1, 1)]
+        self.rooms = [x._replace(delay=[int(Fraction(min(threshold, y)) * scale) for y in x.delay]) for x in found]
+
+    def turns(self, problem: Any) -> Arcs:
+        """Return arcs by which like copies, as of batches, take turns.
+
+        Let copies have the same classes, seconds, outputs and inputs op by op, and no edges between them. In any plan
+        give the i-th earliest of like ops to the i-th copy. Each device is as busy as before; and where the starts of
+        v are no earlier than the ends of u plus a delay copy by copy, that is so of the i-th earliest ones too.
+        """
+        size, time = problem.graph.output_bytes().tolist(), problem.time().T.tolist()
+        part, copies = list(range(len(self.took))), dict[Any, list[list[int]]]()
+        for u, v in self.edges:
+            part = [part[u] if x == part[v] else x for x in part] if part[u] != part[v] else part
+        for ops in self.groups(tuple(part)).values():
+            at = {v: i for i, v in enumerate(ops)}
+            own = tuple((at[u], at[v]) for u, v in self.edges if u in at)
+            like = tuple((self.of[v], tuple(time[v]), size[v]) for v in ops)
+            copies.setdefault((own, like), []).append(ops)
+        pairs = [x for same in copies.values() for x in pairwise(same)]
+        return tuple((u, v) for one, two in pairs for u, v in zip(one, two, strict=True) if self.busy[u])
 
     def groups(self, of: tuple[int, ...]) -> dict[int, list[int]]:
         """Return the ops of each group."""
@@ -89,20 +113,22 @@ class Search:
             groups.setdefault(g, []).append(v)
         return groups
 
-    def full(self, groups: dict[int, list[int]]) -> bool:
-        """Return whether a group has more memory than a device."""
-        return any(sum(self.bytes[v] for v in ops) > self.room for ops in groups.values())
+    def full(self, groups: dict[int, list[int]], level: int = 0) -> bool:
+        """Return whether a group has more memory than a device, or the part of a level."""
+        return any(sum(self.bytes[v] for v in ops) > self.rooms[level].size for ops in groups.values())
 
-    def split(self, of: tuple[int, ...], apart: Apart, arcs: Arcs) -> list[tuple[tuple[int, ...], Apart, Arcs]]:
+    def split(self, views: tuple[View, ...], arcs: Arcs) -> list[Part]:
         """Return the parts that a part is split into, none if it has no plan: first do what there is no choice of."""
         while True:
-            groups, paths = self.groups(of), self.paths(of, apart, arcs)
-            if self.full(groups) or paths is None or any(a == b for a, b in apart):
+            groups, paths = [self.groups(of) for of, _ in views], self.paths(views, arcs)
+            if paths is None or any(a == b for _, apart in views for a, b in apart):
                 return []
-            before, (of, apart, choice, longest) = of, self.join(of, apart, *paths[:2])
-            if of != before:
+            if any(self.full(x, level) for level, x in enumerate(groups)):
+                return []
+            before, (views, choice, longest) = views, self.join(views, *paths[:2])
+            if views != before:
                 continue
-            orders = self.order(groups, *paths)
+            orders = self.order(groups[0], *paths)
             if orders is None:
                 return []
             known, pair, length = orders
@@ -110,30 +136,48 @@ class Search:
                 arcs += tuple(known)
                 continue
             if pair and length > longest:
-                return [(of, apart, (*arcs, pair)), (of, apart, (*arcs, pair[::-1]))]
-            clique, near = self.clique(groups, apart)
-            if len(clique) > self.devices:
-                return []
-            choice = choice or near
+                return [(views, (*arcs, pair)), (views, (*arcs, pair[::-1]))]
+            for level in reversed(range(len(views))):
+                of, apart = views[level]
+                above = views[level + 1][0] if level + 1 < len(views) else (0,) * len(of)
+                within = [{g: x for g, x in groups[level].items() if above[x[0]] == h} for h in {*above}]
+                for most, some in ((self.rooms[level].parts, groups[level]), *((self.rooms[level].fan, x) for x in within)):
+                    clique, near = self.clique(some, apart)
+                    if len(clique) > most:
+                        return []
+                    choice = choice or near and (level, *near)
             if choice is None:
                 raise InstanceError("threshold", "no path shows that a plan takes no less")
-            return [(of, apart | {pair_of(*choice)}, arcs), (*joined(of, apart, *choice), arcs)]
+            level, a, b = choice
+            of, apart = views[level]
+            return [
+                ((*views[:level], (of, apart | {pair_of(a, b)}), *views[level + 1 :]), arcs),
+                (self.near(views, level, of.index(a), of.index(b)), arcs),
+            ]
+
+    def near(self, views: tuple[View, ...], level: int, u: int, v: int) -> tuple[View, ...]:
+        """Return the views with two ops in one part of a level, and so in one part of each above."""
+        return *views[:level], *(joined(of, apart, of[u], of[v]) for of, apart in views[level:])
 
     def join(
-        self, of: tuple[int, ...], apart: Apart, head: list[int], tail: list[int]
-    ) -> tuple[tuple[int, ...], Apart, tuple[int, int] | None, int]:
+        self, views: tuple[View, ...], head: list[int], tail: list[int]
+    ) -> tuple[tuple[View, ...], tuple[int, int, int] | None, int]:
         """Join groups that are too long apart; return of the others those that are the longest, and how long."""
         choice, longest = None, -1
         for u, v in self.edges:
-            a, b = of[u], of[v]
-            if a == b or pair_of(a, b) in apart:
-                continue
-            length = head[u] + self.took[u] + self.delay[u] + self.took[v] + tail[v]
-            if length >= self.goal:
-                of, apart = joined(of, apart, a, b)
-            elif length > longest and self.delay[u]:
-                longest, choice = length, (a, b)
-        return of, apart, choice, longest
+            base = head[u] + self.took[u] + self.took[v] + tail[v]
+            for level in reversed(range(len(views))):
+                of, apart = views[level]
+                a, b, delay = of[u], of[v], self.rooms[level].delay[u]
+                if a == b:
+                    continue
+                if pair_of(a, b) in apart:
+                    break
+                if base + delay >= self.goal:
+                    views = self.near(views, level, u, v)
+                elif base + delay > longest and delay:
+                    longest, choice = base + delay, (level, a, b)
+        return views, choice, longest
 
     def order(
         self, groups: dict[int, list[int]], head: list[int], tail: list[int], after: list[int]
@@ -169,17 +213,17 @@ class Search:
             found.append(g)
         return found, None
 
-    def paths(self, of: tuple[int, ...], apart: Apart, arcs: Arcs) -> tuple[list[int], list[int], list[int]] | None:
+    def paths(self, views: tuple[View, ...], arcs: Arcs) -> tuple[list[int], list[int], list[int]] | None:
         """Return the longest way to the start of each op and from its end, and what comes after it, as bits.
 
         `None` if one is too long, or runs in a circle.
         """
-        n = len(of)
+        n = len(self.took)
         ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         waits = [0] * n
         for u, v in (*self.edges, *arcs):
-            sent = pair_of(of[u], of[v]) in apart
-            ways[u].append((v, self.delay[u] if sent else 0))
+            far = [x.delay[u] for (of, apart), x in zip(views, self.rooms, strict=True) if pair_of(of[u], of[v]) in apart]
+            ways[u].append((v, far[-1] if far else 0))
             waits[v] += 1
         self.steps.take(len(self.edges) + len(arcs))
         head, tail, after = [0] * n, [0] * n, [0] * n
