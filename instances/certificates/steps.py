@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -24,6 +25,7 @@ STEPS = 10**8
 Apart = frozenset[tuple[int, int]]
 Arcs = tuple[tuple[int, int], ...]
 View = tuple[tuple[int, ...], Apart]
+Piece = tuple[tuple[int, ...], tuple[int, ...]]
 Part = tuple[tuple[View, ...], Arcs]
 
 
@@ -39,12 +41,14 @@ class Together(Certificate):
     Attributes:
         threshold: seconds.
         steps: arcs of paths that are looked at until the search is over, at most.
+        parts: seconds that the parts of `series_of` take at least, the threshold in all; none: all ops are one part.
     """
 
     objectives: ClassVar[tuple[str, ...]] = ("step",)
 
     threshold: Fraction
     steps: int
+    parts: tuple[Fraction, ...] = ()
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the threshold, less what starts may be early by."""
@@ -56,10 +60,17 @@ class Together(Certificate):
             return exact(np.where(size > 0, latency + size / bandwidth, 0.0)[None])[0]
 
         search = Search(problem, self.threshold, min(self.steps, STEPS), sent)
-        todo: list[Part] = [(tuple((search.of, frozenset[tuple[int, int]]()) for _ in search.rooms), search.turns(problem))]
-        while todo:
-            todo += search.split(*todo.pop())
-        return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
+        if not self.parts:
+            search.refute(search.turns(problem))
+        else:
+            series = series_of(problem)
+            if len(self.parts) != len(series):
+                raise InstanceError("parts", f"has {len(self.parts)} entries where {len(series)} are expected")
+            if sum(self.parts) < self.threshold:
+                raise InstanceError("parts", f"have {sum(self.parts)} s in all, less than the threshold")
+            for part, seconds in zip(series, self.parts, strict=True):
+                search.part(part, seconds / self.threshold)
+        return self.threshold / (1 + SLACK) / (1 + early(problem, 2 * len(search.took)))
 
 
 class Search:
@@ -81,11 +92,37 @@ class Search:
         self.busy = [x > self.goal * 2 * (n + 2) * SLACK for x in self.took]
         self.of = numbered(graph.colocation.tolist())
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
-        self.bytes = [Fraction(x) for x in graph.memory.tolist()]
+        byte = Fraction(max(graph.memory.sum().item(), 1e-300)) / self.goal
+        self.bytes = [int(Fraction(x) / byte) for x in graph.memory.tolist()]
         kinds = [cluster.device_types[t].memory for t in cluster.type_of.tolist()]
-        room = [sum(self.bytes) if x is None else Fraction(x) * (1 + SLACK) for x in kinds]
+        room = [2 * self.goal if x is None else Fraction(x) * (1 + SLACK) / byte for x in kinds]
         found = rooms_of(problem, sent, room) if cluster.n_devices > 1 else [Room([threshold] * n, room[0], 1, 1)]
+        # devices that are busy half of the time: what is where decides more than what is first
+        self.crowded = 2 * sum(self.took) >= self.goal * cluster.n_devices
         self.rooms = [x._replace(delay=[int(Fraction(min(threshold, y)) * scale) for y in x.delay]) for x in found]
+
+    def refute(self, arcs: Arcs) -> None:
+        """Raise unless no plan has all these arcs and ends before the goal."""
+        todo: list[Part] = [(tuple((self.of, frozenset[tuple[int, int]]()) for _ in self.rooms), arcs)]
+        while todo:
+            todo += self.split(*todo.pop())
+
+    def part(self, pieces: list[Piece], share: Fraction) -> None:
+        """Raise unless pieces take as long in all as a share of the threshold; each begins when its first op ends."""
+        ops, arcs, own = list[int](), list[tuple[int, int]](), copy(self)
+        own.edges, own.took, own.busy = [], [], []
+        for begin, rest in pieces:
+            at = {v: len(ops) + i for i, v in enumerate((*begin, *rest))}
+            arcs += [(len(ops) - 1, v) for v in at.values() if ops]
+            own.edges += [(at[u], at[v]) for u, v in self.edges if u in at and v in at]
+            own.took += [*(0 for _ in begin), *(self.took[v] for v in rest)]
+            own.busy += [*(False for _ in begin), *(self.busy[v] for v in rest)]
+            ops += at
+        # an op that ends one piece and begins another holds its bytes once
+        own.bytes = [self.bytes[v] if v not in ops[:i] else 0 for i, v in enumerate(ops)]
+        own.of, own.goal = tuple(self.of[v] for v in ops), int(share * self.goal)
+        own.rooms = [x._replace(delay=[x.delay[v] for v in ops]) for x in self.rooms]
+        own.refute(tuple(arcs))
 
     def turns(self, problem: Any) -> Arcs:
         """Return arcs by which like copies, as of batches, take turns.
@@ -113,9 +150,9 @@ class Search:
             groups.setdefault(g, []).append(v)
         return groups
 
-    def full(self, groups: dict[int, list[int]], level: int = 0) -> bool:
-        """Return whether a group has more memory than a device, or the part of a level."""
-        return any(sum(self.bytes[v] for v in ops) > self.rooms[level].size for ops in groups.values())
+    def full(self, groups: dict[int, list[int]]) -> bool:
+        """Return whether a group has more memory than a device."""
+        return any(sum(self.bytes[v] for v in ops) > self.rooms[0].size for ops in groups.values())
 
     def split(self, views: tuple[View, ...], arcs: Arcs) -> list[Part]:
         """Return the parts that a part is split into, none if it has no plan: first do what there is no choice of."""
@@ -123,9 +160,10 @@ class Search:
             groups, paths = [self.groups(of) for of, _ in views], self.paths(views, arcs)
             if paths is None or any(a == b for _, apart in views for a, b in apart):
                 return []
-            if any(self.full(x, level) for level, x in enumerate(groups)):
+            size = [{g: sum(self.bytes[v] for v in ops) for g, ops in x.items()} for x in groups]
+            if any(max(x.values()) > room.size for x, room in zip(size, self.rooms, strict=True)):
                 return []
-            before, (views, choice, longest) = views, self.join(views, *paths[:2])
+            before, (views, choice, longest) = views, self.join(views, size, *paths[:2])
             if views != before:
                 continue
             orders = self.order(groups[0], *paths)
@@ -135,7 +173,7 @@ class Search:
             if known:
                 arcs += tuple(known)
                 continue
-            if pair and length > longest:
+            if pair and length > longest and not self.crowded:
                 return [(views, (*arcs, pair)), (views, (*arcs, pair[::-1]))]
             for level in reversed(range(len(views))):
                 of, apart = views[level]
@@ -145,7 +183,10 @@ class Search:
                     clique, near = self.clique(some, apart)
                     if len(clique) > most:
                         return []
-                    choice = choice or near and (level, *near)
+                    if near and (self.crowded or choice is None):
+                        choice = (level, *near)
+            if choice is None and pair:
+                return [(views, (*arcs, pair)), (views, (*arcs, pair[::-1]))]
             if choice is None:
                 raise InstanceError("threshold", "no path shows that a plan takes no less")
             level, a, b = choice
@@ -160,7 +201,7 @@ class Search:
         return *views[:level], *(joined(of, apart, of[u], of[v]) for of, apart in views[level:])
 
     def join(
-        self, views: tuple[View, ...], head: list[int], tail: list[int]
+        self, views: tuple[View, ...], size: list[dict[int, int]], head: list[int], tail: list[int]
     ) -> tuple[tuple[View, ...], tuple[int, int, int] | None, int]:
         """Join groups that are too long apart; return of the others those that are the longest, and how long."""
         choice, longest = None, -1
@@ -172,6 +213,9 @@ class Search:
                 if a == b:
                     continue
                 if pair_of(a, b) in apart:
+                    break
+                if size[level].get(a, 0) + size[level].get(b, 0) > self.rooms[level].size:
+                    views = *views[:level], (of, apart | {pair_of(a, b)}), *views[level + 1 :]
                     break
                 if base + delay >= self.goal:
                     views = self.near(views, level, u, v)
@@ -242,6 +286,34 @@ class Search:
         if len(order) < n or max(map(sum, zip(head, self.took, tail, strict=True))) >= self.goal:
             return None
         return head, tail, after
+
+
+def series_of(problem: Any) -> list[list[Piece]]:
+    """Return the pieces between ops that all others are before or after, those that share classes in one part.
+
+    A piece is what it begins after, the last op of the piece before, and its ops in order.
+    """
+    graph, of = problem.graph, numbered(problem.graph.colocation.tolist())
+    order, edges = graph.topological_order().tolist(), list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
+    around, rank = [0] * len(of), {v: i for i, v in enumerate(order)}
+    for way, step in ((sorted(edges, key=lambda x: rank[x[0]]), 1), (sorted(edges, key=lambda x: -rank[x[1]]), -1)):
+        reach = [0] * len(of)
+        for u, v in (x[::step] for x in way):
+            reach[v] |= reach[u] | 1 << u
+        around = [x + y.bit_count() for x, y in zip(around, reach, strict=True)]
+    pieces, begin, rest = list[Piece](), (), list[int]()
+    for v in order:
+        rest.append(v)
+        if around[v] == len(of) - 1 or v == order[-1]:
+            pieces.append((begin, tuple(rest)))
+            begin, rest = (v,), []
+    parts: list[tuple[set[int], list[Piece]]] = []
+    for piece in pieces:
+        inside = {of[v] for v in piece[1][:-1]}
+        like = [x for x in parts if x[0] & inside]
+        parts = [x for x in parts if not x[0] & inside]
+        parts.append((inside.union(*(x[0] for x in like)), [p for x in like for p in x[1]] + [piece]))
+    return [sorted(x, key=lambda piece: rank[piece[1][0]]) for _, x in parts]
 
 
 def pair_of(a: int, b: int) -> tuple[int, int]:

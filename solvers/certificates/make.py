@@ -19,7 +19,7 @@ from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
-from gangplan.instances.certificates.steps import Together
+from gangplan.instances.certificates.steps import Together, series_of
 
 from ..run import Run
 from .bounds import BELOW, LONGEST, longest, simple
@@ -82,6 +82,16 @@ def certify(run: Run, seconds: float) -> Proved | None:
     return best
 
 
+def _parts(run: Run) -> tuple[Fraction, ...]:
+    """Return how long the plan is in each part of the series of its graph, a little less."""
+    plan, graph = run.plan, run.problem.graph
+    end = plan.start + run.problem.time()[run.problem.cluster.type_of[plan.device], np.arange(graph.n_ops)]
+    return tuple(
+        sum(Fraction(max(end[[*rest]])) - Fraction(max(end[[*begin]], default=0.0)) for begin, rest in part) * (1 - _CLOSE)
+        for part in series_of(run.problem)
+    )
+
+
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
         yield from _made(run, left)
@@ -110,6 +120,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:
+        parts = _parts(run)
+        if len(parts) > 1:
+            yield Together(sum(parts), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
         yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
