@@ -39,8 +39,7 @@ class Grouped(Certificate):
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
         if problem.hosts().any():
             raise InstanceError("argument", "'grouped' is about devices that are no hosts")
-        sent = exact(problem.transfer()[None])[0]
-        search = _Search(problem, self.threshold, min(self.steps, STEPS), lambda *_: sent)
+        search = _Search(problem, self.threshold, min(self.steps, STEPS), exact(problem.transfer()[None])[0])
         todo: list[tuple[tuple[int, ...], Apart]] = [(search.of, frozenset())]
         while todo:
             todo += search.parts(*todo.pop())
@@ -79,7 +78,7 @@ class _Search(Search):
                 of, apart = joined(of, apart, *best)
                 continue
             clique, near = self.clique(groups, apart)
-            if len(clique) > self.rooms[0].parts:
+            if len(clique) > self.devices:
                 break
             choice = best or near
             if choice is None:

@@ -83,13 +83,11 @@ def certify(run: Run, seconds: float) -> Proved | None:
 
 
 def _parts(run: Run) -> tuple[Fraction, ...]:
-    """Return how long the plan is in each part of the series of its graph, a little less."""
-    plan, graph = run.plan, run.problem.graph
-    end = plan.start + run.problem.time()[run.problem.cluster.type_of[plan.device], np.arange(graph.n_ops)]
-    return tuple(
-        sum(Fraction(max(end[[*rest]])) - Fraction(max(end[[*begin]], default=0.0)) for begin, rest in part) * (1 - _CLOSE)
-        for part in series_of(run.problem)
-    )
+    """Return how long the plan of a step is in each part of its graph's series, a little less."""
+    problem, plan = run.problem, run.plan
+    end = plan.start + problem.time()[problem.cluster.type_of[plan.device], np.arange(problem.graph.n_ops)]
+    ends = [[(end[[*begin]].max(initial=0.0), end[[*ops]].max()) for begin, ops in part] for part in series_of(problem)]
+    return tuple(sum((Fraction(b) - Fraction(a) for a, b in x), Fraction(0)) * (1 - _CLOSE) for x in ends)
 
 
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
@@ -120,9 +118,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:
-        parts = _parts(run)
+        parts = () if run.plan is None else _parts(run)
         if len(parts) > 1:
-            yield Together(sum(parts), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
+            yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
         yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
