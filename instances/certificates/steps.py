@@ -9,8 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 from ..errors import InstanceError
-from ..graph import grouped
-from ..one_machine import one_machine
+from ..graph import grouped, one_machine
 from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, Budget, exact

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped
-from gangplan.instances.one_machine import one_machine
+from gangplan.instances.graph import grouped, one_machine
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible

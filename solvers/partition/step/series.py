@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.one_machine import one_machine
+from gangplan.instances.graph import one_machine
 
 from .bounds import delayed_length
 from .model import Prepared
