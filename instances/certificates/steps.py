@@ -60,7 +60,7 @@ class Together(Certificate):
                 search.part(part, seconds / self.threshold)
         else:
             search.refute(search.turns(problem))
-        return self.threshold / (1 + SLACK) / (1 + early(problem, 2 * len(search.took)))
+        return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
 
 
 class Search:
