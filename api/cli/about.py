@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import time
 from typing import Annotated, Any
 
+from gangplan.instances import json_schema
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.kinds import DOCUMENTS
 
@@ -15,17 +18,11 @@ from .output import emit, emit_either, facts, progress, table
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     """Print the JSON Schema of one kind of document."""
     require_choice(kind, "kind", DOCUMENTS)
-    import json
-
-    from gangplan.instances import json_schema
-
     emit(json.dumps(json_schema(kind), indent=2))
 
 
 def versions(as_json: options.AsJson = False) -> None:
     """List the versions of everything that can change a result."""
-    import platform
-
     from gangplan.hybrid.solve import versions as used
 
     found = {**used(), "platform": platform.platform()}

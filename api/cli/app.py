@@ -12,6 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.errors import InstanceError, unknown
 
+from .output import emit
+
 
 class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
@@ -213,8 +215,6 @@ class Front(Late):
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
-
-        from .output import emit
 
         emit(f"gangplan {version('gangplan')}")
         raise typer.Exit(0)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
+from gangplan.instances import dump
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
@@ -62,8 +63,6 @@ def _like(
 def _write(made: Any, out: str | None) -> None:
     """Print a document, or a workload as CSV, or write it and say what it is."""
     if hasattr(made, "objective"):
-        from gangplan.instances import dump
-
         document = f"{dump(made)}\n"
     else:
         from gangplan.instances.readers.traces import as_csv

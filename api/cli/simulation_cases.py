@@ -11,6 +11,7 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.torch_model.load import find_object
 from gangplan.simulator.engine import POLICIES
+from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
 from gangplan.simulator.engine.told import RESERVES
 
 from .simulation_study import Engine, Maker, Study
@@ -126,8 +127,6 @@ def from_file(text: str, rounds: bool) -> Callable[..., Any]:
 
 def _check_methods(part: Any, name: str) -> None:
     """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
-    from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
-
     found = [decision for decision in DECISIONS if hasattr(part, decision)]
     if not found:
         raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")

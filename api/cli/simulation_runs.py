@@ -20,7 +20,9 @@ from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, r
 from gangplan.instances.readers.traces import Trace, read_trace
 from gangplan.instances.torch_model.load import OURS
 from gangplan.instances.workload import Workload
-from gangplan.simulator.metrics import Group
+from gangplan.simulator.engine import Outages, simulate_named
+from gangplan.simulator.engine.simulate import Rules, fitting
+from gangplan.simulator.metrics import Group, regret, summary
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
@@ -69,9 +71,6 @@ def _on_trace(study: Study) -> Setting:
 
     Jobs that one of the clusters is too small for are left out of all, so that rows can be compared.
     """
-    from gangplan.simulator.engine import Outages, simulate_named
-    from gangplan.simulator.engine.simulate import Rules, fitting
-
     engine, like = study.engine, study.reading.like
     for name in ("speeds", "throughputs"):
         if getattr(study.leases, name) is not None:
@@ -230,7 +229,6 @@ def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
 
 def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
     """Return the figures of a simulation; of rounds, also how many there were; with the price of a GPU-hour, costs."""
-    from gangplan.simulator.metrics import regret, summary
     from gangplan.simulator.rounds import RoundOutcome
 
     known = asdict(summary(outcome))

@@ -21,6 +21,7 @@ from .gantt import gantt_scene
 from .partition import Drawn, partition_scene
 from .scene import Scene, check
 from .schedule import schedule_scene
+from .simulation import simulation_scene
 
 __all__ = ["Drawn", "Scene", "check", "check_panel", "picture", "plot", "render"]
 
@@ -81,8 +82,6 @@ def picture(
 
 def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None, epoch: float | None = None) -> Scene:
     if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
-        from .simulation import simulation_scene
-
         return simulation_scene({"": of} if isinstance(of, Outcome) else of, name, epoch)
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
         return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 
@@ -315,8 +316,6 @@ class Scene:
 
 def check(path: str) -> str:
     """Return the ending of a file name; refuse one that says no known kind of picture, and PNG without its package."""
-    from importlib.util import find_spec
-
     ending = Path(path).suffix.lower()
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from io import BytesIO
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
@@ -144,8 +145,6 @@ def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.
         InstanceError: if there are no or too many steps, `path` has another ending, a package is missing, or the file
             cannot be written.
     """
-    from io import BytesIO
-
     name = fspath(path)
     if Path(name).suffix.lower() != ".gif":
         raise InstanceError("path", f"{name!r} does not end in .gif")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_counts
 
 from ..plot.colours import GREY, INK
+from ..plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene, Words
 from .programme import Programme, Row, milp
 from .words import Text
-
-if TYPE_CHECKING:
-    from ..plot.scene import Mark, Scene
 
 _COLOURS = {
     "branched": "#9aa5b1",
@@ -118,8 +116,6 @@ def draw_tree(nodes: Iterable[Node]) -> Scene:
 
     It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
     """
-    from ..plot.scene import Axis, Dots, Key, Lines, Panel, Scene, Words
-
     nodes = [*nodes]
     if not nodes:
         raise InstanceError("nodes", "there are none to draw")
