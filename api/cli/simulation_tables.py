@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from html import escape
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 from gangplan.instances.quantities import scale, short
 from gangplan.simulator.metrics import Group, interval
 
+from ..plot import html
+from ..plot.simulation import simulation_scene
 from ..units import column, plus_minus
 from .output import facts, table
 from .simulation_cases import VARIES, as_word
@@ -74,6 +77,16 @@ def as_blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
     for title, head, cells in group_tables(found):
         blocks += [title, table(head, cells)]
     return blocks
+
+
+def as_page(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
+    """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
+    parts = [html.table(*one) for one in tables(found, many)]
+    for title, head, rows in group_tables(found):
+        parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(head, rows)}</details>")
+    seed = f" of seed {found.seeds[0]}" if many else ""
+    scene = simulation_scene(found.outcomes, name, epoch)
+    return html.report(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
 
 
 def told(found: Found, setting: Setting, many: bool) -> list[tuple[str, str]]:

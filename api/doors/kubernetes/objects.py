@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 from gangplan.instances.arrays import BoolArray
-from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
+from ..clusters import fleet_of, racks_of
 from .constraints import ANYWHERE, Taint, refusal, taints_of, unheeded, where_of
 from .gangs import Gang, gang_of
 from .requests import COUNTED, GPU, KUBELET, Amounts, amounts, requests_of
@@ -28,8 +28,6 @@ SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
 HOST, PRODUCT = "kubernetes.io/hostname", "nvidia.com/gpu.product"
 _GRACE = 30.0
 """Seconds that a pod has to end if it says nothing else, as Kubernetes has it."""
-_LINK, _NIC = 300e9, 25e9
-"""Bytes/s within a node and of its link, which Kubernetes does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +200,7 @@ def node_of(data: Mapping[str, Any], rules: Rules) -> Node:
     )  # fmt: skip
 
 
-def fleet_of(nodes: Iterable[Node], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
+def fleet_with(nodes: Sequence[Node], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
     """Return the nodes as a scheduler sees them.
 
     Args:
@@ -210,19 +208,7 @@ def fleet_of(nodes: Iterable[Node], rows: Mapping[str, BoolArray], room: Mapping
         rows: labels, and which nodes carry each.
         room: GPUs, cores and memory of each node that gangs may use.
     """
-    some = list(nodes)
-    racks, types, m = [x.rack for x in some], list(dict.fromkeys(x.product for x in some)), len(some)
-    known = list(dict.fromkeys(racks))
-    groups = [[known.index(x) for x in racks], [0] * m]
-    return Fleet(
-        names=tuple(x.name for x in some),
-        gpu_types=tuple(types),
-        gpu_type=[types.index(x.product) for x in some],  # type: ignore[arg-type]  # made arrays
-        gpus=[room[x.name][0] for x in some],  # type: ignore[arg-type]
-        cpu=[room[x.name][1] for x in some],  # type: ignore[arg-type]
-        memory=[room[x.name][2] for x in some],  # type: ignore[arg-type]
-        link=[_LINK] * m,  # type: ignore[arg-type]
-        topology=TreeTopology((Level("rack", _NIC), Level("cluster", _NIC * max(1, m) / 2)), groups),  # type: ignore[arg-type]
-        labels=tuple(rows),
-        labelled=[list(row) for row in rows.values()],  # type: ignore[arg-type]
-    )
+    gpus, cpu, memory = ([room[x.name][k] for x in nodes] for k in range(3))
+    names, topology = tuple(x.name for x in nodes), racks_of([x.rack for x in nodes])
+    types = [x.product for x in nodes]
+    return fleet_of(types, rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)

@@ -15,6 +15,7 @@ import numpy as np
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
+from ..clusters import NIC, fleet_of
 from .client import jobs, names_in, nodes, numbers_in, plain, records, run
 from .fields import job_row, node_row
 
@@ -27,8 +28,6 @@ _CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG", "BLOCK
 """Flags of a node on which nobody starts, though jobs there run on."""
 _GPU = re.compile(r"(?:^|[,:/])gpu(?=[:=,(]|$)(?::((?!\d+(?:[,(]|$))[^:,=()]+))?(?:[:=](\d+))?")
 """A number of GPUs in ``gpu``, ``gpu:4``, ``gres/gpu:a100:2(S:0)``, with their type if it is said."""
-_NIC, _LINK = 25e9, 300e9
-"""Bytes a second of a node's link, and between its GPUs, which Slurm does not say."""
 MIB = 2.0**20
 """Bytes of Slurm's unit of memory."""
 _SELDOM = 60.0
@@ -203,24 +202,21 @@ def _state(row: Mapping[str, Any]) -> str:
 
 def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
     gpus = [gpus_in(row["gres"]) for row in nodes]
-    kinds = tuple(dict.fromkeys(kind or "gpu" for count, kind in gpus if count)) or ("gpu",)
+    usual = next((kind or "gpu" for count, kind in gpus if count), "gpu")  # a node without any counts as having these
     features = [row["active_features"] or row["features"] for row in nodes]
     of = [
         {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some)}
         for row, some in zip(nodes, features, strict=True)
     ]
-    labels = tuple(sorted({label for each in of for label in each}))
-    return Fleet(
-        names=tuple(row["name"] for row in nodes),
-        gpu_types=kinds,
-        gpu_type=np.array([kinds.index(kind or "gpu") if count else 0 for count, kind in gpus], dtype=np.int32),
-        gpus=np.array([count for count, _ in gpus], dtype=np.int32),
-        cpu=np.array([float(row["cpus"]) for row in nodes]),
-        memory=np.array([MIB * row["real_memory"] for row in nodes]),
-        link=np.full(len(nodes), _LINK),
-        topology=_tree([row["name"] for row in nodes], switches),
-        labels=labels,
-        labelled=np.array([[label in each for each in of] for label in labels], dtype=bool).reshape(-1, len(nodes)),
+    names = tuple(row["name"] for row in nodes)
+    return fleet_of(
+        [(kind or "gpu") if count else usual for count, kind in gpus],
+        {label: [label in each for each in of] for label in sorted({label for each in of for label in each})},
+        names=names,
+        gpus=[count for count, _ in gpus],
+        cpu=[float(row["cpus"]) for row in nodes],
+        memory=[MIB * row["real_memory"] for row in nodes],
+        topology=_tree(names, switches),
     )
 
 
@@ -237,4 +233,4 @@ def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTo
     columns = zip(*((*path, *path[-1:] * depth)[:depth] for path in paths), strict=True)
     groups = [np.unique(column, return_inverse=True)[1] for column in columns]
     names = ("rack", *(f"switch {i}" for i in range(2, depth + 1)), "cluster")
-    return TreeTopology(tuple(Level(x, _NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))
+    return TreeTopology(tuple(Level(x, NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))
