@@ -10,8 +10,7 @@ from typing import Annotated
 
 from gangplan.instances import InstanceError
 
-from ..doors.core import Core, encoded
-from ..doors.lines import answer_lines
+from ..doors.core import Core, answer_lines, encoded
 from .output import closed
 from .shadow import CLUSTER, fleet_of
 from .whatif import LOG, Set, scheduler_with

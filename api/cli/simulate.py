@@ -17,9 +17,8 @@ from ..early import INTERRUPTED
 from ..plot import render
 from . import options
 from .output import emit_either, progress
-from .simulation_cases import ONLINE, cases_of, policies_of
 from .simulation_runs import Setting, check_groups, play, setting_of
-from .simulation_study import Engine, Leases, Reading, Shown, Study, several
+from .simulation_study import ONLINE, Engine, Leases, Reading, Shown, Study, cases_of, policies_of, several
 from .simulation_tables import as_blocks, as_data, as_page
 
 _CLUSTER = (

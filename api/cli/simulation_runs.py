@@ -27,8 +27,7 @@ from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
-from .simulation_cases import Case, check_effects
-from .simulation_study import Engine, Maker, Reading, Study
+from .simulation_study import Case, Engine, Maker, Reading, Study, check_effects
 
 Step = Callable[[float], None]
 

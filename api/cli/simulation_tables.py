@@ -17,8 +17,8 @@ from ..plot import html
 from ..plot.simulation import simulation_scene
 from ..units import column, plus_minus
 from .output import facts, table
-from .simulation_cases import VARIES, as_word
 from .simulation_runs import Found, Setting
+from .simulation_study import VARIES, as_word
 
 WIDEST = 80
 """Maximum number of characters of a table, unless labels alone are wider."""

@@ -1,4 +1,4 @@
-"""Names of variables and rows that can be read, ``x[op3,gpu1]`` and ``A[op3]``, for the numbers that models use."""
+"""Names of variables and rows that can be read, ``x[op3,gpu1]`` and ``A[op3]``, and the plain models in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import unknown
 from gangplan.instances.lazy import Later
-from gangplan.solvers.method import suite
+from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.plain import Formulation, Variable
 
 _LONGEST = 40
@@ -95,3 +97,36 @@ def _clean(names: Sequence[str], axis: str) -> Callable[[int], str]:
     cleaned = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
     usable = len({*cleaned}) == len(cleaned) and max(map(len, cleaned), default=0) <= _LONGEST and all(cleaned)
     return cleaned.__getitem__ if usable else lambda i: f"{axis}{i}"
+
+
+class Text(str):
+    """Text that a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the text itself."""
+        return str(self)
+
+
+def formulation(kind: Any) -> Text:
+    """Return the plain model of a kind of problem: its variables, and its constraints by letter.
+
+    Args:
+        kind: an objective, such as ``step``, or a problem that has one.
+
+    Raises:
+        InstanceError: there is no such objective.
+    """
+    objective = getattr(kind, "objective", kind)
+    if objective not in OBJECTIVES:
+        raise InstanceError("kind", unknown(objective, OBJECTIVES))
+    words = formulation_of(objective)
+    names = [f"{v.letter}[{','.join(v.axes.split())}]".removesuffix("[]") for v in words.variables]
+    wide = max(map(len, names))
+    lines = [f"minimise {words.minimise}", "", "variables"]
+    lines += [f"  {name:<{wide}}  {v.words}" for name, v in zip(names, words.variables, strict=True)]
+    lines += ["", "constraints"]
+    for letter, formula, meaning in words.constraints:
+        lines += [f"  ({letter}) {meaning}", f"      {formula}"]
+    return Text("\n".join(lines))

@@ -15,8 +15,8 @@ from gangplan.instances.arrays import require_counts
 
 from ..plot.colours import GREY, INK
 from ..plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene, Words
+from .names import Text
 from .programme import Programme, Row, milp
-from .words import Text
 
 _COLOURS = {
     "branched": "#9aa5b1",
