@@ -206,7 +206,7 @@ def pass_(
     certify = time_limit if certify is None else certify
     options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
     settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
-    found = _with_problems(chosen.of(name, place.best, sample))
+    found = [x for x in chosen.of(name, place.best, sample) if x.objective != ONLINE]
     with progress(f"{len(found)} instances", hidden=False) as bar:
         done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
     words = f"{done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}"
@@ -229,7 +229,8 @@ def verify(
 
     Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
     """
-    found = _with_problems(chosen.of(name, None if ledger is None else Path(ledger)))
+    every = chosen.of(name, None if ledger is None else Path(ledger))
+    found = [x for x in every if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with progress(f"checking {len(found)} instances", hidden=as_json) as bar:
         checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
@@ -240,10 +241,6 @@ def verify(
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
     emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))
     return 1 if failed else 0
-
-
-def _with_problems(found: Sequence[Instance]) -> list[Instance]:
-    return [x for x in found if x.objective != ONLINE]
 
 
 def _checked(checks: Sequence[Check]) -> Any:

@@ -57,8 +57,9 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
             if None in values:
                 continue
             mean, margin = interval(np.array(values, dtype=float))
-            apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = interval(np.array(apart))
+            first = [run[name] for run in next(iter(found.figures.values()))]
+            apart = None if None in first else np.array(values) - first
+            difference, width = (None, None) if apart is None else interval(apart)
             known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
@@ -161,7 +162,7 @@ class _Column:
 
     def cell(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] | None = None) -> str:
         """Return the mean of a row, or of its differences from another seed by seed, and the margin of 95%."""
-        if any(run[self.name] is None for run in runs):
+        if any(run[self.name] is None for run in (*runs, *(others or ()))):
             return ""
         less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
         values = np.array([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])

@@ -42,8 +42,8 @@ class Names:
         """Return name, (letter, items) and family of what the model calls ``x_3_1``."""
         letter, *index = known.split("_")
         family = self._families.get(letter, Variable(letter, "value", "a constant"))
-        axes = family.axes.split()
-        labels = tuple(self._item(axis, int(i)) for axis, i in zip(axes, index, strict=False))
+        pairs = ((axis, int(i)) for axis, i in zip(family.axes.split(), index, strict=False))
+        labels = tuple(self._items[axis](i) if axis in self._items else f"{axis}{i}" for axis, i in pairs)
         return self.unique(letter, labels), (letter, labels), family
 
     def row(self, letter: str, variables: Sequence[tuple[str, Labels]]) -> str:
@@ -67,9 +67,6 @@ class Names:
         if (count := self._given[name]) == 1:
             return name
         return self.unique(f"{letter}.{count}", labels)
-
-    def _item(self, axis: str, i: int) -> str:
-        return self._items[axis](i) if axis in self._items else f"{axis}{i}"
 
 
 def items(problem: Any) -> dict[str, Callable[[int], str]]:
