@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from gangplan.instances import json_schema
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.solvers.kernels import folder
+from gangplan.solvers.method import OBJECTIVES, suite
 
 from . import options
 from .output import emit, emit_either, facts, progress, table
@@ -35,7 +37,6 @@ def methods(
 ) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.table import named
-    from gangplan.solvers.method import OBJECTIVES, suite
 
     found: dict[str, dict[str, Any]] = {
         x: {
@@ -62,8 +63,6 @@ def warm_up(
     """
     from gangplan.hybrid import warm_up as warm
     from gangplan.hybrid.compiling import kernels
-    from gangplan.solvers.kernels import folder
-    from gangplan.solvers.method import OBJECTIVES
 
     chosen = objectives or list(OBJECTIVES)
     found = {}

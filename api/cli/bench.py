@@ -10,8 +10,11 @@ from typing import Annotated, Any
 
 from gangplan.hybrid.bench.best_known import certified
 from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE
+from gangplan.hybrid.bench.submit import submit_bound, submit_plan
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
+from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
@@ -60,8 +63,6 @@ Memory = Annotated[float | None, "that a solve may have", "GIB"]
 
 def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: float | None, **more: Any) -> Any:
     """Return how instances are run: so many seeds, `memory` in GiB."""
-    from gangplan.hybrid.bench.task import BenchSettings
-
     limits: dict[str, Any] = {"deadlines": deadlines, "memory": None if memory is None else memory * 2**30}
     return BenchSettings(Path(place.folder), seeds=tuple(range(seeds)), ledger=place.best, **limits, **more)
 
@@ -201,8 +202,6 @@ def pass_(
     may be improved from the best plan on file; then looks for a certificate. FOLDER keeps records; ledger and library
     take what is better.
     """
-    from gangplan.hybrid.bench.passes import FELL, run_pass
-
     certify = time_limit if certify is None else certify
     options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
     settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
@@ -271,8 +270,6 @@ def submit(
 
     FOLDER keeps the plan or the certificate among its records.
     """
-    from gangplan.hybrid.bench.submit import submit_bound, submit_plan
-
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:
         known, value, better = submit_plan(options.read_result(plan)[0], instance, **kept)

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, verify, with_objective
+from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.errors import in_file
 from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
@@ -76,16 +77,12 @@ def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
 
 def _proved(problem: Any, path: str) -> float:
     """Return what the certificate in a file proves of a problem."""
-    from gangplan.instances.certificates import verify_bound
-
     with in_file(path):
         return float(verify_bound(problem, options.read_certificate(path)))
 
 
 def _standing(problem: Any, objective: float, bound: float) -> str:
     """Return in words how far a plan is from a checked bound."""
-    from gangplan.instances.certificates import certifies
-
     zero = clock_cost(problem)
     if certifies(bound, objective, zero):
         return "bound checked: OPTIMAL (certified)"

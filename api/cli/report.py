@@ -16,6 +16,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
 from ..units import amount, column, percent, time_unit
@@ -133,8 +134,6 @@ def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
 
 
 def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[Any]:
-    from gangplan.instances.verify.stages import nesting
-
     unit = time_unit(problem)
     nest, _ = nesting(problem, plan)
     replicas = _replicas(nest)

@@ -25,6 +25,7 @@ from gangplan.simulator.engine.simulate import Rules, fitting
 from gangplan.simulator.metrics import Group, regret, summary
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
+from gangplan.simulator.rounds import RoundOutcome, from_gavel, from_workload, parse_cluster, simulate_rounds
 
 from .options import by_name
 from .simulation_study import Case, Engine, Maker, Reading, Study, check_effects
@@ -135,8 +136,6 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
 
 def _in_rounds(study: Study) -> Setting:
     """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
-    from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
-
     reading, leases = study.reading, study.leases
     length, table, speeds = leases.rounds or 0.0, leases.throughputs, leases.speeds
     alien = [x.name for x in fields(Engine) if getattr(study.engine, x.name) != x.default] + ["like"] * reading.like
@@ -228,8 +227,6 @@ def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
 
 def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
     """Return the figures of a simulation; of rounds, also how many there were; with the price of a GPU-hour, costs."""
-    from gangplan.simulator.rounds import RoundOutcome
-
     known = asdict(summary(outcome))
     if price is not None:
         hours = float(outcome.held.sum()) / HOUR

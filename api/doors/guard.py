@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .core import text_of
+from .figures import Metrics
 from .limits import Limits, Refusal, busy, closing
-from .metrics import Metrics
 from .schema import QUESTIONS
 
 Scope = MutableMapping[str, Any]

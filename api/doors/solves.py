@@ -13,7 +13,6 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -59,10 +58,6 @@ class Solve:
     def over(self) -> bool:
         """Return whether it has ended."""
         return self.state not in ("queued", "running")
-
-    def has_news(self, after: int) -> bool:
-        """Return whether there is more than so many lines of progress, or an end."""
-        return self.over or len(self.progress) > after
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -129,8 +124,7 @@ class Solves:
         solve.cancelled = True
         if solve.process is not None and solve.process.stdin is not None:
             solve.process.stdin.close()
-        async with solve.news:
-            solve.news.notify_all()
+        await _tell(solve)
 
     async def verify(self, body: Any, work: str = "verify") -> dict[str, Any]:
         """Return what the verifier says of a plan, or do other short work of a process: ``picture``, ``replay``."""
@@ -155,7 +149,7 @@ class Solves:
                 return
             try:
                 async with asyncio.timeout(10), solve.news:
-                    await solve.news.wait_for(partial(solve.has_news, after))
+                    await solve.news.wait_for(lambda known=after: solve.over or len(solve.progress) > known)
             except TimeoutError:
                 yield None
 

@@ -17,6 +17,7 @@ from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
 
+from .cluster import cluster_scene, fleet_scene
 from .gantt import gantt_scene
 from .partition import Drawn, partition_scene
 from .scene import Scene, check
@@ -86,8 +87,6 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
         return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)
     if isinstance(of, Fleet):
-        from .cluster import fleet_scene
-
         held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
         return fleet_scene(of, held, name)
     if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem):
@@ -95,8 +94,6 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
     if not isinstance(plan, PLANS[of.objective]):
         raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")
     if isinstance(of, PlacementProblem):
-        from .cluster import cluster_scene
-
         return cluster_scene(of, plan, name, status, bound)
     if isinstance(of, PartitionProblem):
         return partition_scene(of, plan, name, status, bound)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.outlet import write_whole
 
 from .colours import INK, ink_on
 
@@ -300,8 +301,6 @@ class Scene:
 
     def save(self, path: str | Path) -> None:
         """Write the picture; see `render`."""
-        from gangplan.instances.outlet import write_whole
-
         write_whole({str(path): self.render(str(path))})
 
     def _repr_html_(self) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import brief, in_file, unknown, within
+from gangplan.instances.generators import generate
 from gangplan.instances.intake import as_float, io_error, parse_json, parse_toml, read_text
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem, clock_cost
+from gangplan.solvers.run import OPTIMAL_GAP
 
 SHIPPED = Path(__file__).parent / "suites"
 _TOP = {"title", "seconds", "memory", "gaps", "points", "problem"}
@@ -68,8 +70,6 @@ class Suite:
 
     def worth(self, gap: float | None) -> float:
         """Return the points of a gap, none without one. A plan within a millionth of the optimum is optimal."""
-        from gangplan.solvers.run import OPTIMAL_GAP
-
         found = inf if gap is None else gap
         return next((p for g, p in zip(self.gaps, self.points, strict=True) if found <= g + OPTIMAL_GAP), 0.0)
 
@@ -113,7 +113,6 @@ def _suite(data: Any, folder: Path) -> Suite:
 
 def _assignment(row: Any, folder: Path) -> Assignment:
     from gangplan.hybrid.bench.suite import make, suite
-    from gangplan.instances.generators import generate
     from gangplan.instances.readers import read
 
     _fields(row, _PROBLEM, "problem")

@@ -12,6 +12,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_counts
+from gangplan.solvers.certificates.branch import Search
 
 from ..plot.colours import GREY, INK
 from ..plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene, Words
@@ -67,8 +68,6 @@ def branch_and_bound(
         rows: to be added, such as `gangplan.teach.symmetry` or the rows of cuts.
         most: number of nodes; those beyond are ``left``.
     """
-    from gangplan.solvers.certificates.branch import Search
-
     require_counts(most=most)
     programme = problem if isinstance(problem, Programme) else milp(problem, below)
     programme = replace(programme, rows=(*programme.rows, *rows))

@@ -13,8 +13,20 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Fleet
 
 from ..clusters import fleet_of, racks_of
-from .constraints import ANYWHERE, Taint, refusal, taints_of, unheeded, where_of
-from .requests import COUNTED, GPU, KUBELET, Amounts, amounts, requests_of
+from .requests import (
+    ANYWHERE,
+    COUNTED,
+    GPU,
+    KUBELET,
+    Amounts,
+    Taint,
+    amounts,
+    refusal,
+    requests_of,
+    taints_of,
+    unheeded,
+    where_of,
+)
 
 GANG, SIZE = "gangplan/gang", "gangplan/size"
 """Labels of a pod: its gang, and how many pods that has."""
