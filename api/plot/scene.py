@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
+from importlib import util
 from itertools import zip_longest
 from pathlib import Path
 
@@ -318,7 +318,7 @@ def check(path: str) -> str:
     ending = Path(path).suffix.lower()
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)
-    if ending == ".png" and find_spec("matplotlib") is None:
+    if ending == ".png" and util.find_spec("matplotlib") is None:
         raise InstanceError("plot", f"needs matplotlib; {extra('plot')}", path)
     return ending
 
