@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from gangplan.hybrid.online import Decision
-from gangplan.hybrid.online.decision import whole
-from gangplan.hybrid.online.mending import Mend
-from gangplan.hybrid.online.notices import Stopping
-from gangplan.hybrid.online.starts import Start
-from gangplan.hybrid.online.stops import Stop
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import decoded, parse_json
+from gangplan.scheduler import Decision
+from gangplan.scheduler.decision import whole
+from gangplan.scheduler.moving.mending import Mend
+from gangplan.scheduler.starting.starts import Start
+from gangplan.scheduler.stopping.notices import Stopping
+from gangplan.scheduler.stopping.stops import Stop
 
 from .core import text_of
 

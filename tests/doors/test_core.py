@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from gangplan.doors.core import Core, answer_lines, text_of
 from gangplan.doors.schema import EVENTS as NAMES
 from gangplan.doors.schema import KNOWN, event_schema
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Scheduler
 
 from .conftest import EVENTS
 

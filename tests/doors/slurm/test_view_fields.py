@@ -11,8 +11,8 @@ import pytest
 from gangplan.doors.core import Core, encoded
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View, job_row, node_row, number
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
+from gangplan.scheduler import Scheduler
 
 from .conftest import Played
 
