@@ -12,6 +12,7 @@ from gangplan.hybrid.bench.best_known import certified
 from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE
+from gangplan.hybrid.bench.run import run as run_all
 from gangplan.hybrid.bench.submit import submit_bound, submit_plan
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.hybrid.bench.task import BenchSettings
@@ -21,6 +22,7 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import commands
+from .bench_report import write_report
 from .output import emit_blocks, emit_either, progress, table
 
 
@@ -155,8 +157,6 @@ def run(
     What FOLDER has already is not run again, whatever ended the last run. Plans better than the best known are kept in
     FOLDER/plans, their verified values in the ledger.
     """
-    from gangplan.hybrid.bench.run import run as run_all
-
     options.require_positive(time_limit=time_limit, memory=memory, cpu=cpu)
     chosen_methods = tuple(filter(None, methods.split(",")))
     how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
@@ -175,8 +175,6 @@ def write_reports(
     short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows."""
-    from .bench_report import write_report
-
     folder, ledger = Path(place.folder), suite("all", ledger=place.best)
     written = write_report(folder, ledger, short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")

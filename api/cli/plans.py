@@ -44,7 +44,8 @@ def verify_plan(
     """
     problem, answer = options.answered(instance, plan, given)
     verdict = verify(problem, answer)
-    proved = None if bound is None else _proved(problem, bound)
+    with in_file(bound):
+        proved = None if bound is None else float(verify_bound(problem, options.read_certificate(bound)))
     notes = [f"the plan {note}" for note in options.foreign(answer, content_hash(problem))]
     if as_json:
         found = as_found(problem, verdict)
@@ -73,12 +74,6 @@ def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
     if problem.objective == "placement":
         found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
     return found
-
-
-def _proved(problem: Any, path: str) -> float:
-    """Return what the certificate in a file proves of a problem."""
-    with in_file(path):
-        return float(verify_bound(problem, options.read_certificate(path)))
 
 
 def _standing(problem: Any, objective: float, bound: float) -> str:

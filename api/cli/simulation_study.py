@@ -17,6 +17,7 @@ from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
 from gangplan.simulator.engine.simulate import DISCIPLINE, Rules
 from gangplan.simulator.engine.told import RESERVES
 from gangplan.simulator.metrics.groups import GROUPINGS
+from gangplan.simulator.picking import EnginePick
 
 _LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
@@ -228,8 +229,6 @@ def from_file(text: str, rounds: bool) -> Callable[..., Any]:
     except Exception as error:
         raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
     if hasattr(part, "act"):
-        from gangplan.simulator.picking import EnginePick
-
         return lambda: EnginePick(maker())
     if not rounds:
         _check_methods(part, name)
