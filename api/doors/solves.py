@@ -13,6 +13,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -58,6 +59,10 @@ class Solve:
     def over(self) -> bool:
         """Return whether it has ended."""
         return self.state not in ("queued", "running")
+
+    def has_news(self, after: int) -> bool:
+        """Return whether there is more than so many lines of progress, or an end."""
+        return self.over or len(self.progress) > after
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -149,7 +154,7 @@ class Solves:
                 return
             try:
                 async with asyncio.timeout(10), solve.news:
-                    await solve.news.wait_for(lambda known=after: solve.over or len(solve.progress) > known)
+                    await solve.news.wait_for(partial(solve.has_news, after))
             except TimeoutError:
                 yield None
 
