@@ -60,18 +60,15 @@ def _together(batch: Batch) -> str | None:
     must = [j for j, job in enumerate(batch.jobs) if job.value is None]
     least = np.array([job.workers[0] for job in batch.jobs])
     servers = np.array([job.servers for job in batch.jobs])
-    resources: dict[str, tuple[Any, FloatArray, FloatArray]] = {
-        "GPUs": (fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))),
-        "cores": (fleet.cpu, batch.worker_cpu, batch.server_cpu),
-        "bytes of memory": (fleet.memory, batch.worker_memory, batch.server_memory),
-        "bytes/s of NICs": (batch.nic, batch.worker_nic, batch.server_nic),
-    }
+    gpus: Any = fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))
+    resources = [gpus, *zip(batch.amounts, batch.worker, batch.server, strict=True)]
+    names = "GPUs", "cores", "bytes of memory", "bytes/s of NICs"
     # workers go where they can compute, servers wherever the job may be
     reach = [(batch.room[j] > 0) | (batch.allowed[j] if batch.jobs[j].servers else False) for j in must]
     sets: dict[bytes, BoolArray] = {x.tobytes(): x for x in reach}
     for inside in sets.values():
         confined = [j for j, own in zip(must, reach, strict=True) if not (own & ~inside).any()]
-        for name, (has, worker, server) in resources.items():
+        for name, (has, worker, server) in zip(names, resources, strict=True):
             need = float((least * worker + servers * server)[confined].sum())
             total = float((has[batch.sample] * count)[inside].sum())
             if need > total * (1 + TOLERANCE):
@@ -141,8 +138,8 @@ def _harm(batch: Batch, measure: Fragmentation, node: int) -> FloatArray:
 
 
 def _all(batch: Batch, node: int) -> tuple[float, float, float]:
-    fleet = batch.problem.fleet
-    return float(fleet.cpu[node]), float(fleet.memory[node]), float(batch.nic[node])
+    cpu, memory, nic = batch.amounts[:, node].tolist()
+    return cpu, memory, nic
 
 
 def _usable(batch: Batch) -> FloatArray:

@@ -148,14 +148,8 @@ class Assignment:
 
     def loads(self, n: int) -> list[tuple[float, list[tuple[float, Any]]]]:
         """Return of the cores, the memory and the NIC of node n: how much there is, and (need, tasks) for each job."""
-        batch, fleet = self.batch, self.batch.problem.fleet
-        rows = (
-            (fleet.cpu, batch.worker_cpu, batch.server_cpu),
-            (fleet.memory, batch.worker_memory, batch.server_memory),
-            (batch.nic, batch.worker_nic, batch.server_nic),
-        )
-        found = []
-        for has, worker, server in rows:
+        batch, found = self.batch, []
+        for has, worker, server in zip(batch.amounts, batch.worker, batch.server, strict=True):
             terms = [(float(worker[j]), x[n]) for j, x in enumerate(self.w) if n in x and worker[j]]
             terms += [(float(server[j]), x[n]) for j, x in enumerate(self.p) if n in x and server[j]]
             found.append((float(has[n]), terms))

@@ -284,8 +284,7 @@ def _row(
     sync: tuple[float, float],
     adds: bool,
 ) -> tuple[float, ...]:
-    cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
-    memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
+    cpu, memory = a * batch.worker[:2, j] + p * batch.server[:2, j]
     rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
     return (
         *(family, a, p, split, a * int(batch.each[j]), cpu, memory, rate, float(batch.alone[j, kind])),
