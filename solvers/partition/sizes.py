@@ -29,7 +29,7 @@ class Coarse(Protocol):
     ceiling: float
 
 
-M = TypeVar("M", bound=Coarse)
+M, P = TypeVar("M", bound=Coarse), TypeVar("P")
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
 _ULP = 2.0**-52
@@ -137,8 +137,8 @@ class Covers:
 
     found: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
 
-    def accepts(self, run: Run, plan: Any, group_of: NDArray[Any], by: str) -> bool:
-        """Return whether `plan` fits in memory; if it does not, learn which groups are at fault.
+    def kept(self, run: Run, plan: P, group_of: NDArray[Any], by: str) -> P | None:
+        """Return `plan` if it fits in memory; if it does not, learn which groups are at fault.
 
         Args:
             group_of: the group of each op, -1 for one that has none, int (n,).
@@ -151,7 +151,7 @@ class Covers:
                 self.found.append(cover)
         if len(over):
             run.note(f"{by}: a plan found fits in memory only within the rounding of sizes, so it is dropped")
-        return not len(over)
+        return None if len(over) else plan
 
     def of(self, limit: float) -> Iterator[tuple[int, ...]]:
         """Yield the groups that do not go together on a device of `limit` bytes."""

@@ -36,7 +36,7 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
         yield from ((m.reached[v][s], int(where.first[v] >= s)) for s in m.calls)
         yield from ((m.behind[v][s], int(where.after[v] > s)) for s in m.calls)
     kinds = {s: r.slots[slot].kind for slot, s in where.call.items()}
-    if len(m.types) > 1:
+    if len(m.kinds) > 1:
         yield from ((literal, int(kinds[s] == t)) for s, row in enumerate(m.y) for t, literal in row.items())
     yield from ((used, int(s in call)) for s, used in enumerate(m.used))
     load = [sum(m.units(r.group_time[kinds[s], g]) for g, c in enumerate(call) if c == s) for s in m.calls]

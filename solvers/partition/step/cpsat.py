@@ -172,11 +172,10 @@ def _solve(run: Run, model: Formulation, below: bool) -> None:
         # with two workers only the first of these runs, and neighbourhoods beside it
         solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
 
-    def fitting(value: Callable[[Any], int]) -> StepPlan | None:
-        plan = model.plan(value)
-        return plan if model.base.covers.accepts(run, plan, model.p.group_of, "cpsat") else None
+    def kept(value: Callable[[Any], int]) -> StepPlan | None:
+        return model.base.covers.kept(run, model.plan(value), model.p.group_of, "cpsat")
 
-    minimise(run, solver, model.base.model, model.scale, fitting)
+    minimise(run, solver, model.base.model, model.scale, kept)
 
 
 _FINENESS = 4_000_000

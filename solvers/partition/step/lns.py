@@ -173,8 +173,8 @@ class Around:
         start = np.array([solver.value(s) for s in model.start], dtype=float)
         times = sent.times(solver.value, [0]) if sent is not None else None
         plan = retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start, times)
-        fits = self.covers.accepts(run, plan, self.p.group_of, "lns")
-        return (plan, status == cp_model.OPTIMAL) if fits else (None, False)
+        kept = self.covers.kept(run, plan, self.p.group_of, "lns")
+        return kept, kept is not None and status == cp_model.OPTIMAL
 
 
 def lns(run: Run, p: Prepared) -> None:

@@ -83,8 +83,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
 
     def plan(value: Callable[[Any], float]) -> StepPlan | None:
         where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
-        found = earliest(run.problem, np.array(where), [value(start) for start in s])
-        return found if t.accepts(run, found, by) else None
+        return t.kept(run, earliest(run.problem, np.array(where), [value(start) for start in s]), by)
 
     model.minimise(z, plan)
 
