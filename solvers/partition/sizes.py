@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ class Coarse(Protocol):
     ceiling: float
 
 
-M, P = TypeVar("M", bound=Coarse), TypeVar("P")
+M = TypeVar("M", bound=Coarse)
+P = TypeVar("P")
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
 _ULP = 2.0**-52
@@ -143,10 +144,10 @@ class Covers:
         Args:
             group_of: the group of each op, -1 for one that has none, int (n,).
         """
-        limit, memory = run.problem.capacity(), verify(run.problem, plan).memory
-        over = np.flatnonzero(memory > limit * (1 + TOLERANCE))
+        limit, placed = run.problem.capacity(), cast(Any, plan)
+        over = np.flatnonzero(verify(run.problem, placed).memory > limit * (1 + TOLERANCE))
         for d in over.tolist():
-            cover = float(limit[d]), _least(run.problem.graph.memory, plan.device == d, group_of, float(limit[d]))
+            cover = float(limit[d]), _least(run.problem.graph.memory, placed.device == d, group_of, float(limit[d]))
             if cover not in self.found:
                 self.found.append(cover)
         if len(over):

@@ -107,12 +107,7 @@ class ChainBound:
         f, start = np.zeros(m + 1), np.full(m + 1, -1)
         for j in range(1, m + 1):
             f[j], start[j] = _step(f, f, self.least, host, j)
-        intervals, j = [], m
-        while j > 0:
-            if start[j] >= 0:
-                intervals.append((int(start[j]), j - 1))
-            j = int(start[j]) if start[j] >= 0 else j - 1
-        return float(f[-1]), intervals
+        return float(f[-1]), _intervals([start] * m, m)
 
     def _counted(self, most: int) -> tuple[float, list[tuple[int, int]]]:
         host, m = self.chain.host, len(self.chain.path)
@@ -123,15 +118,19 @@ class ChainBound:
             for j in range(1, m + 1):
                 f[j], start[j] = _step(fewer, f, self.least, host, j)
             starts.append(start)
-        intervals, j, c = [], m, most
-        while j > 0 and c > 0:
-            i = int(starts[c - 1][j])
-            if i >= 0:
-                intervals.append((i, j - 1))
-                j, c = i, c - 1
-            else:
-                j -= 1
-        return float(f[-1]), intervals
+        return float(f[-1]), _intervals(starts, m)
+
+
+def _intervals(starts: list[IntArray], j: int) -> list[tuple[int, int]]:
+    """Return the intervals before place j, the last first, of as many calls, each with the place where it starts."""
+    found, waiting = list[tuple[int, int]](), list(starts)
+    while j > 0 and waiting:
+        i = int(waiting[-1][j])
+        if i >= 0:
+            waiting.pop()
+            found.append((i, j - 1))
+        j = i if i >= 0 else j - 1
+    return found
 
 
 def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray, j: int) -> tuple[float, int]:

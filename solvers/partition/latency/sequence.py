@@ -15,6 +15,7 @@ from gangplan.instances.graph import heaviest_paths
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
+from .. import both_ways
 from .reduced import Reduced, host_slots, offer
 
 
@@ -129,17 +130,11 @@ class Orders:
         return np.asarray(block[r.group_of])
 
     @cached_property
-    def neighbours(self) -> tuple[list[set[int]], list[set[int]]]:
+    def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """The predecessors and the successors of each block."""
-        count = int(self.block.max()) + 1
-        before: list[set[int]] = [set() for _ in range(count)]
-        after: list[set[int]] = [set() for _ in range(count)]
-        for a, b in self.r.edges:
-            x, y = int(self.block[a]), int(self.block[b])
-            if x != y:
-                before[y].add(x)
-                after[x].add(y)
-        return before, after
+        block = self.block.tolist()
+        ends = {(block[a], block[b]) for a, b in self.r.edges}
+        return both_ways(((x, y) for x, y in ends if x != y), max(block) + 1)
 
     def by_key(self, key: FloatArray) -> Line:
         """Return the line in which the item of the least key, (I,), of those whose inputs are there comes next."""

@@ -197,17 +197,16 @@ class SeriesBound:
         total = sum(self.r.nets[e][2] for e in nets)
         if not total:
             return 0.0
-        from ortools.graph.python import max_flow
+        from ...flows import minimum_cut
 
-        flow, scale, count = max_flow.SimpleMaxFlow(), _UNITS / total, len(node)
-        for e in nets:
-            a, consumers, cost = self.r.nets[e]
-            flow.add_arc_with_capacity(count, count + 1, int(cost * scale))
+        scale, arcs = _UNITS / total, list[tuple[int, int, int]]()
+        for at, e in enumerate(nets):
+            (a, consumers, cost), net = self.r.nets[e], len(node) + 2 * at
+            arcs.append((net, net + 1, int(cost * scale)))
             for x in [node[v] for v in (a, *consumers) if v in node]:
-                flow.add_arc_with_capacity(x, count, _INFINITE)
-                flow.add_arc_with_capacity(count + 1, x, _INFINITE)
-            count += 2
-        return flow.optimal_flow() / scale if flow.solve(0, 1) == flow.OPTIMAL else 0.0
+                arcs += [(x, net, _INFINITE), (net + 1, x, _INFINITE)]
+        found = minimum_cut(np.array(arcs).T, 0, 1, sides=False)
+        return found[0] / scale if found is not None else 0.0
 
 
 class _Path(NamedTuple):

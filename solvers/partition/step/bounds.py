@@ -14,7 +14,7 @@ from gangplan.instances.graph import grouped
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
-from .model import Csr, Prepared
+from .model import Csr, Prepared, csr
 
 if TYPE_CHECKING:
     from .series import Half
@@ -149,12 +149,10 @@ def delayed_length(p: Prepared, half: Half) -> float:
     """Return the least time between the first and the last op of a half, these left out, seconds."""
     n = len(half.ops)
     sent = p.least_delay[list(half.ops)].tolist()
-    rows = grouped(((v, u) for u, v in half.edges), n)
-    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    index = np.array([u for row in rows for u in row], dtype=np.int32)
+    before = csr(grouped(((v, u) for u, v in half.edges), n))
     fastest = p.fastest[list(half.ops)]
     fastest[[0, -1]] = 0.0
-    return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
+    return earliest(list(range(n)), before, fastest, lambda u, v: sent[u])[-1]
 
 
 def earliest(

@@ -14,6 +14,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run, never
+from .. import components
 from ..sizes import Covers, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -275,20 +276,9 @@ def equal_parts(p: Prepared) -> list[list[list[int]]]:
     long, send as much, and have the same edges. So if some schedule gives the i-th ops certain starts, they can be
     handed out in the order of the parts: sorting keeps every precedence and moves nothing on any device or link.
     """
-    component = list(range(p.n))
-
-    def find(v: int) -> int:
-        while component[v] != v:
-            component[v] = component[component[v]]
-            v = component[v]
-        return v
-
-    source, target = (ends.tolist() for ends in p.edges)
-    for u, v in zip(source, target, strict=True):
-        component[find(v)] = find(u)
     parts: dict[int, list[int]] = {}
-    for v in range(p.n):
-        parts.setdefault(find(v), []).append(v)
+    for v, component in enumerate(components(*p.edges, p.n, "weak").tolist()):
+        parts.setdefault(component, []).append(v)
     families: dict[Hashable, list[list[int]]] = {}
     for part in parts.values():
         place = {v: i for i, v in enumerate(part)}

@@ -10,14 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
 
 import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from .model import Prepared
+from .model import Prepared, rows
 
 Sent = dict[tuple[int, int], float]
 """When each transfer starts, by (op, receiving device), seconds."""
@@ -28,8 +27,7 @@ class Decoder:
 
     def __init__(self, p: Prepared) -> None:
         self.p = p
-        self.before = _rows(p.predecessors)
-        self.after = _rows(p.successors)
+        self.before, self.after = rows(p.predecessors), rows(p.successors)
         by_type = p.time.tolist()
         self.seconds: list[list[float]] = [by_type[t] for t in p.type_of.tolist()]
         # the row -1 is for level -1, one device
@@ -116,11 +114,6 @@ def sent_of(plan: StepPlan) -> Sent:
     """Return when each transfer of a plan starts."""
     pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
     return dict(zip(pairs, plan.sent_at.tolist(), strict=True))
-
-
-def _rows(csr: tuple[IntArray, IntArray]) -> list[list[int]]:
-    first, index = csr[0].tolist(), csr[1].tolist()
-    return [index[a:b] for a, b in pairwise(first)]
 
 
 class Busy:

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.graph import grouped
 
 from .bounds import earliest
-from .model import Csr, Prepared
+from .model import Csr, Prepared, csr
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,8 @@ def _rounded(ticks: list[float]) -> Ticks:
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:
     place = {v: i for i, v in enumerate(ops)}
-    found = []
-    for first, index in (p.predecessors, p.successors):
-        rows = [[place[u] for u in index[first[v] : first[v + 1]].tolist() if u in place] for v in ops]
-        starts = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-        found.append((starts, np.array([u for row in rows for u in row], dtype=np.int32)))
-    return found[0], found[1]
+    before, after = (
+        csr([[place[u] for u in index[first[v] : first[v + 1]].tolist() if u in place] for v in ops])
+        for first, index in (p.predecessors, p.successors)
+    )
+    return before, after
