@@ -10,7 +10,7 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import by_reference, lean, lean_kernel
-from ...compiled.routines import below, normal, sow, uniform
+from ...compiled.routines import below, ints, normal, sow, uniform
 from ...run import Run
 from .arrays import Arrays, Workroom, workroom
 from .model import Prepared
@@ -28,9 +28,6 @@ def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> An
     n, k, groups = p.n, p.n_devices, p.n_groups
     member = np.argsort(p.arrays.group, kind="stable")
     member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
-
-    def ints(size: int) -> IntArray:
-        return np.zeros(size, np.int64)
 
     s = Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(groups),

@@ -9,6 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
 from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2, Ints3
+from ...compiled.routines import ints
 from .model import Prepared
 from .schedule import mean_rank
 
@@ -194,9 +195,6 @@ class Workroom(NamedTuple):
 def workroom(p: Prepared) -> Workroom:
     """Return an empty workroom for a problem."""
     n, k, order = p.n, p.n_devices, p.order.astype(np.int64)
-
-    def ints(size: int) -> Ints:
-        return np.zeros(size, np.int64)
 
     return Workroom(
         ints(n), order, order.copy(), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n)),
