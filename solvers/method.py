@@ -57,7 +57,8 @@ class Method:
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
-        library: a heavy one that it imports; who runs it in a process of its own loads that before.
+        library: a heavy one that it imports, by default numba if it has kernels; who runs it in a process of its own
+            loads that before.
         kernels: what it calls of compiled code.
         start: offers a plan to start from if there is none.
         draws: whether it finds other plans with another seed, once it has ended.
@@ -71,6 +72,10 @@ class Method:
     kernels: Kernels | None = None
     start: Callable[[Run, Any], None] | None = None
     draws: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernels is not None and not self.library:
+            object.__setattr__(self, "library", "numba")
 
     def run(self, run: Run, prepared: Any) -> None:
         """Do it, from a plan to start from; leave a note where there is no time to import its library."""

@@ -91,10 +91,8 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 _SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
-    "local_search": Method(
-        local_search.local_search, suits=suits_local_search, library="numba", kernels=_SEARCH, draws=True
-    ),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing.search)),
+    "local_search": Method(local_search.local_search, suits=suits_local_search, kernels=_SEARCH, draws=True),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, kernels=compiled(pricing.search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=without_plan(quick)),
