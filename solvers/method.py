@@ -35,18 +35,6 @@ def without_plan(make: Callable[[Run, Any], Any]) -> Callable[[Run, Any], None]:
     return start
 
 
-def _always(prepared: Any) -> bool:
-    return True
-
-
-def _itself(run: Run) -> Run:
-    return run
-
-
-def _no_draft(run: Run, prepared: Any = None) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
     """A way to solve a problem.
@@ -67,7 +55,7 @@ class Method:
     function: Callable[[Run, Any], None]
     exact: bool = False
     variants: tuple[str, ...] = ()
-    suits: Callable[[Any], bool] = _always
+    suits: Callable[[Any], bool] = lambda prepared: True
     library: str = ""
     kernels: Kernels | None = None
     start: Callable[[Run, Any], None] | None = None
@@ -143,9 +131,9 @@ class Suite:
     prepare: Callable[[Run], Any]
     optimum: Callable[[Any], float | None]
     random_problem: Callable[[int, str], Any]
-    draft: Callable[[Run, Any], None] = _no_draft
+    draft: Callable[[Run, Any], None] = lambda run, prepared: None
     repair: Callable[[Any, Any], Any] | None = None
-    bare: Callable[[Run], Any] = _itself
+    bare: Callable[[Run], Any] = lambda run: run
 
     def prepared(self, run: Run) -> Any:
         """Return what the methods of a run share."""

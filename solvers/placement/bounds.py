@@ -90,7 +90,8 @@ def left_over(batch: Batch) -> float:
 def _stranded(batch: Batch, measure: Fragmentation) -> float:
     """Return what is left, once the jobs fill them, of nodes that a kind of task cannot use even if they are empty."""
     fleet = batch.problem.fleet
-    gpus, count = fleet.gpus[batch.sample], _usable(batch)
+    gpus, usable = fleet.gpus[batch.sample], np.asarray(fleet.usable)[batch.sample]
+    count = np.bincount(batch.kind, minlength=len(batch.sample)) * usable.astype(float)
     most = np.array([job.workers[-1] for job in batch.jobs])
     total = 0.0
     for task, share in measure.kinds:
@@ -140,11 +141,6 @@ def _harm(batch: Batch, measure: Fragmentation, node: int) -> FloatArray:
 def _all(batch: Batch, node: int) -> tuple[float, float, float]:
     cpu, memory, nic = batch.amounts[:, node].tolist()
     return cpu, memory, nic
-
-
-def _usable(batch: Batch) -> FloatArray:
-    usable = np.asarray(batch.problem.fleet.usable)[batch.sample]
-    return np.asarray(np.bincount(batch.kind, minlength=len(batch.sample)) * usable, dtype=np.float64)
 
 
 def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:

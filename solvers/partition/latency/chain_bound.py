@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -35,17 +34,11 @@ def chains(r: Reduced, stopped: Callable[[], bool] = never) -> list[Chain]:
         weights.insert(0, finite[calls].min(axis=0) + cost)
     if hosts:
         weights.insert(0, finite[hosts].min(axis=0))
-    found: dict[tuple[int, ...], Chain] = {}
-    for weight in weights:
-        chain = replace(_thinned(longest(r, weight)), stopped=stopped)
-        found.setdefault(chain.path, chain)
-    return list(found.values())
-
-
-def _thinned(chain: Chain) -> Chain:
-    """Return every so manieth item of a path that would take too long: the bound holds for them too."""
-    most = int((_WORK / (1 + len(chain.r.nets))) ** 0.5)
-    return Chain(chain.r, chain.path[:: -(-len(chain.path) // most)])
+    # of a path that would take too long every so manieth item: the bound holds for them too
+    most = int((_WORK / (1 + len(r.nets))) ** 0.5)
+    paths = (longest(r, weight).path for weight in weights)
+    thinned = dict.fromkeys(path[:: -(-len(path) // most)] for path in paths)
+    return [Chain(r, path, stopped) for path in thinned]
 
 
 class ChainBound:

@@ -40,8 +40,8 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
         yield from ((literal, int(kinds[s] == t)) for s, row in enumerate(m.y) for t, literal in row.items())
     yield from ((used, int(s in call)) for s, used in enumerate(m.used))
     load = [sum(m.units(r.group_time[kinds[s], g]) for g, c in enumerate(call) if c == s) for s in m.calls]
-    price = iter([(m.units(cost), toll) for (_, _, cost), toll in _priced(m)])
-    for cost, toll in price:
+    costs = [m.units(cost) for a, uses, cost in r.nets if len({int(r.group_of[v]) for v in (a, *uses)}) > 1]
+    for cost, toll in zip(costs * len(m.calls), m.tolls, strict=True):
         here = [call[g] == toll.s for g in toll.pins]
         paid = any(here) and not all(here)
         load[toll.s] += cost * paid
@@ -50,12 +50,6 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
             yield toll.some, int(any(here))
             yield toll.every, int(all(here))
     yield from _times(m, slots, call, load, where)
-
-
-def _priced(m: Model) -> Iterator[tuple[tuple[int, frozenset[int], float], Toll]]:
-    r = m.r
-    nets = [net for net in r.nets if len({int(r.group_of[v]) for v in (net[0], *net[1])}) > 1]
-    return zip([*nets] * len(m.calls), m.tolls, strict=True)
 
 
 def _times(m: Model, slots: list[int], call: list[int], load: list[int], where: Positions) -> Iterator[tuple[Any, int]]:

@@ -192,18 +192,15 @@ class Orders:
     def candidates(self) -> Iterator[FloatArray]:
         """Yield keys worth trying, by count and by time: early, early but for inputs of the graph, late, between."""
         finite = np.where(np.isfinite(self.r.time), self.r.time, 0.0).max(axis=0)
+        before, after = self.r.neighbours
         for weight in (np.ones(self.r.n_items), finite + 1e-3 * (finite.max() or 1.0)):
             depth, height = self.depth(weight), self.height(weight)
             yield depth
-            yield self._inputs_late(depth)
+            # what waits for nothing just before the first that waits for it
+            first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]
+            yield np.where([bool(waits) for waits in before], depth, np.nextafter(first, -np.inf))
             yield -height
             yield depth / (depth + height)
-
-    def _inputs_late(self, depth: FloatArray) -> FloatArray:
-        """Return `depth`, but for items that wait for nothing just less than that of the first that waits for them."""
-        before, after = self.r.neighbours
-        first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]
-        return np.where([bool(waits) for waits in before], depth, np.nextafter(first, -np.inf))
 
 
 _STATES = 128

@@ -99,11 +99,9 @@ class SeriesBound:
             return self._held(items, found[0], found[1])
         # two calls or more are connected
         apart = np.concatenate([[np.inf, np.inf], share[1:-1]])
-        least = float(self.least[[v for v in items if self._goes_on(v, items)]].min(initial=np.inf))
+        going = [v for v in items if any(items[0] <= w <= items[-1] for w in self.after[v])]
+        least = float(self.least[going].min(initial=np.inf))
         return self._held(items, *(np.minimum(np.where(calls > 0, work, np.inf), apart + x) for x in (0.0, least)))
-
-    def _goes_on(self, v: int, items: list[int]) -> bool:
-        return any(items[0] <= w <= items[-1] for w in self.after[v])
 
     def _held(self, items: list[int], work: FloatArray, both: FloatArray) -> _Floor:
         """Rule out numbers of calls that have too little memory."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import by_reference, lean, lean_kernel
@@ -162,13 +161,6 @@ _SECONDS, _SECONDS_ON_LINKS, _PART = 4e-8, 2e-7, 3
 """About what a step takes for each op, without and with contention, and which part of the time a round may take."""
 
 
-def _devices_of(p: Prepared, plan: StepPlan | None) -> IntArray | None:
-    """Return the device of each group in a plan, int64 (G,); `None` without a plan, or if it uses one left out."""
-    if plan is None or plan.device.max() >= p.n_devices:
-        return None
-    return np.asarray(plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
-
-
 def local_search(run: Run, p: Prepared) -> None:
     """Improve the best plan by moves of groups and of priorities until rounds bring nothing; do nothing without a plan.
 
@@ -176,9 +168,10 @@ def local_search(run: Run, p: Prepared) -> None:
     ops. A round cools down from the best plan on; rounds start less and less hot, then hot again. Moves keep memory
     and colocation.
     """
-    where = _devices_of(p, run.plan)
-    if where is None or p.n_devices == 1:
+    # of many devices some are left out, which others' plans may use
+    if run.plan is None or run.plan.device.max() >= p.n_devices or p.n_devices == 1:
         return
+    where = np.asarray(run.plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
     rng, room = np.random.default_rng(run.seed), workroom(p)
     s = begin(p, room, where, run.plan.start)
     fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2, Ints3
 from ...compiled.routines import ints
@@ -98,7 +98,8 @@ def arrays_of(p: Prepared) -> Arrays:
         edge=edge,
         other=other,
         heavy=_int(np.argsort(-p.group_memory, kind="stable")),
-        zone=_zones(near),
+        # that of the first device near it, its own if it is far from all
+        zone=_int((near | np.eye(p.n_devices, dtype=bool)).argmax(axis=1)),
         bond=np.full(p.n_groups, -1),
         way=way,
         costliest=_int(np.argsort(-way, kind="stable")),
@@ -116,11 +117,6 @@ def neighbours(a: IntArray, b: IntArray, count: int) -> tuple[IntArray, IntArray
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
     edge, other = np.concatenate([across, across])[by_row], np.concatenate([b[across], a[across]])[by_row]
     return _int(first), _int(edge), _int(other)
-
-
-def _zones(near: BoolArray) -> IntArray:
-    """Return a zone for each device, by the first device that it is near to; devices far from all have their own."""
-    return _int((near | np.eye(len(near), dtype=bool)).argmax(axis=1))
 
 
 def _int(x: Any) -> IntArray:

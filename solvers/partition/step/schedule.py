@@ -190,7 +190,8 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
         _, took, _, d, v = heappop(ready)
         here = where[v]
         if d < 0:
-            early = max((_there(decoder, where, finish, sent, u, here) for u in decoder.before[v]), default=0.0)
+            came = ((u, decoder.delay[decoder.level[where[u]][here]][u]) for u in decoder.before[v])
+            early = max((sent.get((u, here), finish[u]) + delay for u, delay in came), default=0.0)
             uses = [here]
         else:
             early, uses = finish[v], [p.n_devices + x for x in p.routes[here][d]]
@@ -233,10 +234,6 @@ def _tasks(
             # a consumer waits for the transfer in place of the op
             after[(u, d) if seconds > 0 else (u, -1)].append((v, -1))
     return keys, waiting, after
-
-
-def _there(decoder: Decoder, device: list[int], finish: list[float], sent: Sent, u: int, d: int) -> float:
-    return sent.get((u, d), finish[u]) + decoder.delay[decoder.level[device[u]][d]][u]
 
 
 def mean_rank(p: Prepared) -> list[float]:
