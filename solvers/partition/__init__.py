@@ -44,6 +44,12 @@ def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[i
     return grouped(((b, a) for a, b in edges), count), grouped(edges, count)
 
 
+def ragged(owner: NDArray[np.integer[Any]], value: NDArray[Any], count: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return values by their owners: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
+    return first, value[np.argsort(owner, kind="stable")]
+
+
 def reached(order: Iterable[int], near: Sequence[Sequence[int]]) -> list[int]:
     """Return what each can be reached from, as bit sets: those near it, which come before it in the order, and on."""
     found = [0] * len(near)

@@ -102,10 +102,7 @@ def _placements(problem: GraphProblem) -> Iterator[IntArray]:
 
 def _ranks(graph: OpGraph) -> NDArray[np.int64]:
     """Return places in topological order, int64 (n,): the ops of a class where its first one is."""
-    n, u, v = graph.n_ops, graph.source, graph.target
-    order = np.arange(n) if (u < v).all() else graph.topological_order()
-    rank = np.empty(n, dtype=np.int64)
-    rank[order] = np.arange(n)
+    n, rank = graph.n_ops, np.argsort(graph.topological_order())
     if (graph.colocation >= 0).any():
         first = np.full(int(graph.colocation.max()) + 1, n)
         member = graph.colocation >= 0
@@ -159,8 +156,7 @@ def _plan(problem: Any, device: IntArray) -> Any:
 def _one_by_one(problem: StepProblem, device: IntArray) -> StepPlan:
     """Return the plan in which no two ops run at once, and an op's transfers go before the next op runs."""
     graph = problem.graph
-    u, v = graph.source, graph.target
-    order = np.arange(graph.n_ops) if (u < v).all() else graph.topological_order()
+    order = graph.topological_order()
     op, to = needed(problem, device)
     took = problem.delay(op, device[op], to)
     op, to, took = op[took > 0], to[took > 0], took[took > 0]

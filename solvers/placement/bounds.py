@@ -12,7 +12,7 @@ from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.placement import Fragmentation
 
 from .best_case import BestCase
-from .build import stays
+from .build import start, stays
 from .gpu_assignment import undecided
 from .prepare import Batch
 from .state import PlacementState
@@ -147,11 +147,7 @@ def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
     """Return a bound on the goal that costs little and what proves it; `brief`: running jobs as if placed at best."""
     best = BestCase(batch)
     floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])
-    state = PlacementState(batch)
-    for j, rows in () if brief else batch.pinned.items():
-        if stays(state, j, rows):
-            state.add(j, rows)
-    state.settle()
+    state = PlacementState(batch) if brief else start(batch, stay=False)
     for j in batch.pinned:
         if state.rows[j] and batch.problem.goal != "fragmentation":
             floor[j] = max(floor[j], state.cost[j])

@@ -195,13 +195,6 @@ def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dic
                 need = int(batch.each[j]) * flat[r][2]
                 grants += [(r, card + i) for i in range(need)]
                 card += need
-    node, job, workers, servers = (list(x) for x in zip(*flat, strict=True)) if flat else ([], [], [], [])
-    return PlacementPlan(
-        tuple(job.name for job in batch.jobs),
-        np.array(job, dtype=np.int32),
-        np.array(node, dtype=np.int32),
-        np.array(workers, dtype=np.int32),
-        np.array(servers, dtype=np.int32),
-        np.array([r for r, _ in grants], dtype=np.int32),
-        np.array([c for _, c in grants], dtype=np.int32),
-    )
+    node, job, *tasks = np.array(flat, dtype=np.int32).reshape(-1, 4).T
+    held = np.array(grants, dtype=np.int32).reshape(-1, 2)
+    return PlacementPlan(tuple(job.name for job in batch.jobs), job, node, *tasks, *held.T)

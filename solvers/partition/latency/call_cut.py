@@ -34,7 +34,7 @@ class CallCut:
         self.chain, self.r = chain, chain.r
         self.scale = _UNITS / ceiling if ceiling > 0 else 1.0
         r = self.r
-        self.capacity = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
+        self.capacity = {t: r.slots[slots[0]].capacity for t, slots in r.by_type.items()}
         self.pins = [[a, *consumers] for a, consumers, _ in r.nets]
         self.flat = np.array([v for pins in self.pins for v in pins], dtype=np.int64)
         self.net = np.repeat(np.arange(len(self.pins)), [len(pins) for pins in self.pins])

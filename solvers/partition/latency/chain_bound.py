@@ -28,7 +28,7 @@ def chains(r: Reduced, stopped: Callable[[], bool] = never) -> list[Chain]:
         cost[a] += c
     finite = np.where(np.isfinite(r.time), r.time, 0.0)
     hosts = sorted({slot.kind for slot in r.slots if slot.host})
-    calls = sorted({r.slots[s].kind for s in r.callers})
+    calls = [*r.by_type]
     weights = [np.ones(r.n_items)]
     if calls:
         weights.insert(0, finite[calls].min(axis=0) + cost)

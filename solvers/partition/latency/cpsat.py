@@ -36,8 +36,7 @@ class Model(DeviceModel):
         super().__init__(run, covers if covers is not None else Covers(), ceiling(r), _UNITS, r.group_of_op)
         self.r, self.calls = r, range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
-        self.kinds = sorted({r.slots[s].kind for s in r.callers})
-        self.of_kind = {t: [s for s in r.callers if r.slots[s].kind == t] for t in self.kinds}
+        self.kinds = [*r.by_type]
         self.limit = _UNITS + len(self.calls) + 1
         new = self.model.new_bool_var
         self.x = [[new("") for _ in self.calls] for _ in r.groups]
@@ -64,8 +63,8 @@ class Model(DeviceModel):
 
     def _types(self) -> None:
         """Add (T): each call is on one accelerator, of any type."""
-        count = {t: len(slots) for t, slots in self.of_kind.items()}
-        self.types([self.kinds] * len(self.calls), count, lambda t: self.r.fits[:, self.of_kind[t][0]])
+        count = {t: len(slots) for t, slots in self.r.by_type.items()}
+        self.types([self.kinds] * len(self.calls), count, lambda t: self.r.fits[:, self.r.by_type[t][0]])
 
     def _order(self) -> None:
         """(C) calls stand in line, host items between them: x[g(v), s] = R[v, s] - Q[v, s] with R[v, s] saying that
@@ -132,7 +131,7 @@ class Model(DeviceModel):
     def _memory(self) -> None:
         """(M) sum of m[g] over a slot <= its capacity, see `sizes`."""
         r = self.r
-        limits = {t: r.slots[slots[0]].capacity for t, slots in self.of_kind.items()}
+        limits = {t: r.slots[slots[0]].capacity for t, slots in r.by_type.items()}
         held = [([row[s] for row in self.x], limits[t], self.given(s, t)) for s in self.calls for t in self.y[s]]
         held += [([row[i] for row in self.h], r.slots[q].capacity, []) for i, q in enumerate(self.hosts)]
         for here, limit, given in held:
@@ -155,7 +154,7 @@ class Model(DeviceModel):
     def plan(self, value: Any) -> LatencyPlan:
         """Return the plan of a solution; `value` gives the value of a literal."""
         r = self.r
-        free = {t: list(slots) for t, slots in self.of_kind.items()}
+        free = {t: list(slots) for t, slots in r.by_type.items()}
         call = [free[next(t for t, c in row.items() if c is True or value(c))].pop(0) for row in self.y]
         slot = []
         for calls, hosts in zip(self.x, self.h, strict=True):

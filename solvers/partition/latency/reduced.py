@@ -98,6 +98,12 @@ class Reduced:
         return [s for s, slot in enumerate(self.slots) if not slot.host]
 
     @cached_property
+    def by_type(self) -> dict[int, list[int]]:
+        """The slots that are accelerators, by their type."""
+        kinds = sorted({self.slots[s].kind for s in self.callers})
+        return {t: [s for s in self.callers if self.slots[s].kind == t] for t in kinds}
+
+    @cached_property
     def pools(self) -> list[int]:
         """The slots that are hosts and hold everything."""
         total = float(self.memory.sum())

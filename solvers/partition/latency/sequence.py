@@ -40,15 +40,12 @@ class Line:
         """Seconds of positions i to j - 1 as a call, infinite where it does not fit, (L+1, L+1) for each type."""
         found: dict[int, FloatArray] = {}
         r = self.r
-        for s in r.callers:
-            t = r.slots[s].kind
-            if t in found:
-                continue
+        for t, slots in r.by_type.items():
             runs = np.isfinite(r.time[t])
             barred = self._between((~runs).astype(float))
             memory = self._between(r.memory)
             seconds = self._between(np.where(runs, r.time[t], 0.0)) + self.transfers
-            seconds[(barred > 0.5) | (memory > r.slots[s].capacity * (1 + TOLERANCE / 2))] = np.inf
+            seconds[(barred > 0.5) | (memory > r.slots[slots[0]].capacity * (1 + TOLERANCE / 2))] = np.inf
             found[t] = seconds
         return found
 
@@ -253,7 +250,7 @@ def sequence(line: Line, stopped: Callable[[], bool]) -> list[int] | None:
 
 
 def _counts(r: Reduced, types: list[int], length: int) -> list[int]:
-    counts = [min(length, sum(r.slots[s].kind == t for s in r.callers)) for t in types]
+    counts = [min(length, len(r.by_type[t])) for t in types]
     while np.prod([n + 1 for n in counts]) > _STATES and max(counts, default=0) > 1:
         counts[int(np.argmax(counts))] -= 1
     return counts
@@ -273,7 +270,7 @@ def _traced(
         if k >= 0:
             c = (*c[:k], c[k] - 1, *c[k + 1 :])
         j = i
-    free = {t: [s for s in r.callers if r.slots[s].kind == t] for t in types}
+    free = {t: list(slots) for t, slots in r.by_type.items()}
     owner = np.zeros(line.length, dtype=np.int64)
     for k, i, j in reversed(parts):
         owner[i:j] = -1 if k < 0 else free[types[k]].pop(0)

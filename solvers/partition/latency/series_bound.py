@@ -62,8 +62,7 @@ class SeriesBound:
 
     def __init__(self, r: Reduced, stopped: Callable[[], bool] = never) -> None:
         self.r, self.stopped = r, stopped
-        kinds = sorted({r.slots[s].kind for s in r.callers})
-        self.time = r.time[kinds].min(axis=0)
+        self.time = r.time[[*r.by_type]].min(axis=0)
         self.room = max(most(r.slots[s].capacity, len(r.item_of)) for s in r.callers)
         self.most = min(len(r.callers), r.n_items)
         self.before, self.after = r.neighbours

@@ -11,6 +11,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, ints, normal, sow, uniform
 from ...run import Run
+from .. import ragged
 from .arrays import Arrays, Workroom, workroom
 from .model import Prepared
 from .moves import Annealing, choose, find_critical, take_back
@@ -25,8 +26,7 @@ _NUDGED, _FORGOTTEN, _FAR = 0.15, 0.3, 0.1
 def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> Annealing:
     """Return a search that is at a plan: a device for each group, with room for it, and a start for each op."""
     n, k, groups = p.n, p.n_devices, p.n_groups
-    member = np.argsort(p.arrays.group, kind="stable")
-    member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
+    member_first, member = ragged(p.group_of, np.arange(n), groups)
 
     s = Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(groups),

@@ -23,10 +23,8 @@ def heft(run: Run, p: Prepared) -> None:
     of the memory. Everything on one device is offered too: HEFT looks at one op at a time and may do worse.
     """
     order = ranked(p, mean_rank(p))
-    fits = p.allowed.all(axis=0) & (p.group_memory.sum() <= p.room)
-    if fits.any() and not run.stopped:
-        seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
-        offer_placement(run, p, np.full(p.n_groups, int(seconds.argmin())), order)
+    if p.alone is not None and not run.stopped:
+        offer_placement(run, p, np.full(p.n_groups, p.alone), order)
     partial, count = Partial(Decoder(p)), 0
     for _ in one_by_one(run, p, partial, order):
         count += 1

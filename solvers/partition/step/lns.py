@@ -96,9 +96,7 @@ class Around:
         self.end: FloatArray = self.start + took
         self.makespan = int(self.end.max())
         self.device: list[int] = [int(plan.device[ops[0]]) for ops in p.members]
-        rank = np.empty(p.n, dtype=np.int64)
-        rank[p.order] = np.arange(p.n)
-        self.order: list[int] = np.lexsort((rank, took, self.start)).tolist()
+        self.order: list[int] = np.lexsort((p.rank, took, self.start)).tolist()
 
     def improve(self, free: Collection[int], run: Run) -> tuple[StepPlan | None, bool]:
         """Return the best plan in which only the groups `free` move, if worth a search, and whether none is better."""

@@ -16,7 +16,7 @@ from gangplan.instances.graph import grouped
 from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
 
-from .. import groups_of, reached
+from .. import groups_of, ragged, reached
 
 if TYPE_CHECKING:
     from .arrays import Arrays
@@ -98,6 +98,18 @@ class Prepared:
         """The ends u and v of each edge, each edge once, sorted by u."""
         first, index = self.successors
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(first)), index
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """The place of each op in the order, int64 (n,)."""
+        return np.argsort(self.order)
+
+    @cached_property
+    def alone(self) -> int | None:
+        """The device on which everything is fastest, `None` if none takes it."""
+        fits = self.allowed.all(axis=0) & (self.group_memory.sum() <= self.room)
+        seconds = np.where(fits, self.time.sum(axis=1)[self.type_of], np.inf)
+        return int(seconds.argmin()) if fits.any() else None
 
     @cached_property
     def reach(self) -> tuple[list[int], list[int]]:
@@ -255,6 +267,5 @@ def _delay(problem: StepProblem) -> FloatArray:
 
 
 def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:
-    by_row = np.lexsort((columns, rows))
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
-    return first, columns[by_row].astype(np.int32)
+    first, index = ragged(rows, columns, n)
+    return first.astype(np.int32), index.astype(np.int32)

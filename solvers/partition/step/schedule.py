@@ -100,14 +100,9 @@ class Partial:
 def as_plan(p: Prepared, device: Sequence[int], start: Sequence[float], sent: Sent) -> StepPlan:
     """Return the plan of these times."""
     made = sorted(sent)
-    return StepPlan(
-        ops=p.problem.graph.names,
-        device=np.array(device, dtype=np.int32),
-        start=np.array(start),
-        sent=np.array([u for u, _ in made], dtype=np.int32),
-        receiver=np.array([d for _, d in made], dtype=np.int32),
-        sent_at=np.array([sent[pair] for pair in made]),
-    )
+    op, receiver = np.array(made, dtype=np.int32).reshape(-1, 2).T
+    at = np.array([sent[pair] for pair in made])
+    return StepPlan(p.problem.graph.names, np.array(device, np.int32), np.array(start), op, receiver, at)
 
 
 def sent_of(plan: StepPlan) -> Sent:
@@ -217,10 +212,9 @@ def _tasks(
     p: Prepared, decoder: Decoder, device: list[int], start: list[float], sent_at: Sent
 ) -> tuple[dict[_Task, _Key], dict[_Task, int], dict[_Task, list[_Task]]]:
     """Return the key of each op and transfer, how many tasks it waits for, and which ones wait for it."""
-    rank = np.empty(p.n, dtype=np.int64)
-    rank[p.order] = np.arange(p.n)
+    rank = p.rank.tolist()
     took = [decoder.seconds[d][v] for v, d in enumerate(device)]
-    keys: dict[_Task, _Key] = {(v, -1): (start[v], took[v], int(rank[v]), -1, v) for v in range(p.n)}
+    keys: dict[_Task, _Key] = {(v, -1): (start[v], took[v], rank[v], -1, v) for v in range(p.n)}
     after: dict[_Task, list[_Task]] = {(v, -1): [] for v in range(p.n)}
     waiting = {(v, -1): len(decoder.before[v]) for v in range(p.n)}
     for u, row in enumerate(decoder.after):
@@ -228,7 +222,7 @@ def _tasks(
             d = device[v]
             seconds = decoder.delay[decoder.level[device[u]][d]][u] if p.contention else 0.0
             if seconds > 0 and (u, d) not in keys:
-                keys[u, d] = (sent_at.get((u, d), start[u] + took[u]), seconds, int(rank[u]), d, u)
+                keys[u, d] = (sent_at.get((u, d), start[u] + took[u]), seconds, rank[u], d, u)
                 waiting[u, d], after[u, d] = 1, []
                 after[u, -1].append((u, d))
             # a consumer waits for the transfer in place of the op
