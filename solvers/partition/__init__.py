@@ -44,10 +44,10 @@ def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[i
     return grouped(((b, a) for a, b in edges), count), grouped(edges, count)
 
 
-def ragged(owner: NDArray[np.integer[Any]], value: NDArray[Any], count: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return values by their owners: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
+def ragged(owner: NDArray[np.integer[Any]], value: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return (values, first) by their owners: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
     first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
-    return first, value[np.argsort(owner, kind="stable")]
+    return value[np.argsort(owner, kind="stable")], first
 
 
 def reached(order: Iterable[int], near: Sequence[Sequence[int]]) -> list[int]:

@@ -48,12 +48,12 @@ def draft(run: Run, prepared: object = None) -> None:
 
 def _stages(problem: StagesProblem) -> Iterator[StagesPlan]:
     """Yield plans: all ops on all devices as replicas, or a chain of stages with a device each."""
-    devices = np.arange(problem.cluster.n_devices)
+    devices = np.arange(problem.cluster.n_devices, dtype=np.int32)
     for share in (0.0, 1.1, 2.0, np.inf):
         stage = _chain(problem, share) if share else np.zeros(problem.graph.n_ops, np.int32)
         if stage is not None:
             count = int(stage.max()) + 1
-            serves = np.where(devices < count, devices, -1) if share else 0 * devices
+            serves = np.where(devices < count, devices, -1) if share else np.zeros_like(devices)
             yield StagesPlan(problem.graph.names, stage, serves, np.ones(count, np.int32))
 
 

@@ -195,6 +195,5 @@ def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dic
                 need = int(batch.each[j]) * flat[r][2]
                 grants += [(r, card + i) for i in range(need)]
                 card += need
-    node, job, *tasks = np.array(flat, dtype=np.int32).reshape(-1, 4).T
-    held = np.array(grants, dtype=np.int32).reshape(-1, 2)
-    return PlacementPlan(tuple(job.name for job in batch.jobs), job, node, *tasks, *held.T)
+    table, given = (np.array(x, dtype=np.int32).reshape(-1, n) for x, n in ((flat, 4), (grants, 2)))
+    return PlacementPlan(tuple(job.name for job in batch.jobs), *table.T[[1, 0, 2, 3]], *given.T)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances.graph import topological_order
 
 from .reduced import Reduced
 
@@ -102,30 +105,20 @@ def positions(r: Reduced, slot: Sequence[int]) -> Positions:
     for v, u in enumerate(owner):
         members.setdefault(u, []).append(v)
     inputs = {u: {owner[a] for v in items for a in r.neighbours[0][v]} - {u} for u, items in members.items()}
-    outputs: dict[int, list[int]] = {u: [] for u in members}
-    for u, waits in inputs.items():
-        for w in waits:
-            outputs[w].append(u)
-    left = {u: len(waits) for u, waits in inputs.items()}
-    queue: list[tuple[bool, int, int]] = []
-    for u, count in left.items():
-        if not count:
-            heappush(queue, (u >= 0, members[u][0], u))
+    units = sorted(members, key=lambda u: (u >= 0, members[u][0]))
+    number = {u: i for i, u in enumerate(units)}
+    ends = np.array([(number[w], number[u]) for u, waits in inputs.items() for w in waits], np.int32).reshape(-1, 2)
     call: dict[int, int] = {}
     level: dict[int, int] = {}
     order: list[int] = []
-    while queue:
-        _, _, u = heappop(queue)
+    for i in topological_order(len(units), ends[:, 0], ends[:, 1]).tolist():
+        u = units[i]
         order += members[u]
         if u >= 0:
             call[u] = len(call)
             level[u] = call[u]
         else:
             level[u] = max((level[w] for w in inputs[u]), default=-1)
-        for w in outputs[u]:
-            left[w] -= 1
-            if not left[w]:
-                heappush(queue, (w >= 0, members[w][0], w))
     for s in r.callers:
         if s not in call:
             call[s] = len(call)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 from itertools import product
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.instances.graph import heaviest_paths
+from gangplan.instances.graph import heaviest_paths, topological_order
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
@@ -135,23 +134,12 @@ class Orders:
 
     def by_key(self, key: FloatArray) -> Line:
         """Return the line in which the item of the least key, (I,), of those whose inputs are there comes next."""
-        before, after = self.neighbours
-        keys = np.full(len(before), -np.inf)
+        keys = np.full(len(self.neighbours[0]), -np.inf)
         np.maximum.at(keys, self.block, key)
-        left = [len(waits) for waits in before]
-        queue = [(float(keys[b]), b) for b, count in enumerate(left) if not count]
-        heapify(queue)
-        place = np.empty(len(before), dtype=np.int32)
-        done = 0
-        while queue:
-            _, b = heappop(queue)
-            place[b] = done
-            done += 1
-            for c in after[b]:
-                left[c] -= 1
-                if not left[c]:
-                    heappush(queue, (float(keys[c]), c))
-        return self._line(place)
+        number = np.argsort(np.argsort(keys, kind="stable"))
+        ends = number[[(a, b) for a, after in enumerate(self.neighbours[1]) for b in after]].reshape(-1, 2)
+        order = topological_order(len(keys), *ends.astype(np.int32).T)
+        return self._line(np.argsort(order)[number].astype(np.int32))
 
     def depth_first(self) -> Line:
         """Return the line that goes down a branch before it turns to the next."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _NUDGED, _FORGOTTEN, _FAR = 0.15, 0.3, 0.1
 def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> Annealing:
     """Return a search that is at a plan: a device for each group, with room for it, and a start for each op."""
     n, k, groups = p.n, p.n_devices, p.n_groups
-    member_first, member = ragged(p.group_of, np.arange(n), groups)
+    member, member_first = ragged(p.group_of, np.arange(n), groups)
 
     s = Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(groups),
@@ -171,7 +172,7 @@ def local_search(run: Run, p: Prepared) -> None:
     # of many devices some are left out, which others' plans may use
     if run.plan is None or run.plan.device.max() >= p.n_devices or p.n_devices == 1:
         return
-    where = np.asarray(run.plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
+    where: Any = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
     rng, room = np.random.default_rng(run.seed), workroom(p)
     s = begin(p, room, where, run.plan.start)
     fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)

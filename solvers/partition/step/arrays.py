@@ -112,7 +112,7 @@ def neighbours(a: IntArray, b: IntArray, count: int) -> tuple[IntArray, IntArray
     """Return the edges of each group to other groups, see `Arrays`, given the groups of the ends of each edge."""
     across = np.flatnonzero(a != b)
     both = np.stack([np.tile(across, 2), np.concatenate([b[across], a[across]])], axis=1)
-    first, ends = ragged(np.concatenate([a[across], b[across]]), both, count)
+    ends, first = ragged(np.concatenate([a[across], b[across]]), both, count)
     return _int(first), _int(ends[:, 0]), _int(ends[:, 1])
 
 

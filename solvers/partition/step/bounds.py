@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped
+from gangplan.instances.graph import grouped, heaviest_paths
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
-from .model import Csr, Prepared, csr
+from .model import Csr, Prepared, csr, rows
 
 if TYPE_CHECKING:
     from .series import Half
@@ -29,18 +29,11 @@ def impossible(p: Prepared) -> str | None:
 
 def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
     """Return the least seconds before each op can start, whatever the devices, and from its end to the end of all."""
-    order = p.order.tolist()
-    return _longest(p, p.predecessors, order), _longest(p, p.successors, order[::-1])
-
-
-def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
-    (first, index), seconds = (x.tolist() for x in relation), p.fastest.tolist()
-    longest, through = [0.0] * p.n, seconds[:]
-    for v in order:
-        if first[v] < first[v + 1]:
-            longest[v] = max([through[u] for u in index[first[v] : first[v + 1]]])
-            through[v] += longest[v]
-    return np.array(longest)
+    order, found = p.order.tolist(), list[FloatArray]()
+    for relation, way in ((p.predecessors, order), (p.successors, order[::-1])):
+        reach, last = heaviest_paths(way, rows(relation), p.fastest.tolist())
+        found.append(np.array([reach[u] if u >= 0 else 0.0 for u in last]))
+    return found[0], found[1]
 
 
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:

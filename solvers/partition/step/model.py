@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
@@ -100,7 +101,7 @@ class Prepared:
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(first)), index
 
     @cached_property
-    def rank(self) -> IntArray:
+    def rank(self) -> NDArray[np.int64]:
         """The place of each op in the order, int64 (n,)."""
         return np.argsort(self.order)
 
@@ -267,5 +268,5 @@ def _delay(problem: StepProblem) -> FloatArray:
 
 
 def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:
-    first, index = ragged(rows, columns, n)
+    index, first = ragged(rows, columns, n)
     return first.astype(np.int32), index.astype(np.int32)

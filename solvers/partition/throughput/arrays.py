@@ -54,10 +54,9 @@ def arrays_of(q: Quotient) -> PipelineArrays:
     pins = np.array([g for pins, _ in q.nets for g in pins], dtype=np.int64)
     edges = np.array(() if q.problem.variant == "free" else q.edges, dtype=np.int64).reshape(-1, 2)
     room, counts = q.capacity * (1 + TOLERANCE / 2), q.counts.astype(np.int64)
-    columns = (pins, np.repeat(np.arange(len(size)), size)), (edges[:, 1], edges[:, 0]), (edges[:, 0], edges[:, 1])
-    rows = (ragged(owner, value, q.n_groups) for owner, value in columns)
     return PipelineArrays(
-        *(array for first, values in rows for array in (values, first)),
+        *ragged(pins, np.repeat(np.arange(len(size)), size), q.n_groups),
+        *ragged(edges[:, 1], edges[:, 0], q.n_groups), *ragged(edges[:, 0], edges[:, 1], q.n_groups),
         size, np.array([cost for _, cost in q.nets], dtype=np.float64),
         # copies: compiled code is compiled again for arrays that are read-only
         np.array(q.time, order="C"), np.array(q.memory), np.array(q.work),
