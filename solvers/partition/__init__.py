@@ -45,7 +45,7 @@ def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[i
 
 
 def ragged(owner: NDArray[np.integer[Any]], value: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return (values, first) by their owners: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
+    """Return (values, first) by owner: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
     first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
     return value[np.argsort(owner, kind="stable")], first
 

@@ -47,11 +47,8 @@ class Assignment:
         self.batch, self.model = batch, cp_model.CpModel()
         jobs = range(len(batch.jobs))
         self.size = [{k: self.model.new_bool_var("") for k in job.workers} for job in batch.jobs]
-        self.w: list[dict[int, Any]] = [{} for _ in jobs]
-        self.p: list[dict[int, Any]] = [{} for _ in jobs]
-        self.busy: list[dict[int, Any]] = [{} for _ in jobs]
-        self.here: list[dict[int, Any]] = [{} for _ in jobs]
-        self.card: list[dict[int, list[Any]]] = [{} for _ in jobs]
+        of_jobs: list[list[dict[int, Any]]] = [[{} for _ in jobs] for _ in range(5)]
+        self.w, self.p, self.busy, self.here, self.card = of_jobs
         self.moved: dict[int, Any] = {}
         self.whole: dict[int, Any] = {}
         self.used: dict[int, list[Any]] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...cpsat_solver import cpsat_solver, minimise
+from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import Run, never
 from .. import components
 from ..sizes import Covers, refine
@@ -107,17 +107,14 @@ class Formulation:
     def hint(self, plan: StepPlan) -> None:
         """Give every variable the value it has in `plan`, devices and parts renamed as (S) and (B) want them."""
         device, start, sent = self.in_order(plan)
-        base, model = self.base, self.base.model
+        base = self.base
         groups = [device[ops[0]] for ops in self.p.members]
         begin, length = self._begins(device, start)
         known = [*base.placed(groups), *zip(base.length, length, strict=True)]
         known += [(s, int(start[v]) - begin[int(base.cut.of[v])]) for v, s in enumerate(base.start)]
         if self.sent is not None:
             known += self.sent.values(groups, begin, sent, self._ends(device, start).tolist())
-        # one variable may play two parts; twice in the hint it would make the model invalid
-        model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools' oversight
-        for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
-            model.add_hint(variable, value)
+        start_from(base.model, known)
 
     def in_order(self, plan: StepPlan) -> tuple[IntArray, FloatArray, Sent]:
         """Return devices, starts and transfers of `plan` in ticks, as early as they can be, renamed."""

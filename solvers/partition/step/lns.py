@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray
 
-from ...cpsat_solver import cpsat_solver
+from ...cpsat_solver import cpsat_solver, start_from
 from ...processes import interruptible
 from ...run import Run
 from ..sizes import Covers
@@ -156,8 +156,7 @@ class Around:
         known += [(s, int(self.start[v])) for v, s in enumerate(model.start)]
         if sent is not None:
             known += sent.values(self.device, [0], self.sent, self.end.tolist())
-        for variable, value in {x.index: (x, value) for x, value in known}.values():
-            model.model.add_hint(variable, value)
+        start_from(model.model, known)
 
     def _solve(self, model: StepModel, sent: Transfers | None, run: Run) -> tuple[StepPlan | None, bool]:
         solver = cpsat_solver(run)
