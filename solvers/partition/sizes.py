@@ -159,16 +159,15 @@ class Covers:
         return (groups for bytes_, groups in self.found if limit <= bytes_)
 
 
-def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None], apt: float = 1.0) -> None:
+def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None]) -> None:
     """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
 
     Args:
         build: makes the model; its `ceiling` is the seconds that numbers in it are as fine as.
         solve: looks for plans in it and raises the bound.
-        apt: the share of the ceiling from which a plan leaves it fine enough.
     """
     covers, known, ceiling = Covers(), -1, np.inf
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling * apt):
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
         known = len(covers.found)
         with run.phase(f"{name} model"):
             model = build(covers)

@@ -69,10 +69,8 @@ def _prepare(run: Run) -> Batch:
 
 
 def _proved_impossible(run: Run, batch: Batch) -> bool:
-    reason = impossible(batch)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(batch)) is not None:
+        run.prove_infeasible("sums", reason)
     return run.infeasible
 
 

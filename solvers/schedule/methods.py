@@ -30,8 +30,8 @@ def _prepare(run: Run) -> Prepared:
     stuck = np.flatnonzero((np.diff(p.first) == 0) & ~np.isfinite(p.price))
     if len(stuck):
         job = run.problem.jobs[stuck[0]]
-        run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
-        run.prove_infeasible("each job alone")
+        why = f"job {job.name} must run, and with none of its degrees it fits and is in time"
+        run.prove_infeasible("each job alone", why)
         return p
     # however little time there is, there is a plan; compiled lists of a long queue take less than this, and are better
     listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()

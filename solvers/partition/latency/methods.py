@@ -30,10 +30,8 @@ def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
     r = contract(reduce(problem, lambda: run.stopped), lambda: run.stopped)
     r = dominate(r, lambda: run.stopped)
-    reason = impossible(r)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(r)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         run.raise_bound(path_bound(r), "path")
     return r

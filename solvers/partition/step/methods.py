@@ -37,10 +37,8 @@ def _prepare(run: Run) -> Prepared:
     if p.partial:
         run.note(f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs")
         return p
-    reason = impossible(p)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(p)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         head, tail = heads_and_tails(p)
         run.raise_bound(float((head + p.fastest).max()), "critical path")

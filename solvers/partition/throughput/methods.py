@@ -57,10 +57,8 @@ class Reduced:
 
 def _prepare(run: Run) -> Reduced:
     reduced = Reduced(run.problem, lambda: run.stopped)
-    reason = impossible(reduced.own)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(reduced.own)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         run.raise_bound(counting_bound(reduced.own, lambda: run.stopped), "counting")
     return reduced
