@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.placement import Fragmentation
 
@@ -118,7 +118,9 @@ def _whole(batch: Batch, measure: Fragmentation) -> float:
     most = sum(job.workers[-1] * int(each) for job, each in zip(batch.jobs, batch.each, strict=True))
     if fewest > gpus or len(usable) * gpus > _LARGEST:
         return 0.0
-    harm = [_harm(batch, measure, n) for n in batch.sample.tolist()]
+    # expected fragments of a node of each kind with 0, 1, 2, ... of its GPUs free
+    free_gpus = ((n, range(int(fleet.gpus[n]) + 1)) for n in batch.sample.tolist())
+    harm = [np.array([measure(n, [1.0] * free, _all(batch, n)) for free in upto]) for n, upto in free_gpus]
     least = np.zeros(1)
     for node in usable.tolist():
         kind = int(batch.kind[node])
@@ -130,12 +132,6 @@ def _whole(batch: Batch, measure: Fragmentation) -> float:
             np.minimum(after[free : free + len(least)], least + here[free], out=after[free : free + len(least)])
         least = after
     return float(least[max(0, gpus - most) : gpus - fewest + 1].min())
-
-
-def _harm(batch: Batch, measure: Fragmentation, node: int) -> FloatArray:
-    """Return the expected fragments of a node with 0, 1, 2, ... of its GPUs free, (GPUs + 1,)."""
-    gpus = int(batch.problem.fleet.gpus[node])
-    return np.array([measure(node, [1.0] * free, _all(batch, node)) for free in range(gpus + 1)])
 
 
 def _all(batch: Batch, node: int) -> tuple[float, float, float]:

@@ -45,7 +45,11 @@ def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Ite
     for v in order:
         g = int(p.group_of[v])
         if where[g] < 0:
-            choice = [d for d in _first_of_twins(twins, set(where)) if allowed[g][d] and need[g] <= left[d]]
+            used = set(where)
+            # of twins in no use the first stands for all
+            unused = {twin: d for d, twin in reversed(list(enumerate(twins))) if d not in used}
+            others = (d for d, twin in enumerate(twins) if d in used or unused[twin] == d)
+            choice = [d for d in others if allowed[g][d] and need[g] <= left[d]]
             if not choice:
                 return
             where[g] = _earliest(run, partial, v, choice)
@@ -62,12 +66,6 @@ def _earliest(run: Run, partial: Partial, v: int, choice: list[int]) -> int:
         return choice[0]
     near = [partial.device[u] for u in partial.decoder.before[v]]
     return min(choice, key=lambda d: (0.0 if run.stopped else partial.would_end(v, d), -near.count(d)))
-
-
-def _first_of_twins(twins: list[int], used: set[int]) -> list[int]:
-    """Return the devices without those that are no different from an earlier one: unused, and its twin is."""
-    unused = {twin: d for d, twin in reversed(list(enumerate(twins))) if d not in used}
-    return [d for d, twin in enumerate(twins) if d in used or unused[twin] == d]
 
 
 def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int]) -> None:

@@ -22,8 +22,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray
-
 from ...flows import minimum_cut
 from .. import reached
 from .quotient import Quotient
@@ -69,15 +67,20 @@ class _Cuts:
         self.price = np.zeros(k + 1)
         groups = range(q.n_groups)
         self.up, self.down = reached(groups, q.neighbours[0]), reached(groups[::-1], q.neighbours[1])
-        weigh = _Weigher(q.work)
+        self._padded = np.pad(q.work, (0, -len(q.work) % 8))
         self.work_up, self.work_down = (
-            np.array([weigh(sets[g] | 1 << g) for g in groups]) for sets in (self.up, self.down)
+            np.array([self._weigh(sets[g] | 1 << g) for g in groups]) for sets in (self.up, self.down)
         )
         self.scale = _UNITS / threshold
         self.steepest = 4 * sum(cost for _, cost in q.nets) / self.total_work
-        self._arcs(weigh)
+        self._arcs()
 
-    def _arcs(self, weigh: _Weigher) -> None:
+    def _weigh(self, bits: int) -> float:
+        """Return the work of a set of groups."""
+        raw = np.frombuffer(bits.to_bytes(len(self._padded) // 8, "little"), dtype=np.uint8)
+        return float(np.unpackbits(raw, bitorder="little") @ self._padded)
+
+    def _arcs(self) -> None:
         q, n = self.q, self.q.n_groups
         everything, arcs = (1 << n) - 1, list[tuple[int, int, int]]()
         # a stage short of this much work would leave more than the others can take
@@ -90,7 +93,7 @@ class _Cuts:
             first, others = firsts[0], sorted(pins - {firsts[0]})
             # what is before the first pin or after the last cannot lie in a stage strictly between theirs
             outside = [self.up[first] | self.down[last] | 1 << first | 1 << last for last in others]
-            between = max(weigh(everything & ~groups) for groups in outside)
+            between = max(self._weigh(everything & ~groups) for groups in outside)
             boundaries = self.k - 1 if least <= 0 else min(self.k - 1, int(between / least) + 1)
             arcs.append((first, n + e, int(min(2 * cost / boundaries * self.scale, _MOST))))
             arcs += [(n + e, g, _INFINITE) for g in others]
@@ -127,15 +130,3 @@ class _Cuts:
             return -np.inf, 0.0
         offset = 0.0 if multiplier > 0 else multiplier * self.total_work
         return found[0] / self.scale + offset, float(self.work[found[1][found[1] < n]].sum())
-
-
-class _Weigher:
-    def __init__(self, work: FloatArray) -> None:
-        self.bytes = (len(work) + 7) // 8
-        padded = np.zeros(self.bytes * 8)
-        padded[: len(work)] = work
-        self.work = padded
-
-    def __call__(self, bits: int) -> float:
-        raw = np.frombuffer(bits.to_bytes(self.bytes, "little"), dtype=np.uint8)
-        return float(np.unpackbits(raw, bitorder="little") @ self.work)
