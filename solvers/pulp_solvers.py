@@ -58,18 +58,14 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
             run.prove_infeasible(by)
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        _offer(run, plan, by)
+        made = plan()
+        if made is not None and verify(run.problem, made).ok:
+            run.offer(made, by)
+        else:
+            run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
     if isfinite(bound):
         run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
-
-
-def _offer(run: Run, plan: Callable[[], Any], by: str) -> None:
-    made = plan()
-    if made is not None and verify(run.problem, made).ok:
-        run.offer(made, by)
-    else:
-        run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
 
 
 def _solve(run: Run, lp: Any, *, presolve: bool = False) -> float:

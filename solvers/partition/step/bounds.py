@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped, one_machine
+from gangplan.instances.graph import grouped, heaviest_paths, one_machine
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
-from .model import Csr, Prepared
+from .model import Csr, Prepared, csr, rows
 
 if TYPE_CHECKING:
     from .series import Half
@@ -28,18 +28,11 @@ def impossible(p: Prepared) -> str | None:
 
 def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
     """Return the least seconds before each op can start, whatever the devices, and from its end to the end of all."""
-    order = p.order.tolist()
-    return _longest(p, p.predecessors, order), _longest(p, p.successors, order[::-1])
-
-
-def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
-    (first, index), seconds = (x.tolist() for x in relation), p.fastest.tolist()
-    longest, through = [0.0] * p.n, seconds[:]
-    for v in order:
-        if first[v] < first[v + 1]:
-            longest[v] = max([through[u] for u in index[first[v] : first[v + 1]]])
-            through[v] += longest[v]
-    return np.array(longest)
+    order, found = p.order.tolist(), list[FloatArray]()
+    for relation, way in ((p.predecessors, order), (p.successors, order[::-1])):
+        reach, last = heaviest_paths(way, rows(relation), p.fastest.tolist())
+        found.append(np.array([reach[u] if u >= 0 else 0.0 for u in last]))
+    return found[0], found[1]
 
 
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
@@ -144,12 +137,10 @@ def delayed_length(p: Prepared, half: Half) -> float:
     """Return the least time between the first and the last op of a half, these left out, seconds."""
     n = len(half.ops)
     sent = p.least_delay[list(half.ops)].tolist()
-    rows = grouped(((v, u) for u, v in half.edges), n)
-    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    index = np.array([u for row in rows for u in row], dtype=np.int32)
+    before = csr(grouped(((v, u) for u, v in half.edges), n))
     fastest = p.fastest[list(half.ops)]
     fastest[[0, -1]] = 0.0
-    return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
+    return earliest(list(range(n)), before, fastest, lambda u, v: sent[u])[-1]
 
 
 def earliest(
