@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, islice, pairwise
 from math import inf
 
@@ -209,3 +210,14 @@ def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | Non
     if promises is not None and best.time < inf:
         best.time = promises[gang.name] = min(best.time, promises.get(gang.name, inf))
     return best
+
+
+def covered(state: ClusterState, number: int, asks: Sequence[int]) -> float:
+    """Return when an account is guaranteed so much more if nobody else starts, one that would be if nobody else ran."""
+    accounts, time = state.accounts, state.now
+    for end, name in state.running.ends(state.now):
+        if accounts.within(number, asks):
+            break
+        if number in accounts.all[accounts.leaf(state.running[name].request.terms)].above:
+            asks, time = np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist(), end
+    return time

@@ -15,11 +15,11 @@ from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.evolved import Evolved
 
 from .accounts import ROOT
-from .kinds import servers_of
+from .kinds import longest_of, servers_of
 from .policy import Watchdog
 from .queue import Alike, Shape
 from .request import Request
-from .reservation import Reservation, reserve
+from .reservation import Reservation, covered, reserve
 from .running import Nodes, RunningJob
 from .seating import DELAY, FULL, WINDOW, Seating
 from .state import ClusterState
@@ -93,6 +93,7 @@ class Starts:
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
+        self._first: dict[int, tuple[Request, float]] | None = None  # see `_owed`
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -131,14 +132,11 @@ class Starts:
         """
         state, why, limit = self._state, "", None
         request = state.waiting[name]
-        if self._later(request):
-            self.waits[name] = DELAY
-            return False
         for degree in degrees:
             if (refusal := state.refuses(request, degree)) is not None:
                 limit = refusal
                 continue
-            seats = self._seat(request, degree, nodes)
+            seats = DELAY if self._later(request, degree) else self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
                 if nodes is not None and why not in (DELAY, WINDOW) and hold:
@@ -181,12 +179,39 @@ class Starts:
             for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
                 self._kept.setdefault(number, request.name)
 
-    def _later(self, request: Request) -> bool:
-        """Return whether what a job would take of a limit is kept for another one that is due."""
-        if not self._kept:
+    def _owed(self) -> dict[int, tuple[Request, float]]:
+        """Return of accounts the first due job that they would cover if nobody else of theirs ran, and when they do."""
+        state, accounts, first = self._state, self._state.accounts, dict[int, tuple[Request, float]]()
+        ripe = state.due.ripe(state.now) if state.sharing.queues else ()
+        for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
+            asks = state.asks(request, request.job.workers[0])
+            ways = reversed(accounts.all[accounts.leaf(request.terms)].above)
+            number = next((x for x in ways if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
+            if number in (ROOT, *first) or accounts.over_limit(request.terms, asks) or self._needless(request, True):
+                continue
+            first[number] = request, covered(state, number, asks)
+        return first
+
+    def _later(self, request: Request, degree: int) -> bool:
+        """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
+
+        Of a guarantee it may be used by who ends before the other one would have it, or fit.
+        """
+        state, kept = self._state, self._kept
+        accounts, first = state.accounts, self._first or {}
+        if not (kept or first):
             return False
-        accounts, kept = self._state.accounts, self._kept
-        leaf, asks = accounts.leaf(request.terms), self._state.asks(request, request.job.workers[0])
+        leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
+        for number in reversed(accounts.all[leaf].above):
+            other, until = first.get(number, (request, 0.0))
+            if other.name in state.waiting and state.place(other) < state.place(request):
+                more = np.add(asks, state.asks(other, other.job.workers[0]))
+                self._reservations(request)  # promises when the other fits
+                until = max(until, state.promises.get(other.name, until))
+                if state.now + request.pays + longest_of(request) > until and not accounts.within(number, more):
+                    return True
+            if accounts.within(number, asks):
+                break  # it is guaranteed this whoever holds what is above
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
         return any(kept.get(number, request.name) != request.name for number in takes)
@@ -201,6 +226,7 @@ class Starts:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
+        self._first = self._owed() if self._first is None else self._first
         walk = Walk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
@@ -353,12 +379,9 @@ class Starts:
 
         Nor if nodes are closed for good, without which it never fits.
         """
-        if self._needless(request, strict):
-            return
         degree, state = request.job.workers[0], self._state
-        gang, ground = state.placed(request, degree), state.ground(request, degree)
-        if not state.calendar.windows or reserve(state, gang).time < np.inf:
-            self._held.append(Held(gang, strict, ground.nodes))
+        if not (self._needless(request, strict) or self._later(request, degree)):
+            self._held.append(Held(state.placed(request, degree), strict, state.ground(request, degree).nodes))
 
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
@@ -369,8 +392,10 @@ class Starts:
         held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
         most = state.borrows(request)  # who borrows by now goes after who does not
         others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
-        covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        return ground.total < gang.workers[0] or not (ground.nodes & ~covered).any()
+        theirs = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
+        if ground.total < gang.workers[0] or not (ground.nodes & ~theirs).any():
+            return True
+        return bool(state.calendar.windows) and reserve(state, gang).time == np.inf
 
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started."""

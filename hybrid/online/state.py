@@ -408,6 +408,10 @@ class ClusterState:
         slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
         return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
 
+    def place(self, request: Request) -> tuple[float, ...]:
+        """Return the place of a waiting job among those that are due: classes come first, then times."""
+        return -self.due.place(request.name)[0].group.level, request.due, request.serial
+
     def estimate(self, request: Request) -> None:
         """Have a waiting job be expected to last otherwise; it is due when it was."""
         shape, _ = self.queue.place(request.name)

@@ -153,23 +153,28 @@ def test_the_bound_on_waiting_is_kept(policy: Any, price: float | None, reserve:
         (2, {"b": {"share": 0.25, "lends": 0.0}}),
         (3, {"x": {"share": 0.3333, "lends": 0.0}, "b": 0.0}),
         (3, {"b": {"share": 0.0, "most": 0.667}}),
+        (4, {"b": 0.5}),
+        (4, {"a": 0.5, "a.b": 0.0}),
     ],
 )
-def test_a_due_job_that_a_limit_keeps_is_not_passed(nodes: int, queues: dict[str, object]) -> None:
+def test_a_due_job_that_a_limit_or_a_guarantee_keeps_is_not_passed(nodes: int, queues: dict[str, object]) -> None:
     """A job of two nodes of a queue that may hold two starts, though ones of one node come all the time."""
     fleet = Fleet.regular(racks=1, nodes=nodes, gpus=4)
     s = Scheduler(fleet, "heuristic", patience=2.0, sharing={"queues": queues})
-    count = 0
+    count, queue = 0, [*queues][-1]
+    if nodes == 4:  # the other two are somebody's for ever
+        s.submit(GangJob("other", "any", (8,)), 1e7, now=0.0)
+        s.decide(60.0)
 
     def narrow(now: float) -> None:
         nonlocal count
-        s.submit(GangJob(f"n{count}", "any", (4,)), 100.0, now=now, queue="b")
+        s.submit(GangJob(f"n{count}", "any", (4,)), 100.0, now=now, queue=queue)
         count += 1
 
     for _ in range(2):
         narrow(0.0)
     ends = {x.job: x.seconds for x in s.decide(60.0).starts}
-    s.submit(GangJob("wide", "any", (8,)), 100.0, now=0.0, queue="b")  # due at 200 s, so it starts by 300 s
+    s.submit(GangJob("wide", "any", (8,)), 100.0, now=0.0, queue=queue)  # due at 200 s, so it starts by 300 s
     s.finish("n0", now=50.0)
     del ends["n0"]
     now = 50.0
