@@ -229,6 +229,10 @@ class Accounts:
         """Return whether an account has, with so much more, no more than it is guaranteed."""
         return self.share(number, amounts) <= self.all[number].quota.share + ROUNDING
 
+    def owed(self, leaf: int, other: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
+        """Return whether so much more is guaranteed to one account whatever another one has."""
+        return any(self.within(x, amounts) for x in self.all[leaf].above if x not in self.all[other].above)
+
     def exceeds(self, number: int, more: Sequence[int] = (0, 0, 0), floor: float = 0.0) -> bool:
         """Return whether an account has, with so much more, more than it is guaranteed, and than a `floor`."""
         return self.share(number, more) > max(floor, self.all[number].quota.share) + ROUNDING

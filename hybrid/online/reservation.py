@@ -212,12 +212,15 @@ def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | Non
     return best
 
 
-def covered(state: ClusterState, number: int, asks: Sequence[int]) -> float:
-    """Return when an account is guaranteed so much more if nobody else starts, one that would be if nobody else ran."""
-    accounts, time = state.accounts, state.now
-    for end, name in state.running.ends(state.now):
-        if accounts.within(number, asks):
+def covered(state: ClusterState, number: int, leaf: int, asks: Sequence[int]) -> float:
+    """Return when an account covers so much more, of one below it, if nobody starts but who is owed it: perhaps never."""
+    accounts, ends = state.accounts, state.running.ends(state.now)
+    time = state.now
+    while not accounts.within(number, asks):
+        time, name = next(ends, (inf, ""))
+        if not name:
             break
-        if number in accounts.all[accounts.leaf(state.running[name].request.terms)].above:
-            asks, time = np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist(), end
+        other = accounts.leaf(state.running[name].request.terms)
+        if number in accounts.all[other].above and not accounts.owed(other, leaf):
+            asks = np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist()
     return time

@@ -180,38 +180,39 @@ class Starts:
                 self._kept.setdefault(number, request.name)
 
     def _owed(self) -> dict[int, tuple[Request, float]]:
-        """Return of accounts the first due job that they would cover if nobody else of theirs ran, and when they do."""
+        """Return of accounts the first due job that they cover once others of theirs have ended, and when that is."""
         state, accounts, first = self._state, self._state.accounts, dict[int, tuple[Request, float]]()
         ripe = state.due.ripe(state.now) if state.sharing.queues else ()
         for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
-            asks = state.asks(request, request.job.workers[0])
-            ways = reversed(accounts.all[accounts.leaf(request.terms)].above)
-            number = next((x for x in ways if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
+            leaf, asks = accounts.leaf(request.terms), state.asks(request, request.job.workers[0])
+            way = reversed(accounts.all[leaf].above)
+            number = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
             if number in (ROOT, *first) or accounts.over_limit(request.terms, asks) or self._needless(request, True):
                 continue
-            first[number] = request, covered(state, number, asks)
+            if (time := covered(state, number, leaf, asks)) < np.inf:
+                first[number] = request, time
         return first
 
     def _later(self, request: Request, degree: int) -> bool:
         """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
 
-        Of a guarantee it may be used by who ends before the other one would have it, or fit.
+        Who ends before the other one would have its guarantee, or fit, may use that.
         """
         state, kept = self._state, self._kept
         accounts, first = state.accounts, self._first or {}
         if not (kept or first):
             return False
         leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
-        for number in reversed(accounts.all[leaf].above):
-            other, until = first.get(number, (request, 0.0))
-            if other.name in state.waiting and state.place(other) < state.place(request):
-                more = np.add(asks, state.asks(other, other.job.workers[0]))
-                self._reservations(request)  # promises when the other fits
-                until = max(until, state.promises.get(other.name, until))
-                if state.now + request.pays + longest_of(request) > until and not accounts.within(number, more):
-                    return True
-            if accounts.within(number, asks):
-                break  # it is guaranteed this whoever holds what is above
+        for number in first.keys() & accounts.all[leaf].above:
+            other, until = first[number]
+            if other.name not in state.waiting or state.place(request) <= state.place(other):
+                continue
+            more = np.add(asks, state.asks(other, other.job.workers[0]))
+            if accounts.within(number, more) or accounts.owed(leaf, accounts.leaf(other.terms), asks):
+                continue
+            self._reservations(request)  # promises when the other one fits
+            if state.now + request.pays + longest_of(request) > max(until, state.promises.get(other.name, until)):
+                return True
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
         return any(kept.get(number, request.name) != request.name for number in takes)
