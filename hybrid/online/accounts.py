@@ -229,6 +229,11 @@ class Accounts:
         """Return whether an account has, with so much more, no more than it is guaranteed."""
         return self.share(number, amounts) <= self.all[number].quota.share + ROUNDING
 
+    def covers(self, leaf: int, amounts: Sequence[int]) -> int:
+        """Return the last account on the way to one that covers so much if nobody of its has anything, or the root."""
+        way = reversed(self.all[leaf].above)
+        return next((x for x in way if self.within(x, np.subtract(amounts, self.all[x].used))), ROOT)
+
     def owed(self, leaf: int, other: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
         """Return whether so much more is guaranteed to one account whatever another one has."""
         return any(self.within(x, amounts) for x in self.all[leaf].above if x not in self.all[other].above)
@@ -253,13 +258,13 @@ class Accounts:
             return f"queue {self.all[number].name} has {has} of the cluster, at most {most}"
         return None
 
-    def over_limit(self, terms: Terms, amounts: Sequence[int]) -> str | None:
-        """Return what of its user's limit keeps a job from starting, in words."""
+    def over_limit(self, terms: Terms, amounts: Sequence[int], count: int = 1) -> str | None:
+        """Return what of its user's limit keeps so many jobs from starting, in words."""
         if (limit := self.sharing.limit(terms.user)) is not None:
             gpus, jobs = self._users.get(terms.user, (0, 0))
             if limit.gpus is not None and gpus + amounts[0] > limit.gpus:
                 return f"user {terms.user} holds {gpus} GPUs of at most {limit.gpus}"
-            if limit.jobs is not None and jobs >= limit.jobs:
+            if limit.jobs is not None and jobs + count > limit.jobs:
                 return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
         return None
 

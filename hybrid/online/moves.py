@@ -125,14 +125,11 @@ def limited(state: ClusterState) -> set[str]:
     return names
 
 
-def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None, late: float = 0.0) -> np.ndarray:
-    """Return the nodes that close before a job would end if it moved now, to some nodes or to its best place.
-
-    It moves after its grace, or in `late` seconds.
-    """
+def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:
+    """Return the nodes that close before a job would end if it moved in `late` seconds, to its best place or some."""
     rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
     slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
-    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + max(late, state.delay([job])))
+    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + late)
 
 
 @contextmanager
@@ -166,7 +163,7 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
         if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
         wrong = verify_terms(job.request, job.degree, state.fleet, to)
-        if wrong or {*closed(state, job, now, to, late)} & to.keys():
+        if wrong or {*closed(state, job, now, late, to)} & to.keys():
             why = wrong[0] if wrong else f"a node closes before {x.job!r} would end"
             raise InstanceError("moves", f"{why}: ask for a new proposal")
     if names := limited(state) & places.keys():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain, islice, pairwise
 from math import inf
 
@@ -11,6 +10,8 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 
+from .accounts import ROOT
+from .request import Request
 from .state import ClusterState
 
 Ints = np.ndarray
@@ -212,15 +213,13 @@ def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | Non
     return best
 
 
-def covered(state: ClusterState, number: int, leaf: int, asks: Sequence[int]) -> float:
-    """Return when an account covers so much more, of one below it, if nobody starts but who is owed it: perhaps never."""
-    accounts, ends = state.accounts, state.running.ends(state.now)
-    time = state.now
-    while not accounts.within(number, asks):
+def covered(state: ClusterState, number: int, request: Request) -> float:
+    """Return when an account covers a waiting job if nobody starts but who is owed it; infinite if it never does."""
+    accounts, asks = state.accounts, state.asks(request, request.job.workers[0])
+    leaf, time, ends = accounts.leaf(request.terms), state.now, state.running.ends(state.now)
+    while time < inf and not accounts.within(number, asks):
         time, name = next(ends, (inf, ""))
-        if not name:
-            break
-        other = accounts.leaf(state.running[name].request.terms)
+        other = accounts.leaf(state.running[name].request.terms) if name else ROOT
         if number in accounts.all[other].above and not accounts.owed(other, leaf):
-            asks = np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist()
+            asks = tuple(np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist())
     return time

@@ -93,7 +93,7 @@ class Starts:
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
-        self._first: dict[int, tuple[Request, float]] | None = None  # see `_owed`
+        self._first: dict[int | str, Request] | None = None  # see `_owed`
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -179,39 +179,45 @@ class Starts:
             for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
                 self._kept.setdefault(number, request.name)
 
-    def _owed(self) -> dict[int, tuple[Request, float]]:
-        """Return of accounts the first due job that they cover once others of theirs have ended, and when that is."""
-        state, accounts, first = self._state, self._state.accounts, dict[int, tuple[Request, float]]()
-        ripe = state.due.ripe(state.now) if state.sharing.queues else ()
+    def _owed(self) -> dict[int | str, Request]:
+        """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
+
+        Not those that no account covers, whoever runs: others go before them.
+        """
+        state, accounts, first = self._state, self._state.accounts, dict[int | str, Request]()
+        ripe = state.due.ripe(state.now) if accounts.bounded else ()
         for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
-            leaf, asks = accounts.leaf(request.terms), state.asks(request, request.job.workers[0])
-            way = reversed(accounts.all[leaf].above)
-            number = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
-            if number in (ROOT, *first) or accounts.over_limit(request.terms, asks) or self._needless(request, True):
-                continue
-            if (time := covered(state, number, leaf, asks)) < np.inf:
-                first[number] = request, time
+            terms, asks = request.terms, state.asks(request, request.job.workers[0])
+            number, over = accounts.covers(accounts.leaf(terms), asks), accounts.over_limit(terms, asks)
+            if (number or not state.sharing.queues) and not self._needless(request, True):
+                if not over:
+                    first.setdefault(number, request)
+                if not over or accounts.never(terms, asks) is None:
+                    first.setdefault(terms.user, request)
         return first
 
     def _later(self, request: Request, degree: int) -> bool:
         """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
 
-        Who ends before the other one would have its guarantee, or fit, may use that.
+        Who ends before the other one would have that, or then would fit, may use it.
         """
-        state, kept = self._state, self._kept
-        accounts, first = state.accounts, self._first or {}
+        state, kept, first = self._state, self._kept, self._first or {}
         if not (kept or first):
             return False
-        leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
-        for number in first.keys() & accounts.all[leaf].above:
-            other, until = first[number]
+        accounts, asks = state.accounts, state.asks(request, degree)
+        leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
+        for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
+            other, until = first[key], state.now
+            more = np.add(asks, state.asks(other, other.job.workers[0]))
             if other.name not in state.waiting or state.place(request) <= state.place(other):
                 continue
-            more = np.add(asks, state.asks(other, other.job.workers[0]))
-            if accounts.within(number, more) or accounts.owed(leaf, accounts.leaf(other.terms), asks):
-                continue
+            if isinstance(key, str):
+                fine = accounts.over_limit(request.terms, more, 2) is None
+            else:
+                fine = accounts.within(key, more) or accounts.owed(leaf, accounts.leaf(other.terms), asks)
+                until = until if fine else covered(state, key, other)
             self._reservations(request)  # promises when the other one fits
-            if state.now + request.pays + longest_of(request) > max(until, state.promises.get(other.name, until)):
+            if not fine and end > (until if until > state.now else state.promises.get(other.name, until)):
                 return True
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
