@@ -285,6 +285,7 @@ class World(Events):
         starts of those that do not lend may delay it, though once that has started nothing is kept from it.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
+        dues = late
         if any(j.due == inf for j in (*self.waiting.values(), *started)):
             return
         self._unspent(late, started)
@@ -295,6 +296,8 @@ class World(Events):
             return
         for first in late:
             delays = []
+            if any(books.keeps(j, first) for j in dues):
+                continue
             for j in started:
                 there = {x.name for x in started if x.begun >= j.begun}  # those that did not run yet
                 ahead = [x for x in late if not books.borrows(x, there)]
