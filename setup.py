@@ -4,7 +4,7 @@ from setuptools import find_packages, setup
 
 FOLDERS = {
     "gangplan": "api",
-    **{f"gangplan.{f}": f for f in ("instances", "solvers", "simulator", "learned", "systems", "hybrid")},
+    **{f"gangplan.{f}": f for f in ("instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid")},
 }
 setup(
     package_dir=FOLDERS,

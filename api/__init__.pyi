@@ -8,8 +8,6 @@ from gangplan.hybrid import register as register
 from gangplan.hybrid import solve as solve
 from gangplan.hybrid import unregister as unregister
 from gangplan.hybrid import warm_up as warm_up
-from gangplan.hybrid.online import Decision as Decision
-from gangplan.hybrid.online import Scheduler as Scheduler
 from gangplan.instances import Cluster as Cluster
 from gangplan.instances import DeviceType as DeviceType
 from gangplan.instances import InstanceError as InstanceError
@@ -52,6 +50,8 @@ from gangplan.instances.schedule import Pool as Pool
 from gangplan.instances.schedule import SchedulePlan as SchedulePlan
 from gangplan.instances.schedule import ScheduleProblem as ScheduleProblem
 from gangplan.instances.workload import Workload as Workload
+from gangplan.scheduler import Decision as Decision
+from gangplan.scheduler import Scheduler as Scheduler
 from gangplan.solvers import Incumbent as Incumbent
 from gangplan.solvers import Result as Result
 from gangplan.solvers import Run as Run

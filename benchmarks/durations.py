@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.outcome import Outcome
 

@@ -12,13 +12,13 @@ from functools import partial
 
 import numpy as np
 
-from gangplan.hybrid.online.durations.predictor import Durations, pattern
-from gangplan.hybrid.online.durations.spread import POINTS
-from gangplan.hybrid.online.terms import Terms
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
 from gangplan.instances.workload import Workload
+from gangplan.scheduler.durations.predictor import Durations, pattern
+from gangplan.scheduler.durations.spread import POINTS
+from gangplan.scheduler.queueing.terms import Terms
 
 from .durations_rivals import USUAL
 from .durations_traces import CASES, PURPOSES, TUNING, Case

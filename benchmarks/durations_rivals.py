@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.hybrid.online.durations.predictor import pattern
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
+from gangplan.scheduler.durations.predictor import pattern
 from gangplan.simulator.engine import EngineScheduler, View
 from gangplan.simulator.engine.decide import Decider
 from gangplan.simulator.engine.jobs import Long

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online.scheduler import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Demand, GangJob
+from gangplan.scheduler.scheduler import Scheduler
 from gangplan.systems.interference.environment import Environment
 
 _AMPLE = 600.0

@@ -8,10 +8,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
-from gangplan.hybrid.online.intervals import ENOUGH, TAIL, Levels
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.explaining.intervals import ENOUGH, TAIL, Levels
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, View, simulate
 from gangplan.simulator.engine.jobs import Long
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.hybrid.bench.makers import SCHEDULERS, Near
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.learned.policy.weights import find
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
@@ -152,10 +152,10 @@ def _use(policy: SchedulerPolicy) -> dict[str, float]:
     return {"by_network": policy.by["gnn"] / policy.by.total(), "corrected": use.corrected / max(use.choices, 1)}
 
 
-def _shares(found: Found, case: str, figure: str) -> str:
-    """Return a share without and with the guard, in the mean over seeds."""
-    means = [found.mean(case, policy, figure) for policy in (FREE, NETWORK)]
-    return " / ".join("" if mean is None else f"{mean:.0%}" for mean in means).strip(" /")
+def _shares(found: Found, case: str) -> tuple[str, ...]:
+    """Return the shares of the network without guard, in the mean over seeds."""
+    means = [found.mean(case, FREE, figure) for figure in SHARES]
+    return tuple("" if mean is None else f"{mean:.0%}" for mean in means)
 
 
 def summary(found: Found) -> str:
@@ -166,13 +166,13 @@ def summary(found: Found) -> str:
         if best is None:
             continue
         cells = [found.apart(case, FREE, rival) for rival in (best, PATIENT, USUAL, ORACLE) if found.of(case, rival)]
+        if all(abs(cell.mean) < 5e-4 * cell.base for cell in cells if cell):
+            continue  # the page names them
         cells += [None] * (4 - len(cells))
-        guarded = [found.apart(case, NETWORK, rival) for rival in (best, PATIENT)]
         lines.append((case, f"`{best.removesuffix('+closest')}` {number(found.mean(case, best))}",
-                      *(percent(x) if x else "" for x in (*cells, *guarded)),
-                      *(_shares(found, case, figure) for figure in SHARES)))  # fmt: skip
+                      *(percent(x) if x else "" for x in cells), *_shares(found, case)))  # fmt: skip
     head = ("mean JCT of the network less", "best rule, s", "best rule", "patient", "`Scheduler()`", "oracle",
-            "guarded: best rule", "patient", "starts by the network", "choices unlike the rule's")  # fmt: skip
+            "starts", "choices")  # fmt: skip
     return table(head, lines) if lines else NOT_RUN
 
 

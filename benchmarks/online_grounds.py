@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.features import BY_RULE
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.gangs import formula
 from gangplan.simulator.gangs.step import advance, start

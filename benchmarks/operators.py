@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from gangplan import Scheduler
-from gangplan.hybrid.online.sharing import Limit, Quota, Sharing
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.queueing.sharing import Limit, Quota, Sharing
 
 from .found import Found, table
 from .operators_kueue import kueue

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from gangplan import Scheduler
-from gangplan.hybrid.online.sharing import Quota, Sharing
 from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.scheduler.queueing.sharing import Quota, Sharing
 
 COHORTS, QUEUES, UNITS, BORROWS = 5, 6, 20, 100
 SIZES = {"small": (350, 0.1, 0.2, 50, 1), "medium": (100, 0.5, 0.5, 100, 5), "large": (50, 1.2, 1.0, 200, 20)}

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, simulate, simulate_named
 
 from .found import Found, table

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks" / "rows"
-MEASURED = ("instances", "solvers", "simulator", "learned", "hybrid", "api")
+MEASURED = ("instances", "solvers", "simulator", "learned", "scheduler", "hybrid", "api")
 """What can change a figure: a commit elsewhere leaves rows up to date."""
 COLUMNS = ("case", "policy", "seed", "weights", "date", "commit")
 """Of every file; the figures of its study follow, empty where one is not known."""

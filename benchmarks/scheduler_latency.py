@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Scheduler
 
 JOBS, DEADLINE = 5000, 0.05
 NODES = {104: (1, 13), 1_000: (5, 25), 10_000: (25, 50), 100_000: (250, 50)}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
+from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate, simulate_named
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary

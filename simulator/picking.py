@@ -1,7 +1,7 @@
 """The contract of a policy that picks the next job: observe what may be seen, act on it.
 
 A policy runs on every ground that shows what it needs (`Ground.picks`), in the engine (`EnginePick`), and in
-`gangplan.Scheduler` (`gangplan.hybrid.online.picking.SchedulerPick`). Where a job goes is the ground's affair.
+`gangplan.Scheduler` (`gangplan.scheduler.policies.picking.SchedulerPick`). Where a job goes is the ground's affair.
 """
 
 from __future__ import annotations

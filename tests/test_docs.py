@@ -127,6 +127,13 @@ def test_names_of_modules() -> None:
     assert not resolves("gangplan.systems.pacml.learned.nowhere")
 
 
+def test_the_change_that_a_page_follows() -> None:
+    """Every file that `follow.md` names is there and speaks of the field."""
+    files = re.findall(r"`([\w/]+\.(?:py|json|md))`", (ROOT / "docs" / "follow.md").read_text())
+    assert len(files) > 12
+    assert [file for file in files if "deadline" not in (ROOT / file).read_text()] == []
+
+
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_published_schema(kind: str) -> None:
     """The schema in docs/schema is the one the code writes; `./run schemas` renews it."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = ["instances", "solvers", "simulator", "learned", "systems", "hybrid", "api"]
+ORDER = ["instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid", "api"]
 """A folder may import itself and those to its left; api is `gangplan` itself."""
 
 HEAVY = {

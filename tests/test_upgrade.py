@@ -12,10 +12,10 @@ import pytest
 
 import gangplan
 from gangplan.cli import main
-from gangplan.hybrid.online import Quota, Sharing
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.policy.weights import load_arrays
+from gangplan.scheduler import Quota, Sharing
 from gangplan.solvers.method import OBJECTIVES
 
 BEFORE = Path(__file__).parent / "upgrade" / "0.2.0"

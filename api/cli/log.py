@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gangplan.hybrid.online.configure import LIVE
-from gangplan.hybrid.online.journal.effects import CALM
-from gangplan.hybrid.online.journal.figures import course_figures, members, stops_by, utilisation
-from gangplan.hybrid.online.journal.history import ENDED, History, history_of
-from gangplan.hybrid.online.journal.read import Log, read_log
-from gangplan.hybrid.online.journal.replay import replay
-from gangplan.hybrid.online.journal.values import decode
-from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
+from gangplan.scheduler.configure import LIVE
+from gangplan.scheduler.journal.effects import CALM
+from gangplan.scheduler.journal.figures import course_figures, members, stops_by, utilisation
+from gangplan.scheduler.journal.history import ENDED, History, history_of
+from gangplan.scheduler.journal.read import Log, read_log
+from gangplan.scheduler.journal.replay import replay
+from gangplan.scheduler.journal.values import decode
+from gangplan.scheduler.queueing.sharing import Sharing
 
 from . import options
 from .output import emit_either, facts, progress, table

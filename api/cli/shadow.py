@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.journal.observed import events_of, parsed_events, past_of
-from gangplan.hybrid.online.journal.read import BEGIN
 from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.journal.observed import events_of, parsed_events, past_of
+from gangplan.scheduler.journal.read import BEGIN
 
 from ..doors.clusters import cluster_of
 from . import options

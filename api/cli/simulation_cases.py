@@ -86,7 +86,7 @@ def made(maker: Maker, **options: Any) -> Callable[..., Any]:
         return maker
     if maker not in ONLINE:
         return POLICIES[maker]
-    from gangplan.hybrid.online.engine_policy import SchedulerPolicy
+    from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 
     return partial(SchedulerPolicy, **ONLINE[maker] | options)
 

@@ -10,20 +10,20 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.configure import LIVE
-from gangplan.hybrid.online.journal.figures import Group, compared, groups, outcome_of
-from gangplan.hybrid.online.journal.history import History, history_of
-from gangplan.hybrid.online.journal.play import play
-from gangplan.hybrid.online.journal.read import read_log
-from gangplan.hybrid.online.journal.replay import Unknown
-from gangplan.hybrid.online.journal.write import OF_LOG
-from gangplan.hybrid.online.sharing import Quota, Sharing
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.intake import parse_json
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import alike, quantity
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.configure import LIVE
+from gangplan.scheduler.journal.figures import Group, compared, groups, outcome_of
+from gangplan.scheduler.journal.history import History, history_of
+from gangplan.scheduler.journal.play import play
+from gangplan.scheduler.journal.read import read_log
+from gangplan.scheduler.journal.replay import Unknown
+from gangplan.scheduler.journal.write import OF_LOG
+from gangplan.scheduler.queueing.sharing import Quota, Sharing
 
 from ..doors.clusters import has_begun, reopened
 from . import options

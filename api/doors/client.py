@@ -18,7 +18,7 @@ from gangplan.instances.intake import decoded, parse_json
 from .core import text_of
 
 if TYPE_CHECKING:
-    from gangplan.hybrid.online import Decision
+    from gangplan.scheduler import Decision
 
 Row = dict[str, Any]
 
@@ -206,16 +206,16 @@ class Session:
 
     def decide(self, **more: Any) -> Decision:
         """Return who starts where and who stops: what a deadline cuts short is gone on with until all has started."""
-        from gangplan.hybrid.online.decision import whole
+        from gangplan.scheduler.decision import whole
 
         return whole(lambda: self._decide(**more))
 
     def _decide(self, **more: Any) -> Decision:
-        from gangplan.hybrid.online import Decision
-        from gangplan.hybrid.online.mending import Mend
-        from gangplan.hybrid.online.notices import Stopping
-        from gangplan.hybrid.online.starts import Start
-        from gangplan.hybrid.online.stops import Stop
+        from gangplan.scheduler import Decision
+        from gangplan.scheduler.moving.mending import Mend
+        from gangplan.scheduler.starting.starts import Start
+        from gangplan.scheduler.stopping.notices import Stopping
+        from gangplan.scheduler.stopping.stops import Stop
 
         row = self.ask("decide", **more)
         kinds: dict[str, Callable[..., Any]] = {"starts": Start, "stops": Stop, "mends": Mend, "stopping": Stopping}

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.online import Scheduler, Sharing
-from gangplan.hybrid.online.configure import LIVE
-from gangplan.hybrid.online.journal.read import BEGIN
-from gangplan.hybrid.online.journal.values import TYPES, decode
-from gangplan.hybrid.online.journal.write import OF_LOG
-from gangplan.hybrid.online.scheduler import SCHEDULER_POLICIES
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, require_known
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler import Scheduler, Sharing
+from gangplan.scheduler.configure import LIVE
+from gangplan.scheduler.journal.read import BEGIN
+from gangplan.scheduler.journal.values import TYPES, decode
+from gangplan.scheduler.journal.write import OF_LOG
+from gangplan.scheduler.scheduler import SCHEDULER_POLICIES
 
 Arguments = Mapping[str, Any]
 """Arguments of `Scheduler` by name."""

@@ -10,14 +10,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.journal.replay import call
-from gangplan.hybrid.online.journal.values import decode, encode, pairs
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import decoded, parse_json, read_bytes
 from gangplan.instances.placement import GangJob
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.journal.replay import call
+from gangplan.scheduler.journal.values import decode, encode, pairs
 
 from .clusters import cluster_of, only_known
 from .schema import QUESTIONS, parts_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.request import Request
-from gangplan.hybrid.online.sharing import EVERYBODY, Limit
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.queueing.request import Request
+from gangplan.scheduler.queueing.sharing import EVERYBODY, Limit
 
 Row = dict[str, Any]
 

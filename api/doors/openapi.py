@@ -10,16 +10,16 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
-from gangplan.hybrid.online import Decision, Scheduler, Terms
-from gangplan.hybrid.online.calendar import Window
-from gangplan.hybrid.online.explain import Explanation, WaitingJob
-from gangplan.hybrid.online.journal.write import OF_LOG
-from gangplan.hybrid.online.moves import Moves
-from gangplan.hybrid.online.runs import RunsNow
-from gangplan.hybrid.online.sharing import Sharing
 from gangplan.instances.documents import json_schema, schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Decision, Scheduler, Terms
+from gangplan.scheduler.explaining.explain import Explanation, WaitingJob
+from gangplan.scheduler.explaining.running_now import RunsNow
+from gangplan.scheduler.journal.write import OF_LOG
+from gangplan.scheduler.moving.migration import Moves
+from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.starting.calendar import Window
 
 from .schema import EVENTS, KNOWN, event_schema
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.journal.read import read_log
-from gangplan.hybrid.online.journal.replay import replay
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.kinds import with_objective
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.journal.read import read_log
+from gangplan.scheduler.journal.replay import replay
 
 from .clusters import cluster_of
 from .core import FAULTS, Core, encoded

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.online import Decision, Scheduler
-from gangplan.hybrid.online.decision import whole
-from gangplan.hybrid.online.starts import Start
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.errors import extra
 from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.scheduler import Decision, Scheduler
+from gangplan.scheduler.decision import whole
+from gangplan.scheduler.starting.starts import Start
 
 from .clusters import has_begun, reopened
 

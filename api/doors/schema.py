@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from gangplan.hybrid.online import Scheduler, Terms
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief, unknown
+from gangplan.scheduler import Scheduler, Terms
 
 QUESTIONS = {
     "explain": "Say why a decision is as it is, why a job waits, or where it runs.",

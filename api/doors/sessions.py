@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.configure import LIVE
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.intake import parse_json
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.configure import LIVE
 
 from .clusters import has_begun, scheduler_of
 from .core import Core, Most, as_json, text_of

@@ -9,8 +9,8 @@ import random
 from collections import Counter
 
 from gangplan import Scheduler
-from gangplan.hybrid.online import Quota, Sharing
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Quota, Sharing
 
 DAY, HOUR = 86400.0, 3600.0
 PRICE = 60.0

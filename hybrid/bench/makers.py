@@ -95,9 +95,8 @@ class Queue(grounds.Ground):
 
     def policy(self, name: str) -> Maker:
         """See `Ground`."""
+        from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
         from gangplan.simulator.engine.policies import POLICIES
-
-        from ..online.engine_policy import SchedulerPolicy
 
         if name.startswith("scheduler"):
             return lambda drawn, seed: lambda: SchedulerPolicy(told=name == "scheduler", price=0.0)
@@ -192,9 +191,8 @@ class Near(_TOPDRL):  # type: ignore[misc]
 
     def policy(self, name: str) -> Maker:
         """See `Ground`; it is told what TopDRL's own policies are told."""
+        from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
         from gangplan.simulator.engine import EngineScheduler
-
-        from ..online.engine_policy import SchedulerPolicy
 
         if name not in SCHEDULERS:
             return super().policy(name)  # type: ignore[no-any-return]

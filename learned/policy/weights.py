@@ -157,7 +157,8 @@ def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path
         if name not in tensors:
             raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
         if tuple(tensors[name].shape) != tuple(shape):
-            raise InstanceError(f"tensors[{name!r}]", f"has shape {tuple(tensors[name].shape)}, not {shape}", str(path))
+            words = f"has shape {tuple(tensors[name].shape)}, not {shape}: train weights of other versions anew"
+            raise InstanceError(f"tensors[{name!r}]", words, str(path))
     for name in tensors:
         if name not in shapes:
             raise InstanceError(f"tensors[{name!r}]", "is none of the network's", str(path))

@@ -21,12 +21,12 @@ from gangplan.doors.app import build
 from gangplan.doors.client import Client, ServiceError, Session
 from gangplan.doors.core import as_json, text_of
 from gangplan.doors.store import Store
-from gangplan.hybrid.online import Decision
-from gangplan.hybrid.online.starts import Start
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.intake import parse_json
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Decision
+from gangplan.scheduler.starting.starts import Start
 
 from .conftest import LIMITS
 

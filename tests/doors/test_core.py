@@ -14,8 +14,8 @@ from gangplan.doors.core import Core, text_of
 from gangplan.doors.lines import answer_lines
 from gangplan.doors.schema import EVENTS as NAMES
 from gangplan.doors.schema import KNOWN, event_schema
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler import Scheduler
 
 from .conftest import EVENTS
 

@@ -18,9 +18,9 @@ from starlette.testclient import TestClient
 from gangplan.doors.app import build
 from gangplan.doors.core import Core
 from gangplan.doors.store import Store
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler import Scheduler
 
 from .conftest import EVENTS, LIMITS
 from .test_app import EASY

@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 from gangplan.doors.core import Core
 from gangplan.doors.lines import answer_lines
 from gangplan.doors.schema import KNOWN, parts_of
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler import Scheduler
 
 from .test_core import log_copy
 

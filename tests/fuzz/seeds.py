@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import dump
 from gangplan.instances.generators import generate
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler import Scheduler
 
 from ..adversary.attack import certificates
 from ..adversary.brute import optimum

@@ -177,13 +177,13 @@ def _draw_log(draw: random.Random) -> bytes:
 
 
 def _read_log(content: bytes) -> None:
-    from gangplan.hybrid.online import Scheduler
-    from gangplan.hybrid.online.journal.history import history_of
-    from gangplan.hybrid.online.journal.read import read_log
+    from gangplan.scheduler import Scheduler
+    from gangplan.scheduler.journal.history import history_of
+    from gangplan.scheduler.journal.read import read_log
 
     head, newline, rest = content.partition(b"\n")
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # the hash of what was changed
-        from gangplan.hybrid.online.journal.write import content_hash
+        from gangplan.scheduler.journal.write import content_hash
 
         data = json.loads(head)
         data["hash"] = content_hash(json.dumps(data["arguments"]["cluster"], separators=(",", ":")))
@@ -210,7 +210,7 @@ def _answer(content: bytes) -> None:
     from gangplan.doors.clusters import scheduler_of
     from gangplan.doors.core import Core, Most
     from gangplan.doors.lines import answer_lines
-    from gangplan.hybrid.online import Scheduler
+    from gangplan.scheduler import Scheduler
 
     how, log = seeds.ARGUMENTS[len(content) % len(seeds.ARGUMENTS)], Path("events.jsonl")
     log.unlink(missing_ok=True)
@@ -255,10 +255,10 @@ def _draw_observed(draw: random.Random) -> bytes:
 
 
 def _observe(content: bytes) -> None:
-    from gangplan.hybrid.online import Scheduler
-    from gangplan.hybrid.online.journal.observed import parsed_events, past_of
-    from gangplan.hybrid.online.journal.play import play
     from gangplan.instances.placement import Fleet
+    from gangplan.scheduler import Scheduler
+    from gangplan.scheduler.journal.observed import parsed_events, past_of
+    from gangplan.scheduler.journal.play import play
 
     past, _ = past_of(parsed_events(content), Fleet.regular(1, 2, 8))
     play(past, Scheduler(Fleet.regular(1, 2, 8)))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.online.journal.values import TYPES, decode
 from gangplan.instances import InstanceError
+from gangplan.scheduler.journal.values import TYPES, decode
 
 from . import mutate
 from .targets import TARGETS, drawn, run

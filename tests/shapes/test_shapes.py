@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid import solve
-from gangplan.hybrid.online import Scheduler
 from gangplan.hybrid.table import installed, named
 from gangplan.instances import verify
 from gangplan.instances.cluster import Cluster, DeviceType, Level, TreeTopology
@@ -24,6 +23,7 @@ from gangplan.instances.partition.stages import StagesProblem
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
+from gangplan.scheduler import Scheduler
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.rounds import RoundJobs, RoundsCluster, simulate_rounds
 from gangplan.simulator.trace import simulate

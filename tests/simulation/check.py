@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gangplan import InstanceError, Scheduler
-from gangplan.hybrid.online.journal.read import read_log
-from gangplan.hybrid.online.journal.replay import replay
+from gangplan.scheduler.journal.read import read_log
+from gangplan.scheduler.journal.replay import replay
 
 from .arguments import fleet_of, seconds_of, speeds_of, told, told_of
 from .jobs import PATIENCE

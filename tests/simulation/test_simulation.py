@@ -312,6 +312,9 @@ def test_the_books_are_of_their_own() -> None:
         nodes = [x for x in ast.walk(ast.parse(path.read_text())) if isinstance(x, ast.ImportFrom) and x.level == 0]
         names = {x.module for x in nodes if str(x.module).startswith("gangplan")}
         known = {"gangplan", "gangplan.instances.placement"}
-        known |= {"gangplan.hybrid.online.journal.read", "gangplan.hybrid.online.journal.replay"}  # logs are replayed
+        known |= {
+            "gangplan.scheduler.journal.read",
+            "gangplan.scheduler.journal.replay",
+        }  # logs are replayed
         assert names <= (set() if path.stem in BOOKS else known)
     assert Player.__module__.endswith("check")

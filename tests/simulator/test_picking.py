@@ -9,9 +9,9 @@ import pytest
 
 from gangplan import Scheduler
 from gangplan.hybrid.bench.makers import Queue
-from gangplan.hybrid.online.picking import SchedulerPick
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler.policies.picking import SchedulerPick
 from gangplan.simulator.ground import evaluate, values
 from gangplan.simulator.picking import WAIT, Scene, check_picks
 from gangplan.systems import ground_of

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.scheduler import Scheduler
 
 from .objects import Needs, Node, Pod, fleet_of, needs_of
 from .requests import PODS, Amounts, less, short, total

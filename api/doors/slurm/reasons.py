@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.checks import too_few
-from gangplan.hybrid.online.seating import FULL
-from gangplan.hybrid.online.walk import in_order
+from gangplan.scheduler import Scheduler
+from gangplan.scheduler.queueing.admission import too_few
+from gangplan.scheduler.queueing.queue_walk import in_order
+from gangplan.scheduler.starting.seating import FULL
 
 from .client import plain
 from .view import SlurmJob, View

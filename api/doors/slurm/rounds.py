@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gangplan.hybrid.online.journal.values import decode
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.journal.values import decode
 
 from ..core import Core, checked, encoded
 from .client import AwayError, booted, names_in, plain, run

@@ -14,8 +14,8 @@ from gangplan.doors.core import Core
 from gangplan.doors.slurm import client, rounds, view
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
+from gangplan.scheduler import Scheduler
 
 OURS = ("--hold", "--comment=gangplan", "--time=5")
 """Options of a job that gangplan places."""

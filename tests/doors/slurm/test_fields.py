@@ -12,8 +12,8 @@ from gangplan.doors.core import Core, encoded
 from gangplan.doors.slurm.fields import job_row, node_row, number
 from gangplan.doors.slurm.rounds import Rounds
 from gangplan.doors.slurm.view import View
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
+from gangplan.scheduler import Scheduler
 
 from .conftest import Played
 

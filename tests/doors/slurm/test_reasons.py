@@ -8,7 +8,7 @@ from gangplan.cli import slurm as command
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
 from gangplan.doors.slurm.view import View
-from gangplan.hybrid.online import Quota, Scheduler, Sharing
+from gangplan.scheduler import Quota, Scheduler, Sharing
 
 from .conftest import Played
 

@@ -17,8 +17,8 @@ from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
 from gangplan.doors.slurm.client import AwayError
 from gangplan.doors.slurm.view import View
-from gangplan.hybrid.online import Scheduler
 from gangplan.instances import InstanceError
+from gangplan.scheduler import Scheduler
 
 from .conftest import OURS, Door, Played, nodes_of
 

@@ -1,0 +1,40 @@
+"""Online: `Scheduler` is told what happens on a cluster, and says who starts where."""
+
+from gangplan.solvers.placement.online.evolved import Evolved
+from gangplan.solvers.placement.online.patient import Patient
+
+from .decision import Decision
+from .explaining.explain import Candidate, Explanation, WaitingJob
+from .explaining.running_now import RunsNow
+from .moving.mending import Mend
+from .policies.policy import Proposes, Ranks, View
+from .queueing.sharing import Limit, Quota, Sharing
+from .queueing.terms import Terms
+from .scheduler import Scheduler
+from .starting.calendar import Window
+from .starting.starts import Start
+from .stopping.notices import Stopping
+from .stopping.stops import Stop
+
+__all__ = [
+    "Candidate",
+    "Decision",
+    "Evolved",
+    "Explanation",
+    "Limit",
+    "Mend",
+    "Patient",
+    "Proposes",
+    "Quota",
+    "Ranks",
+    "RunsNow",
+    "Scheduler",
+    "Sharing",
+    "Start",
+    "Stop",
+    "Stopping",
+    "Terms",
+    "View",
+    "WaitingJob",
+    "Window",
+]

@@ -1,0 +1,89 @@
+"""Hold what `Scheduler.decide` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from gangplan.instances.quantities import counted, moment
+
+from .explaining.explain import listed, span, wrapped
+from .moving.mending import Mend
+from .starting.starts import Start
+from .stopping.notices import Stopping
+from .stopping.stops import Stop
+
+_ONE = ("number", "now", "tier", "seconds", "more")
+"""Fields of a decision that are not lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Tell what `Scheduler.decide` did.
+
+    Attributes:
+        number: counted from 1.
+        now: of the user's clock.
+        starts: the jobs that start, in the order in which they were chosen; they run from now on.
+        tier: the most considered tier that had a say.
+        notes: what went wrong on the way and who decided instead.
+        seconds: of the machine's clock that it took.
+        stops: the jobs that stop first; none unless a stop has a price.
+        stopping: the jobs that are told to stop: they hold their GPUs until `Scheduler.stopped` says that they have, or
+            their grace is over; then they are among the stops of a later decision.
+        mends: those starts that replace what a gang lost with a node, the rest of which stays where it is.
+        more: whether the deadline came before all that could start did; `decide` goes on where it was.
+    """
+
+    number: int
+    now: float
+    starts: tuple[Start, ...]
+    tier: str
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    more: bool = False
+    stops: tuple[Stop, ...] = ()
+    mends: tuple[Mend, ...] = ()
+    stopping: tuple[Stopping, ...] = ()
+
+    def then(self, later: Decision) -> Decision:
+        """Return this and what goes on with it as one decision: who starts here and stops there does neither."""
+        undone = {x.job for x in self.starts} & {x.job for x in later.stops}
+        rows: dict[str, Any] = {
+            x.name: (*getattr(self, x.name), *getattr(later, x.name)) for x in fields(self) if x.name not in _ONE
+        }
+        rows["starts"] = (*(x for x in self.starts if x.job not in undone), *later.starts)
+        rows["stops"] = (*self.stops, *(x for x in later.stops if x.job not in undone))
+        return replace(later, seconds=self.seconds + later.seconds, **rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON; parameter servers only where there are some."""
+        row = asdict(self)
+        row["starts"] = tuple({k: v for k, v in x.items() if k != "servers" or v} for x in row["starts"])
+        return row
+
+    def __str__(self) -> str:
+        """Return it as lines to be read: who stops, who starts where."""
+        rows = [
+            f"  stop   {x.job} for {x.other or 'a ' + x.cause}: {span(x.left)} left, {span(x.price)} to pay"
+            for x in self.stops
+        ]
+        rows += [
+            f"  tell   {x.job} to stop within {span(x.seconds)} for {x.other or 'a ' + x.cause}" for x in self.stopping
+        ]
+        for x in self.starts:
+            nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
+            rows.append(f"  start  {x.job}, {counted(x.degree, 'worker')}, for {span(x.seconds)}; GPUs: {nodes}")
+        head = f"decision {self.number} at {moment(self.now)}, by {self.tier}, in {span(self.seconds)}"
+        rows = listed(rows or ["  nobody starts"])
+        rows += ["  the deadline came first: call decide again"] if self.more else []
+        return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))
+
+
+def whole(decide: Callable[[], Decision]) -> Decision:
+    """Return a decision with what goes on with it, as long as its deadline cuts it and something starts or stops."""
+    made = part = decide()
+    while part.more and (part.starts or part.stops):
+        made = made.then(part := decide())
+    return made

@@ -1,0 +1,1 @@
+"""Jobs that go on elsewhere."""

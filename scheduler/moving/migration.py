@@ -1,0 +1,200 @@
+"""Moves of running jobs: what is proposed, the check that replays it, and what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.verify.actions import verify_start
+from gangplan.solvers.run import OPTIMAL_GAP
+
+from ..explaining.explain import Report, listed
+from ..policies.policy import Watchdog
+from ..queueing.queue_walk import Walk
+from ..starting.gpu_types import verify_terms
+from ..starting.starts import Start, Starts
+from ..state import ClusterState
+from ..stopping.grace import announce, kept
+from ..stopping.notices import Stopping
+from ..stopping.running_jobs import Nodes, RunningJob
+from ..stopping.stops import Stop
+
+TIER = "moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Have a job go on elsewhere.
+
+    Attributes:
+        degree: number of workers.
+        nodes, to: the GPUs that it leaves, and those that it gets, by name of the node.
+        cost: GPU seconds that it loses: its price on all of its GPUs.
+    """
+
+    job: str
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    to: Mapping[str, tuple[int, ...]]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moves(Report):
+    """Propose moves, of which nothing is done yet.
+
+    Attributes:
+        moves: in an order in which each has its place free.
+        cost: GPU seconds.
+        bound: lower bound on the cost of moves that make such room.
+        domain: what they free, or where a gang is to be: ``rack 2``.
+        gang: that needs the room, "" if all of the domain is to be free.
+        seats: GPUs by name of the node that are free then: the gang's own, else all of the domain.
+    """
+
+    moves: tuple[Move, ...]
+    cost: float
+    bound: float
+    domain: str
+    gang: str
+    seats: Mapping[str, tuple[int, ...]]
+
+    @property
+    def proved(self) -> bool:
+        """Whether no moves cost less, up to rounding."""
+        return self.cost - self.bound <= OPTIMAL_GAP * self.cost
+
+    def __str__(self) -> str:
+        """Return it in a line: ``3 moves, 1.2 GPU-hours; no set costs less; frees rack 2``, and a line a move."""
+        count = f"{len(self.moves)} move" + "s" * (len(self.moves) != 1)
+        less = "no set costs less" if self.proved else f"no set costs less than {_hours(self.bound)}"
+        room = f"makes room for {self.gang} in {self.domain}" if self.gang else f"frees {self.domain}"
+        rows = [f"  {x.job}: {', '.join(x.nodes)} -> {', '.join(x.to)}" for x in self.moves]
+        return "\n".join([f"{count}, {_hours(self.cost)}; {less}; {room}", *listed(rows)])
+
+
+def _hours(gpu_seconds: float) -> str:
+    return f"{gpu_seconds / 3600:.3g} GPU-hours"
+
+
+def movable(job: RunningJob, now: float) -> bool:
+    """Return whether a job may be stopped now, and has more left than that costs."""
+    price = job.request.price
+    return price is not None and job.settled <= now and job.since < now and job.left(now) > price
+
+
+def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str], list[dict[int, str]]] | None:
+    """Replay moves without a solver: return an order in which each place is free, and who holds which GPUs then.
+
+    `places` are the GPUs that each job gets; the state is not changed. Return `None` if there is no order.
+    """
+    holders, held = [dict(here) for here in state.holders], dict(state.held)
+    order: list[str] = []
+    while len(order) < len(places):
+        for name in (name for name in places if name not in order):
+            job = state.running[name]
+            there, to = held.pop(name), places[name]
+            for node, gpus in job.nodes.items():
+                for gpu in gpus:
+                    del holders[node][gpu]
+            start = state.fleet, state.up, holders, held, job.request.job, job.degree, to, state.speeds
+            free = not verify_start(*start)
+            held[name] = (job.request.job, to) if free else there
+            for node, gpus in held[name][1].items():
+                holders[node].update(dict.fromkeys(gpus, name))
+            if free:
+                order.append(name)
+                break
+        else:
+            return None
+    return order, holders
+
+
+def limited(state: ClusterState) -> set[str]:
+    """Return the running jobs that could not start again by the limits of their users or queues."""
+    accounts, names = state.accounts, set[str]()
+    for name, job in state.running.items() if accounts.bounded else ():
+        terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
+        with accounts.without([(terms, held)]):
+            if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
+                names.add(name)
+    return names
+
+
+def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:
+    """Return the nodes that close before a job would end if it moved in `late` seconds, to its best place or some."""
+    rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
+    slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
+    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + late)
+
+
+@contextmanager
+def without(state: ClusterState, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
+    """Have the placer forget jobs, and place others for now, whose names are added to the list that is yielded."""
+    put = list[str]()
+    for job in jobs:
+        state.placer.remove(job.name)
+    try:
+        yield put
+    finally:
+        for name in put:
+            state.placer.remove(name)
+        for job in jobs:
+            assert state.placer.put(state.loose(job.request), job.nodes), f"{job.name} had these seats"
+
+
+def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
+    """Return the GPUs that each job gets; refuse moves that are not possible any more."""
+    if not isinstance(moves, Moves):
+        raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
+    places: dict[str, Nodes]
+    places = {x.job: {state.node(node): tuple(gpus) for node, gpus in x.to.items()} for x in moves.moves}
+    for x in moves.moves:
+        state.find(x.job, "runs")
+    late = state.delay(state.running[x.job] for x in moves.moves)
+    for x in moves.moves:
+        job, to = state.running[x.job], places[x.job]
+        held = {node: tuple(gpus) for node, gpus in x.nodes.items()}  # a log has lists
+        job = job.aged(now)[0] if job.request.work else job
+        if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
+            raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
+        wrong = verify_terms(job.request, job.degree, state.fleet, to)
+        if wrong or {*closed(state, job, now, late, to)} & to.keys():
+            why = wrong[0] if wrong else f"a node closes before {x.job!r} would end"
+            raise InstanceError("moves", f"{why}: ask for a new proposal")
+    if names := limited(state) & places.keys():
+        raise InstanceError("moves", f"{min(names)!r} holds more than its user or queue may")
+    first = Walk(state.due).next()
+    if first and first[1] != moves.gang and state.waiting[first[1]].due <= now:
+        raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
+    with without(state, jobs := [state.running[name] for name in places]) as put:
+        for job in jobs if in_order(state, places) else ():
+            put.extend([job.name] * state.placer.put(state.loose(job.request), places[job.name]))
+        fits = len(put) == len(jobs)
+    if not fits:
+        raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
+    return places
+
+
+def carry_out(
+    state: ClusterState, watchdog: Watchdog, moves: Moves, now: float
+) -> tuple[tuple[Start, ...], tuple[Stop, ...], tuple[Stopping, ...]]:
+    """Do what was proposed if it is still possible; return who starts, who stops and who is told to."""
+    with kept(state):
+        places = _checked(state, moves, now)
+    state.now = now
+    jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
+    starts.hopeful, stops = False, []  # their places are given
+    for job in jobs:
+        held, left = state.named(job.nodes), job.left(now)
+        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
+        state.halt(job.name)
+    for job in jobs:
+        begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
+        assert begun, f"{job.name} has a place that was verified"
+    rest, stopping = announce(state, starts, stops)
+    return tuple(starts.starts), rest, stopping

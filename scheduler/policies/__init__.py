@@ -1,0 +1,1 @@
+"""Who decides beside the heuristic."""

@@ -1,0 +1,220 @@
+"""Look ahead: by which order jobs go now, found by playing what is there through with each (compiled rollouts)."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
+from gangplan.solvers.schedule.waiting import Prices, Waiting, bound
+
+from ..explaining.explain import Candidate
+from ..queueing.queue_walk import in_order
+from ..settings import EXPENSIVE
+from ..state import ClusterState
+
+ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
+MOST = 128
+"""Maximum number of jobs that are played."""
+COLD, WARM = 24, 3
+"""Steps of prices of GPU-seconds, without and with those of the last moment."""
+FAR = 3.0
+"""Horizon as a multiple of the mean time until a job is done: later, other jobs have come."""
+_SAME = 1e-9
+"""Relative difference up to which two sums of seconds count as equal."""
+
+
+class Scene(NamedTuple):
+    """Hold the n jobs that a rollout starts from.
+
+    Attributes:
+        gpus: of the cluster.
+        left: seconds of each job on its GPUs, (n,).
+        need: GPUs of each job, (n,).
+        price: seconds that a stop costs each job, infinite if it may not be stopped, (n,).
+        running: which jobs run, (n,).
+    """
+
+    gpus: int
+    left: Floats
+    need: Ints
+    price: Floats
+    running: Bools
+
+
+@kernel
+def rollout(scene: Scene, reserve: bool, order: float) -> Floats:
+    """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
+
+    Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
+    to the power `order`, counted in GPUs as if jobs could always be moved. A running job keeps its GPUs unless it has
+    more left than another and `EXPENSIVE` times its price.
+
+    Args:
+        scene: the jobs.
+        reserve: whether jobs that may not be stopped start only if they do not delay the first that does not fit.
+        order: the exponent.
+    """
+    need, price = scene.need, scene.price
+    n = len(scene.left)
+    rest, runs, weight = scene.left.copy(), scene.running.copy(), need.astype(np.float64) ** order
+    jobs, count = np.arange(n), n
+    key, done = np.empty(n), np.zeros(n)
+    time = 0.0
+    while count:
+        for i in range(count):
+            j = jobs[i]
+            key[i] = rest[j] * weight[j]
+            if runs[j]:
+                key[i] = max(rest[j] - EXPENSIVE * price[j], 0.0) * weight[j] if price[j] < np.inf else -1.0
+        room, step = scene.gpus, np.inf
+        shadow, spare = np.inf, scene.gpus  # when the first that does not fit will, and the GPUs that it leaves then
+        for i in np.argsort(key[:count]):
+            j = jobs[i]
+            late = not runs[j] and price[j] == np.inf and rest[j] > shadow
+            if need[j] <= room and not (late and need[j] > spare):
+                room -= need[j]
+                runs[j] = True
+                step = min(step, rest[j])
+                if late:
+                    spare -= need[j]
+            elif runs[j]:
+                runs[j] = False
+                rest[j] += price[j]
+            elif shadow == np.inf and reserve:
+                shadow, spare = _reserve(need[j], room, jobs[:count], runs, rest, need)
+        if step == np.inf:
+            break
+        time += step
+        kept = 0
+        for i in range(count):
+            j = jobs[i]
+            if runs[j]:
+                rest[j] -= step
+                if rest[j] <= 1e-6:
+                    done[j] = time
+                    continue
+            jobs[kept] = j
+            kept += 1
+        count = kept
+    return done
+
+
+@inner
+def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need: Ints) -> tuple[float, int]:
+    """Return in how many seconds `asked` GPUs are free if nobody else starts, and how many more there are then."""
+    for j in jobs[np.argsort(rest[jobs])]:
+        if runs[j]:
+            room += need[j]
+            if room >= asked:
+                return rest[j], room - asked
+    return np.inf, room
+
+
+def scene_of(state: ClusterState, *, full: bool = False) -> Scene:
+    """Return the first jobs that wait, and of those that run as many as there are places, the first to end.
+
+    A `full` one has all that run: the GPUs of the others are nobody's.
+    """
+    wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in islice(in_order(state.queue), MOST))]
+    (end, since, price, *_), (_, wide, head, serial), _ = state.running.table()
+    left = np.where(end >= state.now, end - state.now, state.now - since)
+    shown, many = np.flatnonzero(head), MOST - len(wait)
+    if full:
+        many = len(shown)
+    if len(shown) > many:
+        last = np.partition(left[shown], many)[many]
+        shown = shown[left[shown] <= last]
+    shown = shown[np.lexsort((serial[shown], left[shown]))][:many]
+    lasts = [state.lasts(request, degree) for request, degree in wait]
+    need = [state.holds(request, degree) for request, degree in wait]
+    costs = [(request.price or 0.0) if request.lends else np.inf for request, _ in wait]
+    return Scene(
+        gpus=state.idle + int(wide[shown].sum()),
+        left=np.concatenate([left[shown], np.array(lasts, dtype=float)]),
+        need=np.concatenate([wide[shown], np.array(need, dtype=np.int64)]),
+        price=np.concatenate([price[shown], np.array(costs, dtype=float)]),
+        running=np.arange(len(shown) + len(wait)) < len(shown),
+    )
+
+
+class Worth(NamedTuple):
+    """Mean seconds that the first jobs still have to be there: simulated, `None` if one never has room, and a bound.
+
+    `prices` of GPU-seconds prove the bound, counted from `now` on.
+    """
+
+    objective: float | None
+    bound: float
+    prices: Prices
+    now: float
+
+
+def worth(state: ClusterState, before: Worth | None = None) -> Worth:
+    """Return what the first jobs that wait and all that run are worth, with the degrees that they have or take first.
+
+    The bound is that of `gangplan.solvers.schedule.waiting`: jobs may be stopped and moved for nothing, unless they are
+    never stopped. Prices of the moment `before` are a start: then few steps are enough.
+    """
+    scene = scene_of(state, full=True)
+    played = rollout(scene, state.settings.reserve, state.queue.order)
+    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need, scene.running & np.isinf(scene.price))
+    prices, since = (None, 0.0) if before is None else (before.prices, state.now - before.now)
+    total, found = bound(jobs, COLD if before is None else WARM, float(played.sum()), prices, since)
+    never = bool(((played == 0) & (scene.left > 0)).any())
+    return Worth(None if never else float(played.mean()), total / len(played), found, state.now)
+
+
+class Lookahead:
+    """Choose for each decision the order by which the present jobs are done soonest, near seconds first.
+
+    One step: the next decision chooses anew (rollouts of Bertsekas and Castanon, Journal of Heuristics 1999). A job
+    that is done in t seconds costs T (1 - exp(-t / T)), with T `FAR` times the mean of t: those who come before then
+    are not played, and change most what is far.
+
+    Args:
+        usual: the order that is taken without a rollout, or where none is better.
+    """
+
+    def __init__(self, usual: float) -> None:
+        self.usual = self.order = usual
+        self.found: tuple[float, ...] = ()
+        """Mean seconds by order, far ones cut, in the last decision; empty without a lookahead."""
+        self.late = False
+        """Whether there was no time to look ahead."""
+        self._took = 0.0
+        """Seconds that the longest rollout lately took."""
+        one = np.ones(1)
+        rollout(Scene(1, one, one.astype(np.int64), one, one.astype(bool)), True, 1.0)  # compiled before a deadline
+
+    def choose(self, state: ClusterState, stop: float) -> None:
+        """Find the order for a decision, if there is time until `stop` of the machine's clock."""
+        self.order, self.found = self.usual, ()
+        state.queue.order = self.usual
+        wanted = bool(state.waiting) and state.running.stoppable > 0
+        self.late = wanted and time.perf_counter() + 1.5 * len(ORDERS) * self._took > stop
+        if not wanted or self.late:
+            self._took *= 0.9
+            return
+        scene, ends = scene_of(state), []
+        for order in ORDERS:
+            began = time.perf_counter()
+            ends.append(rollout(scene, state.settings.reserve, order))
+            self._took = max(0.9 * self._took, time.perf_counter() - began)
+        far = FAR * max(1e-9, min(float(end.mean()) for end in ends))
+        self.found = found = tuple(float(far * -np.expm1(-end / far).mean()) for end in ends)
+        least = min(found) * (1 + _SAME)
+        best = min(range(len(found)), key=lambda i: (max(found[i], least), ORDERS[i] != self.usual))
+        self.order = state.queue.order = ORDERS[best]
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return the orders with the mean time until the jobs are done, seconds, far ones cut."""
+        rows, best = [], min(self.found, default=0.0)
+        for order, found in zip(ORDERS, self.found, strict=False):
+            why = "" if order == self.order else f"{found / best - 1:+.2%}" if best else "no better"
+            rows.append(Candidate(f"seconds left x GPUs^{order:g}, the least first", found, why))
+        return tuple(rows)

@@ -1,0 +1,395 @@
+"""The graph policy in `Scheduler`: its candidates are a network's, and a guard says when it decides.
+
+The cluster is seen as gangs of GPUs on nodes of racks. What a job asks for besides is not: where the network's place is
+refused, the placer finds another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, scratch_of
+from gangplan.learned.online.episodes import look, observe
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.graph import SCHEMA, graph_room
+from gangplan.learned.online.guard import EVERYTHING, FIRST, Guard, known
+from gangplan.learned.online.policy import GnnPolicy
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.step import start
+
+from ..queueing.queue_walk import in_order
+from ..queueing.request import Request
+from ..starting.starts import Starts
+from ..state import ClusterState
+from ..stopping.running_jobs import RunningJob
+from .policy import Proposal, Watchdog
+
+TIER, GUARD = "gnn", "guard"
+HISTORY = 1024
+"""Arrivals that are remembered; half of them are forgotten when there are so many."""
+SLICE = 16
+"""Decisions that the guard plays in thought at each decision: one on a cluster of `SLICE` times `SMALL` nodes."""
+MOST = 512
+"""Waiting jobs with which the guard plays, those that came last."""
+RULE = 0
+"""The guard's leader that is the rule which the network corrects."""
+ENOUGH = 0.6
+"""Share of its time after which the network begins no further choice: others are for the next decision."""
+ROUNDS = 3
+"""Times that the network is asked at each decision: again where a job that it chose is refused."""
+
+
+class StrangeError(Exception):
+    """A decision is unlike those that the network was trained on; says by which feature."""
+
+
+class NetworkUse(NamedTuple):
+    """What the network of a scheduler did so far.
+
+    Attributes:
+        leader: who decides, by the guard: ``gnn``, the rule that it corrects, or ``heuristic``.
+        choices: times that the network chose a job, or to wait.
+        corrected: of these, those in which the rule that it corrects would have chosen otherwise.
+    """
+
+    leader: str
+    choices: int
+    corrected: int
+
+
+class Row(NamedTuple):
+    """A waiting job with a number of workers."""
+
+    request: Request
+    degree: int
+
+
+class NetworkTier:
+    """The network of one scheduler, and what it knows of the jobs that came.
+
+    Args:
+        policy: the network.
+        fleet: the nodes.
+        proximity: how slow places are; `None` if all are alike.
+    """
+
+    def __init__(self, policy: GnnPolicy, fleet: Fleet, proximity: Proximity | None) -> None:
+        rack = fleet.topology.group[0]
+        self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
+        self.policy, self._proximity = policy, proximity
+        self.cluster = _cluster(fleet, proximity, self._order)
+        self._scratch = scratch_of(self.cluster)
+        self._graph = graph_room(self.cluster, self._scratch)
+        self._at: dict[str, int] = {}  # of jobs whose end is not known
+        self._jobs, self._ends = _history(self.cluster)
+        self.arrived, self.more = 0, False
+        self._choices = self._corrected = 0
+        self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
+        self.thoughts = 0
+        self._warm()
+
+    def _warm(self) -> None:
+        """Compile and load before a deadline, by a decision about one job."""
+        if not self.cluster.first[-1]:
+            return
+        jobs = _table(1, np.ones(1, np.int64))
+        jobs.expected[0], world = 1.0, begin(jobs, self.cluster)
+        world.count[:] = 1, 1, 0
+        look(jobs, self.cluster, world, self._scratch)
+        if self._observe(world, jobs):
+            start(jobs, self.cluster, world, 0, self._scratch.take[0].copy())
+
+    def intensity(self, request: Request) -> float:
+        """Return how much a job minds being apart."""
+        return 0.0 if self._proximity is None else self._proximity.slowdown(request.job.model, 1.0) - 1
+
+    def submitted(self, request: Request) -> None:
+        """Note a job that came."""
+        jobs, ends = self._jobs, self._ends
+        if int(ends.count[ARRIVED]) == HISTORY:
+            self._forget()
+        at = int(ends.count[ARRIVED])
+        degree = (self._degrees(request) or request.job.workers[:1])[-1]  # who fits none waits for nodes
+        jobs.submit[at], jobs.gpus[at], jobs.intensity[at] = (
+            request.submit,
+            min(request.gpus(degree), int(self.cluster.first[-1])),
+            self.intensity(request),
+        )
+        jobs.expected[at] = jobs.work[at] = request.lasts(degree)
+        ends.finish[at], self._at[request.name] = np.inf, at
+        ends.count[ARRIVED] = at + 1
+        self.arrived += 1
+
+    def _forget(self) -> None:
+        half = HISTORY // 2
+        for column in (*self._jobs[:5], self._ends.finish):
+            column[:half] = column[half:]
+        self._ends.count[ARRIVED] = half
+        self._at = {name: at - half for name, at in self._at.items() if at >= half}
+
+    def ended(self, job: RunningJob, now: float) -> None:
+        """Note that a job is done, and how long it took."""
+        at = self._at.pop(job.name, None)
+        if at is not None:
+            gpus = job.request.gpus(job.degree)
+            self._jobs.gpus[at] = gpus
+            self._jobs.expected[at] = job.request.seconds[job.request.job.workers.index(job.degree)]
+            self._jobs.work[at] = job.ran(now) + job.request.done / gpus
+            self._ends.finish[at] = now
+
+    def forgotten(self, name: str) -> None:
+        """Note that a job will not end."""
+        self._at.pop(name, None)
+
+    def save(self) -> dict[str, Any]:
+        """Return what is known of the jobs that came, for JSON."""
+        n = int(self._ends.count[ARRIVED])
+        columns = [column[:n].tolist() for column in self._jobs[:5]]
+        ends = [None if end == np.inf else end for end in self._ends.finish[:n].tolist()]
+        guard = {"leader": self.guard.leader, "due": self.guard.due, "ahead": self.guard.ahead}
+        return {"arrived": self.arrived, "open": dict(self._at), "jobs": columns, "ends": ends, **guard}
+
+    def load(self, document: Any) -> None:
+        """Take over what `save` returned; a comparison that the guard had begun is made when the next one is due.
+
+        Raises:
+            InstanceError: if it is something else.
+        """
+        try:
+            columns, ends = document["jobs"], document["ends"]
+            n = len(ends)
+            for column, values in zip(self._jobs[:5], columns, strict=True):
+                column[:n] = values
+            gpus = self._jobs.gpus[:n]  # nodes may have gone since
+            np.minimum(gpus, self.cluster.first[-1], out=gpus)
+            self._ends.finish[:n] = [np.inf if end is None else float(end) for end in ends]
+            self._ends.count[ARRIVED] = n
+            self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
+            self.arrived, due = int(document["arrived"]), int(document["due"])
+            leader = range(-1, len(self.guard.rules))[int(document["leader"]) + 1]
+            ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
+            if self.policy.guarded and due < EVERYTHING and "ahead" in document:
+                self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
+            elif self.policy.guarded:  # who led then was not compared like this
+                self.guard.due = max(FIRST, self.arrived + 1)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            words = f"is not what snapshot returned: {type(error).__name__}: {error}"
+            raise InstanceError("snapshot.network", words) from None
+
+    def think(self, state: ClusterState) -> None:
+        """Let the guard play on, from this state if a comparison is due."""
+        self.thoughts += 1
+        if self.arrived >= self.guard.due and self.guard.idle:
+            waiting = sorted(state.waiting.values(), key=lambda request: request.serial)
+            rows = [Row(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
+            n, self._ends.clock[NOW] = int(self._ends.count[ARRIVED]), state.now
+            past = known(_cut(self._jobs, n), self._ends, n)
+            self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
+        self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
+
+    @property
+    def leader(self) -> str:
+        """The tier that decides."""
+        if self.guard.leader == RULE:
+            return self.policy.settings.rule
+        return "heuristic" if self.guard.leader > RULE else TIER
+
+    @property
+    def use(self) -> NetworkUse:
+        """Return what it did so far."""
+        return NetworkUse(self.leader, self._choices, self._corrected)
+
+    def used(self, use: NetworkUse) -> None:
+        """Go on counting what it did."""
+        self._choices, self._corrected = use.choices, use.corrected
+
+    def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
+        """Return what `propose` does, or the feature that is unlike all in training."""
+        try:
+            return self.propose(state, refused, stop)
+        except StrangeError as error:
+            return str(error)
+
+    def propose(self, state: ClusterState, refused: set[str], stop: float = np.inf) -> list[Proposal]:
+        """Return who starts, in order, with GPUs.
+
+        Args:
+            state: of the cluster; it is not changed.
+            refused: waiting jobs that are left out.
+            stop: of the machine's clock; `more` says whether it came before all were chosen.
+
+        Raises:
+            ValueError: if a score is not finite.
+            StrangeError: if a feature is unlike all in training.
+        """
+        rows = [  # those that are seen, and as many that may be as others start
+            Row(request, degree)
+            for request in sorted(
+                (state.waiting[name] for name in islice(in_order(state.queue), 2 * IN_SIGHT) if name not in refused),
+                key=lambda request: request.serial,
+            )
+            for degree in self._degrees(request)
+        ]
+        if not rows:
+            return []
+        self._ends.clock[NOW] = state.now
+        look(self._jobs, self.cluster, self._ends, self._scratch)
+        self._scratch.stats[UNSEEN] = max(len(state.waiting) - len(rows), 0)
+        jobs, world, first = self._world(state, rows)
+        chosen: list[Proposal] = []
+        idle: dict[int, list[int]] = {}
+        self.more = False
+        while (k := self._observe(world, jobs)) > 0:
+            if (odd := int(self._scratch.most[ODD])) >= 0:
+                raise StrangeError(SCHEMA.feature(odd))
+            rated = self._scratch.score[:k]
+            if not np.isfinite(rated).all():
+                raise ValueError("a score of the network is not finite")
+            best = int(np.argmax(rated))
+            self._choices += 1
+            self._corrected += best != int(np.argmax(self._graph.x[:k, BY_RULE]))
+            at = int(self._scratch.place[best])
+            if at == WAIT:
+                break
+            row, take = rows[int(world.queue[at]) - first], self._scratch.take[best].copy()
+            nodes = {}
+            for node in np.flatnonzero(take).tolist():
+                own = int(self._order[node])
+                left = idle.setdefault(own, _idle(state, own))
+                nodes[own], idle[own] = tuple(left[: take[node]]), left[take[node] :]
+            chosen.append((row.request.name, row.degree, None if row.request.together else nodes))
+            start(jobs, self.cluster, world, at, take)
+            _drop(world, rows, first, row.request)
+            if time.perf_counter() > stop:
+                self.more = True
+                break
+        return chosen
+
+    def _degrees(self, request: Request) -> list[int]:
+        """Return the numbers of workers for which there are GPUs in all."""
+        return [degree for degree in request.job.workers if request.gpus(degree) <= self.cluster.first[-1]]
+
+    def _observe(self, world: State, jobs: Jobs) -> int:
+        of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
+        return int(observe(jobs, self.cluster, world, *of))
+
+    def _world(self, state: ClusterState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
+        """Return the jobs that run and wait, their state, and how many run."""
+        (end, since, *_), (node, _, _, serial), uses = state.running.table()
+        place = np.empty(len(self._order), np.int64)
+        place[self._order] = np.arange(len(self._order))
+        _, first, job = np.unique(serial, return_index=True, return_inverse=True)
+        running, n = len(first), len(first) + len(rows)
+        count = uses[0]
+        gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
+        jobs = _table(n, gpus.astype(np.int64))
+        jobs.expected[:running] = end[first] - since[first]
+        for i, (request, degree) in enumerate(rows, running):
+            jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
+            jobs.intensity[i] = self.intensity(request)
+        world = begin(_no_jobs(), self.cluster)._replace(
+            queue=np.append(np.arange(running, n), np.zeros(running, np.int64)), running=np.arange(n),
+            held=np.zeros(int(jobs.first[-1]), np.int64), start=np.full(n, np.inf), finish=np.full(n, np.inf),
+            urgency=np.full(n, -np.inf), cost=np.zeros(n),
+        )  # fmt: skip
+        world.clock[NOW] = state.now
+        world.count[:] = n, len(rows), running
+        world.free[:] = state.placer.free[self._order]
+        later = np.nextafter(state.now, np.inf)  # who takes longer than expected runs still
+        world.start[:running], world.finish[:running] = since[first], np.maximum(end[first], later)
+        by_node = np.lexsort((job, place[node]))
+        parts, on = count[by_node], place[node][by_node]
+        begun = np.cumsum(parts) - parts
+        head = np.searchsorted(on, on)
+        gpu = np.repeat(self.cluster.first[on] + begun - begun[head], parts) + _within(parts)
+        owner = np.repeat(job[by_node], parts)
+        world.held[: len(gpu)] = gpu[np.argsort(owner, kind="stable")]
+        world.holder[gpu] = owner
+        return jobs, world, running
+
+
+def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts: Starts, stop: float) -> bool:
+    """Have the network start jobs; return whether nobody else need be asked.
+
+    Args:
+        stop: of the machine's clock.
+    """
+    refused = set[str]()
+    for _ in range(ROUNDS):
+        left = stop - time.perf_counter()
+        until = stop - (1 - ENOUGH) * left
+        act = partial(network.try_to_propose, state, refused, until)
+        chosen = watchdog.call(TIER, left, act) if left > 0 else None
+        if chosen is None:
+            return False
+        if isinstance(chosen, str):
+            watchdog.note(f"{TIER}: {chosen} is unlike what it was trained on")
+            return False
+        before = len(refused)
+        for name, degree, nodes in chosen:
+            if starts.over():
+                return True
+            where = (None,) if nodes is None else (nodes, None)  # elsewhere, if other than GPUs are too few there
+            if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
+                refused.add(name)
+        starts.more = starts.more or network.more
+        if len(refused) == before or starts.more:
+            break
+    return bool(starts.starts or state.running)
+
+
+def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> Cluster:
+    """Return the nodes rack by rack; where all places are alike, links weigh nothing."""
+    rack = np.unique(fleet.topology.group[0][order], return_inverse=True)[1].astype(np.int64)
+    gpus = fleet.gpus[order].astype(np.int64)
+    weight = (0.0, 0.0, 0.0) if proximity is None else (proximity.node, proximity.rack, proximity.cluster)
+    begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
+    return Cluster(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
+
+
+def _within(parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0, 1, ... for each of some lengths."""
+    return np.asarray(np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts))
+
+
+def _table(n: int, gpus: NDArray[np.int64]) -> Jobs:
+    return Jobs(np.zeros(n), np.zeros(n), np.zeros(n), gpus, np.zeros(n), np.append(0, np.cumsum(gpus)))
+
+
+def _no_jobs() -> Jobs:
+    return _table(0, np.zeros(0, np.int64))
+
+
+def _history(cluster: Cluster) -> tuple[Jobs, State]:
+    """Return room for jobs that came, and for which of them are done."""
+    jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
+    state = begin(_no_jobs(), cluster)._replace(finish=np.full(HISTORY, np.inf))
+    return jobs, state
+
+
+def _cut(jobs: Jobs, n: int) -> Jobs:
+    """Return the first jobs, with their GPUs counted."""
+    return jobs._replace(first=np.append(0, np.cumsum(jobs.gpus[:n])))
+
+
+def _idle(state: ClusterState, node: int) -> list[int]:
+    """Return the GPUs of a node that nobody holds."""
+    return [gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node]]
+
+
+def _drop(world: State, rows: Sequence[Row], first: int, request: Request) -> None:
+    """Take a job out of the queue with every number of workers."""
+    queue = world.queue[: world.count[WAITING]]
+    rest = queue[[rows[job - first].request is not request for job in queue.tolist()]]
+    world.queue[: len(rest)] = rest
+    world.count[WAITING] = len(rest)

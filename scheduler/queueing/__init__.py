@@ -1,0 +1,1 @@
+"""Who waits, and before whom."""

@@ -1,0 +1,462 @@
+"""Start jobs while they fit: those that are due, then others in an order, beside reservations for who does not fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from sys import float_info
+
+import numpy as np
+
+from gangplan.instances.placement import GangJob
+from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.evolved import Evolved
+
+from ..policies.policy import Watchdog
+from ..queueing.accounts import ROOT
+from ..queueing.queue import Alike, Shape
+from ..queueing.queue_walk import Walk
+from ..queueing.request import Request
+from ..state import ClusterState
+from ..stopping.running_jobs import Nodes, RunningJob
+from .gpu_types import longest_of, servers_of
+from .reservations import Reservation, covered, reserve
+from .seating import DELAY, FULL, WINDOW, Seating
+
+HELD = "the policy makes it wait"
+CLOSER = "it waits for closer GPUs"
+FREE = -1
+"""Stands for what is free and no queue's own, as an account that jobs take of."""
+DUE = "due"
+"""The tier of those that are due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job that starts now.
+
+    Attributes:
+        job: its name.
+        degree: how many workers it has.
+        nodes: its GPUs by name of the node.
+        tier: who said that it should start.
+        seconds: how long it is expected to run there.
+        servers: its parameter servers by name of the node, if it has any.
+    """
+
+    job: str
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    tier: str
+    seconds: float
+    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True)
+class Held:
+    """A waiting job that others may not delay; `strict`: nor those that can be stopped; `nodes`: that it may use."""
+
+    gang: GangJob
+    strict: bool
+    nodes: np.ndarray
+    reservation: Reservation | None = None
+
+
+class Starts:
+    """One round of starts.
+
+    Nobody waits for ever: who has waited until it is due goes before all others, in the order of these times, and the
+    first of them that does not fit is not delayed by anyone. So it starts once those that run now have ended, and then
+    the next one is the first. A job that comes when another is due is due later.
+
+    Args:
+        state: it is changed.
+        watchdog: asks those that may fail, and notes what went wrong.
+        stop: of the machine's clock.
+
+    Attributes:
+        starts: the jobs that started.
+        waits: why jobs that were looked at wait.
+        more: whether the time was up before all that could start did.
+        allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
+        hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
+        stopped: the jobs that stopped in this round: nobody stops for them.
+        clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
+        vain: whether it surely does not for the jobs of a line.
+    """
+
+    def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
+        self._state, self._watchdog, self._stop = state, watchdog, stop
+        self._seating = Seating(state, watchdog)
+        self._held: list[Held] = []
+        self._promised: dict[str, float] = {}  # of jobs that started
+        self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
+        self._first: dict[int | str, Request] | None = None  # see `_owed`
+        self.starts: list[Start] = []
+        self.waits: dict[str, str] = {}
+        self.allowed: dict[str, frozenset[int]] = {}
+        self.stopped: set[str] = set()
+        self.more, self.hopeful = False, True
+        self.clear: Callable[[Request], bool] | None = None
+        self.vain: Callable[[Shape], bool] | None = None
+        self._walk: Walk | None = None
+        self._far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
+        self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
+        self._holds: dict[Kind, tuple[int, int]] = {}  # for whom holding has no effect, and when
+
+    def over(self) -> bool:
+        """Return whether the time is up."""
+        self.more = self.more or time.perf_counter() >= self._stop
+        return self.more
+
+    def degrees(self, request: Request) -> Sequence[int]:
+        """Return the numbers of workers to try, the best first: none if a policy makes it wait and it is not due."""
+        degrees, allowed = self._state.degrees(request), self.allowed.get(request.name)
+        if allowed is None or request.due <= self._state.now:
+            return degrees
+        return [degree for degree in degrees if degree in allowed]
+
+    def one(
+        self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None, *, hold: bool = True
+    ) -> bool:
+        """Start a waiting job if it may; return whether it did.
+
+        Args:
+            name: the job.
+            degrees: the numbers of workers to try, the best first.
+            tier: who says so.
+            nodes: where, if that was said too.
+            hold: whether nobody may delay it from now on if it does not fit.
+        """
+        state, why, limit = self._state, "", None
+        request = state.waiting[name]
+        for degree in degrees:
+            if (refusal := state.refuses(request, degree)) is not None:
+                limit = refusal
+                continue
+            seats = DELAY if self._later(request, degree) else self._seat(request, degree, nodes)
+            if isinstance(seats, str):
+                why = seats
+                if nodes is not None and why not in (DELAY, WINDOW) and hold:
+                    self._watchdog.note(why)
+                if why == CLOSER:
+                    break  # with fewer or more workers it may take much longer than where it would not go
+                continue
+            slower = state.slower(request, degree, seats)
+            lasts = request.lasts(degree, slower)
+            end = min(state.now + lasts, float_info.max)
+            if name in state.promises:
+                self._promised[name] = state.promises[name]
+            least, named = state.sharing.least_run, state.named(seats)
+            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
+            self.starts.append(Start(name, degree, named, tier, lasts, servers_of(request.job, named)))
+            self.waits.pop(name, None)
+            if any(held.strict and held.gang.name == name for held in self._held):
+                self._hold_next()
+            return True
+        why = why or limit or HELD  # with other workers it may start once there is room
+        if why in (FULL, WINDOW) and hold:
+            if self._cleared(request):
+                return True
+            self.hold(request)
+        self.waits[name] = why
+        return False
+
+    def _cleared(self, request: Request) -> bool:
+        """Return whether others stopped for a job that does not fit, and it started."""
+        return self.clear is not None and request.name not in self.stopped and self.clear(request)
+
+    def _keep(self, request: Request) -> None:
+        """Keep what a queue may hold more, or what all may borrow, for a job that is due and which this limit keeps.
+
+        Not if it keeps it even when nobody else runs, as when nodes are down.
+        """
+        accounts, asks = self._state.accounts, self._state.asks(request, request.job.workers[0])
+        if accounts.over_limit(request.terms, asks) is None and accounts.never(request.terms, asks) is None:
+            leaf = accounts.leaf(request.terms)
+            for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
+                self._kept.setdefault(number, request.name)
+
+    def _owed(self) -> dict[int | str, Request]:
+        """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
+
+        Not those that no account covers, whoever runs: others go before them.
+        """
+        state, accounts, first = self._state, self._state.accounts, dict[int | str, Request]()
+        ripe = state.due.ripe(state.now) if accounts.bounded else ()
+        for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
+            terms, asks = request.terms, state.asks(request, request.job.workers[0])
+            number, over = accounts.covers(accounts.leaf(terms), asks), accounts.over_limit(terms, asks)
+            if (number or not state.sharing.queues) and not self._needless(request, True):
+                if not over:
+                    first.setdefault(number, request)
+                if not over or accounts.never(terms, asks) is None:
+                    first.setdefault(terms.user, request)
+        return first
+
+    def _later(self, request: Request, degree: int) -> bool:
+        """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
+
+        Who ends before the other one would have that, or then would fit, may use it.
+        """
+        state, kept, first = self._state, self._kept, self._first or {}
+        if not (kept or first):
+            return False
+        accounts, asks = state.accounts, state.asks(request, degree)
+        leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
+        for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
+            other, until = first[key], state.now
+            more = np.add(asks, state.asks(other, other.job.workers[0]))
+            if other.name not in state.waiting or state.place(request) <= state.place(other):
+                continue
+            if isinstance(key, str):
+                fine = accounts.over_limit(request.terms, more, 2) is None
+            else:
+                fine = accounts.within(key, more) or accounts.owed(leaf, accounts.leaf(other.terms), asks)
+                until = until if fine else covered(state, key, other)
+            self._reservations(request)  # promises when the other one fits
+            if not fine and end > (until if until > state.now else state.promises.get(other.name, until)):
+                return True
+        takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
+        takes += [] if accounts.owns(leaf, asks) else [FREE]
+        return any(kept.get(number, request.name) != request.name for number in takes)
+
+    def _limited(self, request: Request) -> bool:
+        """Return whether a limit keeps a job, and those behind it in its line, from starting."""
+        limit = self._state.refuses(request, request.job.workers[0])
+        if limit is not None:
+            self.waits[request.name] = limit
+        return limit is not None
+
+    def due(self) -> None:
+        """Start the jobs that are due, and let nobody delay the first that does not fit."""
+        state = self._state
+        self._first = self._owed() if self._first is None else self._first
+        walk = Walk(state.due, self._ripe())
+        while (head := walk.next()) and not self.over():
+            shape, name = head
+            request = state.waiting[name]
+            if request.due > state.now or not (state.open or state.running.stoppable):
+                break
+            if self._limited(request):
+                if self._cleared(request):
+                    walk.again(shape)
+                else:
+                    self._keep(request)
+                continue
+            fits = not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False)
+            if fits or self._cleared(request):
+                walk.again(shape)
+            else:
+                self.waits.setdefault(name, FULL)
+                self.hold(request, strict=True)
+                if self._apart(request) or self.waits[name] == WINDOW:
+                    walk.skip(shape)
+
+    def _apart(self, request: Request) -> bool:
+        """Return whether running jobs keep it off their nodes that others like it may use."""
+        return bool(self._state.placer.against(self._state.loose(request)))
+
+    def all(self, tier: str) -> None:
+        """Go through the queue in the order of its keys, and start whoever may."""
+        state = self._state
+        self._walk, begun = (walk := Walk(state.queue, idle=self._idle)), len(self.starts)
+        rule = isinstance(state.patient, Evolved)
+        while (head := walk.next()) and (state.open or self.clear) and not self.over():
+            shape, name = head
+            if self._idle(state.queue.of(shape)):
+                self.waits.setdefault(name, FULL)
+                continue
+            request = state.waiting[name]
+            if self._limited(request):
+                if self._cleared(request):
+                    walk.again(shape)
+                continue
+            if not (degrees := self.degrees(request)):
+                self.waits[name] = HELD
+                walk.skip(shape)
+            elif self._closed(shape, request):
+                if self._cleared(request):
+                    walk.again(shape)
+                    continue
+                self.hold(request)
+                self.waits.setdefault(name, FULL)
+            elif self.one(name, degrees, tier):
+                walk.skip(shape) if rule else walk.again(shape)  # those before it wait still
+            elif rule and self.waits[name] == CLOSER:
+                walk.skip(shape, 0 if len(shape.degrees) > 1 else self._also_wait(walk.behind(shape)))
+            elif name in self.allowed or self._apart(request):
+                walk.skip(shape)  # those behind it may have more to choose from
+            elif self.waits[name] == WINDOW and len(shape.degrees) > 1:
+                walk.skip(shape)  # they may end sooner with fewer workers
+        if len(self.starts) != begun:
+            walk.close()
+        self._walk = None
+
+    def _also_wait(self, names: Sequence[str]) -> int:
+        """Return how many jobs wait for closer GPUs too, of those of its line behind the last that does."""
+        state, (last, degree, slower) = self._state, self._far
+        some = [state.waiting[name] for name in names]
+        seconds, submit, due = np.array([(x.lasts(degree), x.submit, x.due) for x in some]).reshape(-1, 3).T
+        most = state.most(state.least(last, degree), last.gpus(degree), seconds, state.now - submit)
+        starts = np.flatnonzero((slower <= most) | (due <= state.now))
+        return int(starts[0]) if len(starts) else len(names)
+
+    def thaw(self) -> None:
+        """Note that something is about to be freed: who does not fit now may then."""
+        if self._walk is not None:
+            self._walk.thaw()
+
+    def _ripe(self) -> list[Shape]:
+        """Return the lines that are looked at and whose first is due."""
+        return [shape for shape in self._state.due.ripe(self._state.now) if self._state.queue.shows(shape)]
+
+    def _idle(self, alike: Alike) -> bool:
+        """Return whether to look at lines has no effect until something is freed.
+
+        They do not fit, nobody may stop for them, and they hold nothing that is not held.
+        """
+        shape = alike.shape
+        if self.allowed or self._kept or shape.alone or len(shape.degrees) > 1 or not alike.lines:
+            return False
+        if self.clear is not None and (self.vain is None or not self.vain(shape)):
+            return False
+        request = self._state.waiting[self._state.queue.head(next(iter(alike.lines)))]
+        if not alike.workers:
+            alike.workers = self._state.placed(request, shape.degrees[0]).workers[0]
+        return self._no_room(shape.kind, alike.workers, request) and self._nothing_held(shape.kind, request)
+
+    def _no_room(self, kind: Kind, workers: int, request: Request) -> bool:
+        """Return whether so many workers do not fit."""
+        least, key = self._state.closed.get(kind), (kind, workers)
+        if least is not None and workers >= least:
+            return True
+        if self._fit.get(key) == self._state.changes:
+            return False
+        degree = request.job.workers[0]
+        gang = self._state.placed(request, degree)
+        if self._state.placer.fits(gang) or self._state.placer.against(gang):
+            self._fit[key] = self._state.changes
+            return False
+        self._seating.full(request, degree)
+        return True
+
+    def _nothing_held(self, kind: Kind, request: Request) -> bool:
+        """Return whether `hold` has no effect."""
+        stamp = len(self._held), self._state.changes
+        if self._holds.get(kind) != stamp:
+            if not self._needless(request, False):
+                return False
+            self._holds[kind] = stamp
+        return True
+
+    def renew(self) -> None:
+        """Look at reservations anew when they are next asked for: jobs stopped or were put back."""
+        for held in self._held:
+            held.reservation = None
+
+    def undo(self, names: Iterable[str]) -> None:
+        """Have jobs wait again that started in this round."""
+        self._state.undone += 1
+        gone = {name: self._state.free(name).request for name in names}
+        self.starts = [start for start in self.starts if start.job not in gone]
+        at = next((i for i, held in enumerate(self._held) if held.strict and held.gang.name in gone), len(self._held))
+        # those due later are held once it starts
+        self._held = [held for i, held in enumerate(self._held) if i <= at or not held.strict]
+        for name, request in gone.items():
+            self._state.wait(request)
+            if name in self._promised:
+                self._state.promises[name] = self._promised.pop(name)
+        self.renew()
+
+    def holds(self, name: str) -> bool:
+        """Return whether nobody may delay a job while it waits."""
+        return any(held.gang.name == name for held in self._held)
+
+    def _closed(self, shape: Shape, request: Request) -> bool:
+        least = self._state.closed.get(shape.kind)
+        if least is None or shape.alone or len(shape.degrees) > 1:
+            return False
+        return self._state.placed(request, shape.degrees[0]).workers[0] >= least
+
+    def hold(self, request: Request, strict: bool = False) -> None:
+        """Let nobody delay a job from now on, unless all its nodes are some other's that is held alike, or are too few.
+
+        Nor if nodes are closed for good, without which it never fits.
+        """
+        degree, state = request.job.workers[0], self._state
+        if not (self._needless(request, strict) or self._later(request, degree)):
+            self._held.append(Held(state.placed(request, degree), strict, state.ground(request, degree).nodes))
+
+    def _needless(self, request: Request, strict: bool) -> bool:
+        """Return whether a job needs no room that nobody else keeps, or never has it."""
+        state = self._state
+        if request.name in state.notices.claims or not (strict or state.settings.reserve):
+            return True
+        gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
+        held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
+        most = state.borrows(request)  # who borrows by now goes after who does not
+        others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
+        theirs = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
+        if ground.total < gang.workers[0] or not (ground.nodes & ~theirs).any():
+            return True
+        return bool(state.calendar.windows) and reserve(state, gang).time == np.inf
+
+    def _hold_next(self) -> None:
+        """Let nobody delay the first that is due, now that the one before it started."""
+        head = Walk(self._state.due, self._ripe()).next()
+        request = self._state.waiting[head[1]] if head else None
+        if request and request.due <= self._state.now:
+            self.hold(request, strict=True)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Let those that are held within be delayed afterwards."""
+        before = len(self._held)
+        yield
+        self._held = [*self._held[:before], *(held for held in self._held[before:] if held.strict)]
+
+    def _reservations(self, request: Request) -> list[Reservation]:
+        """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due.
+
+        Those held after it itself are behind it: were they to stand too, each could wait for the other.
+        """
+        found = []
+        for held in self._held:
+            if held.gang.name == request.name:
+                break
+            if not (held.strict or not request.lends):
+                continue
+            if held.gang.name in self._state.waiting:
+                if held.reservation is None:
+                    promises = self._state.promises if held.strict else None
+                    held.reservation = reserve(self._state, held.gang, promises)
+                found.append(held.reservation)
+        return found
+
+    def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
+        """Give a job its seats; return them, or why not."""
+        state, placer, name = self._state, self._state.placer, request.name
+        if nodes is None and not placer.fits(state.placed(request, degree)):
+            return self._seating.full(request, degree)
+        reservations = self._reservations(request)
+        if nodes is None:
+            if (why := self._seating.place(request, degree, reservations)) is not None:
+                return why
+            nodes = self._seating.taken(request)
+        if (why := self._seating.check(request, degree, nodes)) is not None:
+            return why
+        slower = state.slower(request, degree, seats := self._seating.taken(request))
+        end = state.now + request.lasts(degree, slower)
+        late = not self._seating.stand(reservations, request.job, end)
+        shut = self._seating.barred(request, seats, end)
+        if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
+            placer.remove(name)
+            self._far = request, degree, slower
+            return WINDOW if shut else DELAY if late else CLOSER
+        for held in self._held:
+            if held.reservation is not None:
+                held.reservation.note(request.job, *placer.uses(name), end)
+        return seats

@@ -1,0 +1,566 @@
+"""The state of the cluster: which nodes are up, who waits, who runs where and since when, and views kept beside it."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from difflib import get_close_matches
+from heapq import heappop, heappush
+from math import inf, nextafter
+from sys import float_info
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import plain, require_number
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.verify.actions import verify_start
+from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
+from gangplan.solvers.placement.online.interference import LeastInterference
+from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
+
+from .durations.predictor import Durations
+from .moving.mending import Mending
+from .queueing.accounts import Accounts, Amounts
+from .queueing.held_jobs import Later
+from .queueing.queue import Queue, Shape
+from .queueing.request import Request
+from .queueing.sharing import Sharing
+from .settings import SchedulerSettings
+from .starting.bundles import Bundles, Ground
+from .starting.calendar import Calendar
+from .starting.gpu_types import as_placed, longest_of, slower_on, verify_terms
+from .stopping.notices import Notices
+from .stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
+
+if TYPE_CHECKING:
+    from .starting.closeness import Places
+    from .starting.learned_speeds import LearnedSpeeds
+
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
+RECENT = 1024
+"""Jobs that are over whose names are remembered: longer ago, a name is new again."""
+COME = 4.0
+"""Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
+
+
+class ClusterState:
+    """What is so, and what is kept beside it so that a decision need not look at all of it.
+
+    Attributes:
+        fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
+        places: how slow places are; `None` if all are alike.
+        patient: the rule by which jobs go and wait for close places, if any.
+        sight: what that rule sees of the cluster, as of the start of a decision.
+        up: which nodes are up, (m,).
+        holders: of each node, who holds each of its GPUs that is held, (m,).
+        waiting, running: jobs by name.
+        held: gang and GPUs of each running job, for the verifier.
+        finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
+        serial: how many jobs were submitted.
+        light: how many wait that need no GPU.
+        idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
+        placer, bundles: where gangs fit, and in which bundles.
+        sharing, accounts: how queues, users and classes share the cluster, and what each holds.
+        queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
+            take.
+        alike: whether queues and classes made no difference so far, and nobody gives way after a time.
+        interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
+        learned: what jobs reported of their speeds; `None` before the first report.
+        promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
+            before it on its room, though those that run take longer than expected.
+        closed: the least number of workers of each kind that did not fit since something last became free.
+        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
+            that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
+        notices: who was told to stop, and who claims the room.
+        halted: the jobs that stopped in this decision, as they ran.
+        changes: how many events there were.
+        undone: how often starts or stops were taken back, which leaves jobs in another order.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        speeds: SpeedModel | Proximity | None,
+        settings: SchedulerSettings,
+        patient: Waits | None = None,
+        sharing: Sharing | None = None,
+    ) -> None:
+        usable = fleet.usable
+        assert usable is not None
+        proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
+        self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.bounded, self.sight = True, Sight()
+        self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
+        self.up: list[bool] = usable.tolist()
+        self.holders: list[dict[int, str]] = [{} for _ in self.up]
+        self.waiting: dict[str, Request] = {}
+        self.running = RunningJobs()
+        self._now = 0.0
+        self.held: dict[str, tuple[GangJob, Nodes]] = {}
+        self.finished: dict[str, None] = {}
+        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
+        self.idle = self.gpus = int(fleet.gpus[usable].sum())
+        self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
+        self.notices, self.halted = Notices(), dict[str, RunningJob]()
+        self.placer = Placer(fleet, speeds)
+        self.bundles = Bundles(self.placer)
+        self.places: Places | None = None
+        if proximity is not None:
+            from .starting.closeness import Places
+
+            self.places = Places(proximity, fleet, self.placer)
+        self.sharing = Sharing() if sharing is None else sharing
+        self.accounts = Accounts(self.sharing)
+        self.queue, self.due = Queue(settings.order, self.accounts.place, self.accounts.top), Queue(0.0)
+        self.due.kept = True
+        self.estimates = Durations()
+        self.alike = self.accounts.trivial and self.sharing.most_run is None
+        self._aging: list[tuple[float, int, str]] = []
+        self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
+        self.learned: LearnedSpeeds | None = None
+        self.promises: dict[str, float] = {}
+        self.closed: dict[Kind, int] = {}
+        self.size = int(fleet.gpus.max(initial=0))
+        self._index = {name: node for node, name in enumerate(fleet.names)}
+        self._placed: dict[tuple[str, int], GangJob] = {}
+        self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
+        self._count()
+
+    @property
+    def now(self) -> float:
+        """The latest time that was heard of."""
+        return self._now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._now = value
+        self.running.age(value)
+
+    def at(self, now: float | None) -> float:
+        """Return the time of an event: `now`, or that of the last one.
+
+        Raises:
+            InstanceError: if it is no number or before the last one.
+        """
+        if now is None:
+            return self.now
+        require_number(now := plain(now), "now")
+        if now < self.now:
+            words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
+            raise InstanceError("now", words)
+        return float(now)
+
+    def node(self, node: str | int) -> int:
+        """Return the number of a node given by name or number.
+
+        Raises:
+            InstanceError: if there is no such node.
+        """
+        if isinstance(node, str):
+            if node not in self._index:
+                raise InstanceError("node", f"{node!r} is no node of the cluster{_instead(node, self._index)}")
+            return self._index[node]
+        node = plain(node)
+        if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < self.fleet.n_nodes:
+            words = f"which has {self.fleet.n_nodes}, from 0 on"
+            raise InstanceError("node", f"{node!r} is no node of the cluster, {words}")
+        return node
+
+    def find(self, name: str, state: str) -> None:
+        """Raise unless a job of this name is where it should be: it ``runs`` or ``waits``."""
+        where: dict[str, Mapping[str, object]]
+        waits: Mapping[str, object] = ChainMap[str, Any](self.waiting, self.later.held)
+        where = {"runs": self.running, "waits": waits, "is done": self.finished}
+        found = next((words for words, jobs in where.items() if isinstance(name, str) and name in jobs), None)
+        if found != state:
+            words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
+            raise InstanceError("job", f"{name!r} does not {state.removesuffix('s')}: {words}")
+
+    def placed(self, request: Request, degree: int) -> GangJob:
+        """Return the gang that the placer sees."""
+        key = request.name, degree
+        if key not in self._placed:
+            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
+            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
+        return self._placed[key]
+
+    def resemble(self, name: str, like: Request) -> None:
+        """Have the placer see a job of this name as another one: quicker than to look at it."""
+        for degree in like.job.workers:
+            if gang := self._placed.get((like.name, degree)):
+                self._placed[name, degree] = renamed(gang, name)
+
+    def loose(self, request: Request) -> GangJob:
+        """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
+        return self._told(request.seated)
+
+    def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
+        """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
+        gang = as_placed(request, self.loose(request), degree)
+        return self.bundles.size(gang, degree, request.terms.group, up=up)
+
+    def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
+        """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
+        key = request.name, degree
+        if key not in self._kinds:
+            gang = self.placed(request, degree)
+            self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
+        return self._kinds[key]
+
+    def ground(self, request: Request, degree: int) -> Ground:
+        """Return the nodes that are up and may have a bundle of so many workers."""
+        return self.kind(request, degree)[1]
+
+    def _told(self, job: GangJob) -> GangJob:
+        """Return a gang without its model where models make no difference."""
+        return job if self.speeds else replace(job, model=ANY_MODEL)
+
+    def holds(self, request: Request, degree: int) -> int:
+        """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
+        job = self.placed(request, degree)
+        return job.workers[0] * job.worker.grants
+
+    def degrees(self, request: Request) -> Sequence[int]:
+        """Return the numbers of workers to try, the best first: soon done, and with few GPU seconds.
+
+        A GPU that it holds for a second is a second less for those who wait, and for those who come meanwhile, here
+        counted as `COME` times as many.
+        """
+        degrees = request.job.workers
+        if len(degrees) == 1:
+            return degrees
+        others = COME * len(self.waiting) / max(1, self.gpus)
+        return sorted(degrees, key=lambda d: (self.lasts(request, d) * (1 + others * request.gpus(d)), d))
+
+    def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
+        """Return how many times its seconds a job takes with so many workers on these GPUs."""
+        if not request.job.worker.gpu:
+            return 1.0
+        held = {node: len(gpus) for node, gpus in nodes.items()}
+        slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
+        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
+
+    def least(self, request: Request, degree: int, *, now: bool = True) -> float:
+        """Return how many times its seconds a job takes at its best place if nobody is there.
+
+        Args:
+            request: the job.
+            degree: how many workers.
+            now: whether workers are together and only nodes that are up count; else it is always the same.
+        """
+        if self.places is None or not request.job.worker.gpu:
+            return 1.0
+        loose = None if now else replace(self.loose(request), workers=(degree,))
+        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
+        return self.places.least(gang, request.job.model, request.gpus(degree), now)
+
+    def lasts(self, request: Request, degree: int) -> float:
+        """Return the seconds that a job is expected to run at its best place."""
+        return request.lasts(degree, self.least(request, degree))
+
+    def due_from(self, since: float, request: Request) -> float:
+        """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
+        return min(since + self.settings.due_after(longest_of(request)), float_info.max)
+
+    def grace(self, request: Request) -> float:
+        """Return the seconds that a job has when it is told to stop."""
+        return self.settings.grace if request.terms.grace is None else request.terms.grace
+
+    def delay(self, jobs: Iterable[RunningJob]) -> float:
+        """Return the longest grace of jobs, but of those that were told to stop before."""
+        return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
+
+    def hopes(self, request: Request, degree: int, slower: float) -> bool:
+        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
+        if self.patient is None or not self.running or request.due <= self.now:
+            return False
+        least = self.least(request, degree)
+        return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
+
+    def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
+        """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
+        rule = self.patient
+        if isinstance(rule, Evolved):
+            return rule.most(least, gpus, seconds, waited, self.sight)
+        return np.inf if rule is None else rule.most(least)
+
+    def look(self) -> None:
+        """Have the rule see the cluster as it is, and put jobs into order by that."""
+        if isinstance(self.patient, Evolved):
+            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
+            self.queue.order = self.settings.order + self.patient.order(self.sight)
+
+    def asks(self, request: Request, degree: int) -> Amounts:
+        """Return what it keeps from others with so many workers, of what queues share."""
+        gang = self.placed(request, degree)
+        return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
+
+    def borrows(self, request: Request) -> bool:
+        """Return whether a job takes its queue and all above it over their guarantees, with its fewest workers."""
+        accounts, degree = self.accounts, request.job.workers[0]
+        return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
+
+    def refuses(self, request: Request, degree: int) -> str | None:
+        """Return which limit of its user or queue keeps a job from starting, in words."""
+        return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+
+    def _count(self) -> None:
+        """Tell the accounts what there is, and is up."""
+        whole = self.placer.whole[:3]
+        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
+
+    def age(self) -> None:
+        """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
+        aging = self.sharing.aging
+        while aging is not None and not self.alike and self._aging and self._aging[0][0] <= self.now:
+            _, serial, name = heappop(self._aging)
+            if name in self.waiting and self.waiting[name].serial == serial:
+                self._reline([name])
+
+    def wake(self) -> float | None:
+        """Return when a job that waits, or one that may stop for it, next counts otherwise; `None` if none does.
+
+        A waiting job becomes due or older. A running one may be stopped, ran for the most that it should, or longer
+        than expected, and then twice as long.
+        """
+        if not self.waiting:
+            return None
+        (end, since, _, settled, *_), ready = self.running.table()[0], self.running.standing()[0]
+        now, most, aging = self.now, self.sharing.most_run or inf, inf if self.alike else self.sharing.aging or inf
+        due = np.fromiter((request.due for request in self.waiting.values()), float, len(self.waiting))
+        with np.errstate(all="ignore"):  # of the largest and the least numbers
+            older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
+            turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
+            late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
+            stop = np.maximum([settled, ready], np.nextafter(since, inf))
+        each = np.concatenate([older, turn, late, *stop, [self.running.older()]])
+        each = each[(each > now) & (each < float_info.max)]
+        return float(each.min()) if len(each) else None
+
+    def _level(self, request: Request) -> int:
+        """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
+        level, aging, gained = request.terms.priority, self.sharing.aging, 0
+        if aging is None:
+            return level
+        if not self.alike:
+            gained = int(min(max(0.0, (self.now - request.due) // aging), 2.0**62))
+        then = max(request.due + (gained + 1) * aging, nextafter(self.now, inf))  # later than now, rounded or not
+        if then < float_info.max:
+            heappush(self._aging, (then, request.serial, request.name))
+        return level + gained
+
+    def forget(self, request: Request) -> None:
+        """Forget what was kept of a job."""
+        for degree in request.job.workers:
+            self._placed.pop((request.name, degree), None)
+            self._kinds.pop((request.name, degree), None)
+
+    def over(self, name: str) -> None:
+        """Note that a job is done or was withdrawn, and forget who was so long ago."""
+        self.finished[name] = None
+        self.freed.pop(name, None)
+        if len(self.finished) > RECENT:
+            del self.finished[next(iter(self.finished))]
+
+    def note_freed(self, stops: Iterable[str], starts: Iterable[str] = ()) -> None:
+        """Note which jobs wait again from now on, and which run."""
+        self.freed.update(dict.fromkeys(stops, self.now))
+        for name in starts:
+            self.freed.pop(name, None)
+
+    def wait(self, request: Request) -> None:
+        """Put a job into the queue."""
+        self.changes += 1
+        self.waiting[request.name] = request
+        self.alike = self.alike and not request.terms.priority
+        self.light += not request.job.worker.gpu
+        self._line(request)
+
+    def _line(self, request: Request) -> None:
+        """Put a job that waits into its line."""
+        job, degree = request.job, request.job.workers[-1]
+        kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
+        alone = job.name if job.apart else calm
+        intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
+        whom = self.calendar.whom(request)
+        group = self.accounts.group(request.terms, self._level(request))
+        asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
+        gpus = request.gpus(degree) or 1
+        shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
+        self.queue.add(request, shape, self._key(request))
+        self.due.add(request, shape, request.due)
+
+    def _key(self, request: Request) -> float:
+        """Return the seconds by which a waiting job goes in its line."""
+        degree = request.job.workers[-1]
+        slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
+        return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
+
+    def place(self, request: Request) -> tuple[float, ...]:
+        """Return the place of a waiting job among those that are due: classes come first, then times."""
+        return -self.due.place(request.name)[0].group.level, request.due, request.serial
+
+    def estimate(self, request: Request) -> None:
+        """Have a waiting job be expected to last otherwise; it is due when it was."""
+        shape, _ = self.queue.place(request.name)
+        self.queue.remove(request.name)
+        self.waiting[request.name] = request
+        self.queue.add(request, shape, self._key(request))
+
+    def leave(self, name: str) -> Request:
+        """Take a job out of the queue and return it."""
+        self.changes += 1
+        if name in self.later.held:
+            return self.later.drop(name)
+        self.queue.remove(name)
+        self.due.remove(name)
+        self.promises.pop(name, None)
+        self.notices.claims.pop(name, None)
+        request = self.waiting.pop(name)
+        self.light -= not request.job.worker.gpu
+        return request
+
+    @property
+    def open(self) -> bool:
+        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
+        return self.idle > 0 or self.light > 0
+
+    def begin(self, job: RunningJob) -> None:
+        """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
+        if job.name in self.waiting:
+            self.leave(job.name)
+        used = self.placer.uses(job.name)[1]
+        self.running.add(job, used, self.accounts.leaf(job.request.terms))
+        self._pay(job, used, 1)
+        self.held[job.name] = job.request.job, job.nodes
+        for node, gpus in job.nodes.items():
+            self.holders[node].update(dict.fromkeys(gpus, job.name))
+        self.idle -= job.gpus
+        if self.interference is not None and job.gpus:
+            self.interference.note(job.request.job, job.rows)
+        if self.learned is not None:
+            self.learned.note(job)
+
+    def free(self, name: str) -> RunningJob:
+        """Have a running job hold nothing any more, and return it."""
+        job = self.running.remove(name)
+        self.notices.stopping.pop(name, None)
+        self._pay(job, self.placer.uses(name)[1], -1)
+        del self.held[name]
+        for node, gpus in job.nodes.items():
+            for gpu in gpus:
+                del self.holders[node][gpu]
+        self.idle += job.gpus
+        self.placer.remove(name)
+        if self.interference is not None and job.gpus:
+            self.interference.forget(job.request.job, job.rows)
+        if self.learned is not None:
+            self.learned.forget(name)
+        self.closed.clear()
+        self.changes += 1
+        return job
+
+    def lose(self, name: str) -> RunningJob:
+        """Have a running job that lost a node wait with the work that was left when it started, and return it."""
+        ended = self.free(name)
+        again, due = ended.request.price is not None, ended.request.due + self.now - ended.since
+        self.wait(replace(ended.request, again=again, due=due, paid=None))
+        self.note_freed([name])
+        return ended
+
+    def halt(self, name: str) -> None:
+        """Have a running job stop, and wait with what is left of its work."""
+        self.halted[name] = job = self.free(name)
+        self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
+
+    def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
+        """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
+        if self.accounts.kept:
+            self.accounts.clock(self.now)
+            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
+
+    def turn(self, node: int, up: bool) -> None:
+        """Have a node, on which nobody is, be up or down."""
+        self.up[node] = up
+        more = int(self.fleet.gpus[node]) * (1 if up else -1)
+        self.idle += more
+        self.gpus += more
+        if up:
+            self.placer.repair(node)
+            self.closed.clear()
+        else:
+            self.placer.fail(node)
+        self.changes += 1
+        self._count()
+        self.bundles.clear()
+        if self.places is not None:
+            self.places.clear()
+        self._placed.clear()
+        self._kinds.clear()
+        for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
+            first, degrees = self.waiting[names[0]], shape.degrees
+            asks = self.asks(first, degrees[0]) if shape.asks else ()
+            if (Kind.workers(self.placed(first, degrees[-1])), asks) != (shape.kind, shape.asks):
+                self._reline(names)
+
+    def _reline(self, names: Iterable[str]) -> None:
+        """Put jobs into the lines to which they belong now."""
+        for name in names:
+            self.queue.remove(name)
+            self.due.remove(name)
+            self._line(self.waiting[name])
+
+    def alter(self, job: RunningJob) -> None:
+        """Have a running job be another one on the same nodes."""
+        used = self.placer.uses(job.name)[1]
+        self.held[job.name] = job.request.job, job.nodes
+        self._pay(self.running[job.name], used, -1)
+        self._pay(job, used, 1)
+        self.alike = self.alike and not job.request.terms.priority
+        self.running.change(job, self.accounts.leaf(job.request.terms), self.now)
+
+    def closing(self) -> None:
+        """Note that there are other windows than before: jobs that one lets in have a line of their own."""
+        self.changes += 1
+        for shape, names in self.queue.lines():
+            self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
+
+    def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
+        """Return what the verifier has against a start."""
+        start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
+        return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
+
+    def put(self, job: RunningJob) -> bool:
+        """Have a waiting job run on GPUs that are known, if cores, memory and NIC suffice."""
+        if fits := self.placer.put(self.loose(job.request), job.nodes):
+            self.begin(job)
+        return fits
+
+    def named(self, nodes: Nodes) -> dict[str, tuple[int, ...]]:
+        """Return GPUs by name of the node."""
+        return {self.fleet.names[node]: tuple(gpus) for node, gpus in nodes.items()}
+
+
+def renamed(job: GangJob, name: str) -> GangJob:
+    """Return a gang with another name, not checked again."""
+    other = copy(job)
+    object.__setattr__(other, "name", name)
+    return other
+
+
+def _instead(name: object, known: Mapping[str, object]) -> str:
+    """Return names that are like one that is not known, in words."""
+    close = get_close_matches(str(name), list(known)[:10_000], 3)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""

@@ -1,0 +1,1 @@
+"""Who runs, and who stops so that another may start."""

@@ -1,0 +1,193 @@
+"""Stops with grace: a job is told to stop, holds its GPUs until it has, and nobody else gets the room meanwhile.
+
+A decision is made as if stops took no time. Then who has a grace runs on where it was, told to stop, and whoever would
+have started on its GPUs claims its seats: the free part is nobody else's, shares are counted as if the stops were over,
+limits with what both hold, and it starts there, before all others, by the first decision for which its seats are free.
+A stop is not taken back: who withdraws leaves the room to whoever is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import ceil
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.solvers.placement.online.capacity import demanded
+
+from ..journal.write import recorded
+from ..queueing.request import Request
+from ..starting.gpu_types import below_zero
+from ..starting.starts import Starts
+from ..state import ClusterState, renamed
+from .notices import Claim, Stopping
+from .running_jobs import Nodes, RunningJob
+from .stops import Stop
+
+
+class GraceCalls:
+    """Say that a job that was told to stop has."""
+
+    _state: ClusterState
+
+    @property
+    def stopping(self) -> tuple[Stopping, ...]:
+        """The jobs that were told to stop and have not yet, by when they were told."""
+        return tuple(self._state.notices.stopping.values())
+
+    @recorded
+    def stopped(self, job: str, *, now: float | None = None) -> None:
+        """Note that a job which was told to stop has: it waits again, and its GPUs are free.
+
+        Raises:
+            InstanceError: if it does not run, or was not told; nothing has changed then.
+        """
+        state = self._state
+        state.find(job, "runs")
+        if job not in state.notices.stopping:
+            raise InstanceError("job", f"{job!r} was not told to stop: withdraw it, or fail its node")
+        state.now = state.at(now)
+        state.halt(job)
+        state.note_freed([job])
+
+
+def end_grace(state: ClusterState) -> list[Stop]:
+    """Stop the jobs whose grace is over; return the stops."""
+    late = [x for x in state.notices.stopping.values() if x.until <= state.now]
+    for x in late:
+        state.halt(x.job)
+    return [Stop(x.job, x.nodes, x.other, max(0.0, x.left - x.seconds), x.price, x.cause) for x in late]
+
+
+def start_claims(state: ClusterState, starts: Starts) -> None:
+    """Start those for whom others have stopped, on the seats that they claim; forget claims that cannot be met."""
+    notices, starts.hopeful = state.notices, False  # their places are given
+    for name, claim in list(notices.claims.items()):
+        request, seats = state.waiting.get(name), _seats(state, claim)
+        if request and seats and claim.degree in request.job.workers and not state.wrong(request, claim.degree, seats):
+            starts.one(name, (claim.degree,), claim.tier, seats, hold=False)
+        comes = request or name in notices.stopping
+        if not (seats and comes and (notices.stopping.keys() & {name, *claim.after})):
+            notices.claims.pop(name, None)
+    starts.hopeful = True
+
+
+def announce(
+    state: ClusterState, starts: Starts, stops: Sequence[Stop], killed: Sequence[Stop] = ()
+) -> tuple[tuple[Stop, ...], tuple[Stopping, ...]]:
+    """Have those of a decision's stops be told that have a grace; return the others, and who is told.
+
+    They run on where they were. Of the starts those remain that have room all the same; the others become claims.
+
+    Args:
+        state: it is changed.
+        starts: of the decision; they are changed.
+        stops: of the decision.
+        killed: those whose grace was over, which come first.
+    """
+    told = {x.job: x for x in stops if state.grace(state.halted[x.job].request)}
+    notices, jobs, bounded = state.notices, [state.halted[name] for name in told], state.accounts.bounded
+    state.halted.clear()
+    rest = (*killed, *(x for x in stops if x.job not in told))
+    if not told:
+        return rest, ()
+    nodes = {node for job in jobs for node in job.nodes}
+    late = [x for x in starts.starts if x.job in told or bounded or nodes & state.running[x.job].nodes.keys()]
+    made, runs = starts.starts, {x.job: state.running[x.job] for x in late}
+    starts.undo(list(runs))
+    for job, stop in zip(jobs, told.values(), strict=True):
+        seconds = state.grace(job.request)
+        row = Stopping(stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now, seconds)
+        state.waiting[job.name] = job.request
+        assert state.put(job.told(row.until)), f"{job.name} had these seats"
+        notices.stopping[job.name] = row
+    for start in late:
+        if start.job in told or not _begin(state, runs[start.job]):
+            rests = bounded or start.job in told
+            after = tuple(x.name for x in jobs if rests or x.nodes.keys() & runs[start.job].nodes.keys())
+            notices.claims[start.job] = Claim(start.job, start.degree, start.nodes, start.tier, after)
+            starts.waits[start.job] = notices.why(start.job, state.now)
+    starts.starts = [x for x in made if x.job not in notices.claims]
+    return rest, tuple(notices.stopping[name] for name in told)
+
+
+@contextmanager
+def kept(state: ClusterState) -> Iterator[None]:
+    """Have nobody take what is free of claimed seats; count what is held as if stops were over, but for limits."""
+    notices, placer, accounts = state.notices, state.placer, state.accounts
+    if not (notices.stopping or notices.claims):
+        yield
+        return
+    with ExitStack() as undo:
+
+        def hold(request: Request, amounts: Sequence[int], sign: int) -> None:
+            accounts.hold(request.terms, amounts, sign, limits=sign > 0)
+            undo.callback(accounts.hold, request.terms, amounts, -sign, limits=sign > 0)
+
+        coming: dict[str, dict[int, np.ndarray]] = {}  # what jobs that stop leave on nodes, less what is claimed of it
+        for name in notices.stopping:
+            nodes, used = placer.uses(name)
+            coming[name] = dict(zip(nodes, used.T.copy(), strict=True))
+            if accounts.kept:
+                hold(state.running[name].request, used[:3].sum(axis=1).tolist(), -1)
+        for claim in notices.claims.values():
+            request = state.waiting.get(claim.job) or state.running[claim.job].request
+            if accounts.kept:
+                hold(request, state.asks(request, claim.degree), 1)
+            seats = _seats(state, claim) or {}
+            notices.rooms[claim.job] = request.job, [*seats]
+            for node, gpus in seats.items():
+                left = [coming[x][node] for x in claim.after if node in coming.get(x, ())]
+                undo.callback(_close(state, request, node, gpus, left))
+        undo.callback(state.closed.clear)
+        undo.callback(notices.kept.clear)
+        undo.callback(notices.rooms.clear)
+        yield
+
+
+def _close(
+    state: ClusterState, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
+) -> Callable[[], None]:
+    """Have what a job is to have on a node be nobody's as far as it is free; return what undoes that.
+
+    Args:
+        coming: what each of those who stop for it leaves there; what it is to have of that is taken off.
+    """
+    placer, job, holders, name = state.placer, request.seated, state.holders[node], f"the room of {request.name}"
+    idle, each = placer.idle(node), max(1, job.worker.grants)
+    free = [gpu for gpu in idle if job.whole_nodes or gpu in seats]
+    needs = np.array([ceil(need * len(seats) / each - 1e-3) for need in demanded(job.worker)])
+    for left in coming:
+        needs -= (part := np.minimum(needs, left))
+        np.subtract(left, part, out=left)
+    needs[0] = len(free)
+    less = placer.close(node, free, placer.vacant[:, node].copy() if job.whole_nodes else needs)
+    holders.update(dict.fromkeys(free, name))
+    state.held[name] = renamed(job, name), {**state.held.get(name, (job, {}))[1], node: tuple(free)}
+    state.idle -= len(free)
+    state.notices.kept[node] = state.notices.kept.get(node, 0) + less
+
+    def undo() -> None:
+        placer.open(node, free, less)
+        for gpu in free:
+            del holders[gpu]
+        state.held.pop(name, None)
+        state.idle += len(free)
+
+    return undo
+
+
+def _seats(state: ClusterState, claim: Claim) -> Nodes | None:
+    """Return the seats of a claim by number of the node, `None` if a node is down or gone."""
+    nodes = {state._index.get(name, -1): gpus for name, gpus in claim.nodes.items()}
+    if any(node < 0 or not state.up[node] for node in nodes):
+        return None
+    return {n: gpus if min(gpus) >= 0 else below_zero(state.holders[n], len(gpus)) for n, gpus in nodes.items()}
+
+
+def _begin(state: ClusterState, job: RunningJob) -> bool:
+    """Have a job that would have started do so if it has room beside those that run on; return whether it did."""
+    wrong = state.refuses(job.request, job.degree) or state.wrong(job.request, job.degree, job.nodes)
+    return not wrong and state.put(job)

@@ -1,0 +1,411 @@
+"""Who is stopped because another may: lower classes for higher ones, and who holds more than a share for who has less.
+
+A waiting job that does not fit may have running ones stopped that
+
+- are of its queue and of a lower class, or of its class and ran for the most that a job runs;
+- are of a queue that holds more than its guaranteed share, and by weight more above it than the waiting job takes its
+  own above its share, where the ways to the two queues part in the tree; or if they are of a lower class besides.
+
+Of a queue only so many may stop that it holds more than that before the last one does. The classes of those that
+stop are as low as possible; then the set costs least: GPU seconds that they have left, and what their stops cost.
+
+If a job is owed room, and no set of them leaves it any because those that nobody may have stopped are everywhere, these
+may move: they go on elsewhere at once, where there is room or where others give way to them as above.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gangplan.instances.verify.actions import Preempted, verify_preemption
+from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+from gangplan.solvers.placement.online.capacity import Kind
+
+from ..explaining.explain import Candidate
+from ..queueing.queue import Shape
+from ..queueing.request import Request
+from ..starting.starts import Starts
+from ..state import ClusterState
+from .leaving import domains, occupied
+from .running_jobs import RunningJob
+from .stops import Stop
+from .victims import Running, Victims
+
+SECONDS = 0.1
+"""For one search at most."""
+SEARCHES = 8
+"""Searches of one decision that found nothing, after which it looks for no more room."""
+PLACES = 4
+"""Places that are tried for a job for which others would have to move."""
+NOBODY, PRIORITY, TURN, RECLAIM, MOVE = range(5)
+CAUSES = ("", "priority", "turn", "reclaim", "move")
+LAST = np.iinfo(np.int64).max
+"""The class of those that move: they leave their place only if all others that may stop are not enough."""
+
+
+class Preemption:
+    """Stop jobs for one decision.
+
+    Args:
+        state: it is changed.
+        starts: the round of starts that it is part of.
+        stop: of the machine's clock, when there is no more time.
+
+    Attributes:
+        stops: the jobs that stopped.
+        candidates: what was considered, in words.
+    """
+
+    def __init__(self, state: ClusterState, starts: Starts, stop: float) -> None:
+        self._state, self._starts, self._stop = state, starts, stop
+        self._left = SEARCHES
+        self._hopeless: set[tuple[object, ...]] = set()
+        self._over: set[int] = set()  # accounts that held more than their share when `lent` was asked
+        self._gone: list[RunningJob] = []  # who made place for each of the stops
+        self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
+        self._jobs: Running | None = None
+        self._stamp = (-1, -1)
+        self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
+        self._stuck: set[int] = set()  # serial numbers of those that found no other place
+        self.stops: list[Stop] = []
+        self.candidates: list[Candidate] = []
+
+    def clear(self, request: Request) -> bool:
+        """Stop others for a waiting job and start it, if that may be; return whether it did."""
+        state = self._state
+        if request.name in state.notices.claims:
+            return False
+        degree = request.job.workers[0]
+        gang, accounts = state.placed(request, degree), state.accounts
+        user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
+        whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, request.terms.preempts, user
+        key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
+        if key in self._hopeless:
+            return False
+        if self._make_room(request, degree, self._victims(request, degree)) or self._move(request, degree):
+            self._hopeless.clear()
+            return True
+        self._hopeless.add(key)
+        return False
+
+    def lent(self) -> bool:
+        """Return whether more queues give way, which hold more than their share, than when it was last asked."""
+        if self._starts.clear is None or not self._state.sharing.queues:
+            return False
+        before, self._over = self._over, self._lowest()[1][1]
+        if more := not self._over <= before:
+            self._hopeless.clear()
+        return more
+
+    def vain(self, shape: Shape) -> bool:
+        """Return whether nobody may be stopped or moved for the jobs of a line, whatever they need."""
+        accounts, lowest, (turn, over) = self._state.accounts, *self._lowest()
+        if not lowest:
+            return True
+        if accounts.sharing.queues and not accounts.borrows(shape.group.queue, shape.asks):
+            return False
+        mine, level = shape.group.queue, shape.group.level
+        if mine in turn or lowest.get(mine, level) < level:
+            return False
+        ways = {other: accounts.fork(mine, other) for other in over if other != mine}
+        floors = ((there, accounts.floor(here, there, shape.asks)) for here, there in ways.values())
+        return all(lowest[other] >= level for other in ways) and not any(
+            accounts.exceeds(there, floor=floor) for there, floor in floors
+        )
+
+    def _lowest(self) -> tuple[dict[int, int], tuple[set[int], set[int]]]:
+        """Return the lowest class that may stop by queue; where jobs give way to others; and above what they lent."""
+        stamp = self._state.changes, self._state.undone
+        if self._low is None or self._low[0] != stamp:
+            state, accounts, now = self._state, self._state.accounts, self._state.now
+            (_, since, _, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
+            may = (ready <= now) & (since < now)
+            queue, level = accounts.queues[payer[may]], level[may]
+            low = np.full(len(accounts.all), LAST)
+            np.minimum.at(low, queue, level)
+            most = state.sharing.most_run
+            late = np.zeros(len(queue), bool) if most is None else ((settled <= now) & (now - since >= most))[may]
+            lowest = {x: int(low[x]) for x in np.unique(queue).tolist()}
+            over = {x for x in lowest if any(map(accounts.exceeds, accounts.all[x].above))}
+            self._low = stamp, (lowest, ({*queue[late].tolist()}, over))
+        return self._low[1]
+
+    def _move(self, request: Request, degree: int) -> bool:
+        """Have others move, too, for a job that is owed room; those that have no other place stay the next time."""
+        self._stuck.clear()
+        for _ in range(PLACES):
+            tried = len(self._stuck)
+            if not self._owed(request, degree):
+                return False
+            if self._make_room(request, degree, self._movers(request, degree)):
+                return True
+            if len(self._stuck) == tried:
+                break
+        return False
+
+    def _owed(self, request: Request, degree: int) -> bool:
+        """Return whether a job takes its queue, or one above, over no guarantee, and no limit keeps it."""
+        state = self._state
+        return bool(state.sharing.queues) and not state.borrows(request) and state.refuses(request, degree) is None
+
+    def _make_room(self, request: Request, degree: int, victims: Victims) -> bool:
+        """Stop the cheapest of those that may be stopped for a job, and start it; return whether it started."""
+        left = self._stop - time.perf_counter()
+        if left <= 0 or not victims.cause.any() or not request.terms.preempts:
+            return False
+        helpful = self._helpful(request, degree, victims)
+        if self._refused(request, degree, helpful):
+            return False
+        eviction = self._cheapest(request, degree, victims, helpful, min(SECONDS, left))
+        if eviction is not None and self._carry_out(request, degree, victims, eviction):
+            return True
+        self._left -= 1
+        if not self._left:
+            self._starts.clear = None
+        return False
+
+    def _running(self) -> Running:
+        """Return the running jobs as they are now."""
+        stamp = self._state.changes, self._state.undone
+        if self._jobs is None or stamp != self._stamp:
+            self._stamp, self._jobs = stamp, Running.of(self._state)
+            self._known.clear()
+        return self._jobs
+
+    def _victims(self, request: Request, degree: int) -> Victims:
+        """Return whom a job may have stopped."""
+        state, accounts, now, jobs = self._state, self._state.accounts, self._state.now, self._running()
+        leaf, asks = accounts.leaf(request.terms), state.asks(request, degree)
+        key = accounts.queues[leaf], request.terms.priority, asks if state.sharing.queues else ()
+        if key in self._known:
+            return self._known[key]
+        may = (jobs.ready <= now) & (jobs.since < now)
+        mine, queue = request.terms.priority, accounts.queues[jobs.payer]
+        same = queue == accounts.queues[leaf]
+        most = np.inf if state.sharing.most_run is None else state.sharing.most_run
+        turn = may & same & (jobs.level == mine) & (jobs.settled <= now) & (now - jobs.since >= most)
+        cause = np.where(turn, TURN, np.where(may & same & (jobs.level < mine), PRIORITY, NOBODY))
+        over, floor = np.zeros(len(cause), np.int64), dict[int, float]()
+        if state.sharing.queues:
+            for other in np.unique(queue[may & ~same]).tolist():
+                here, there = accounts.fork(int(accounts.queues[leaf]), other)
+                if accounts.exceeds(there):
+                    theirs = may & (queue == other)
+                    lower = jobs.level[theirs] < mine
+                    over[theirs] = there
+                    cause[theirs] = np.where(lower, PRIORITY, NOBODY)
+                    if accounts.within(here, asks) or not lower.any():
+                        floor[there] = accounts.floor(here, there, asks)
+                        cause[theirs] = RECLAIM if accounts.exceeds(there, floor=floor[there]) else NOBODY
+        self._known[key] = Victims(cause, over, jobs.level, floor)
+        return self._known[key]
+
+    def _movers(self, request: Request, degree: int) -> Victims:
+        """Return whom a job that is owed room may have stopped or moved."""
+        victims, jobs, now = self._victims(request, degree), self._running(), self._state.now
+        may = (jobs.ready <= now) & (jobs.since < now) & (jobs.end - now > jobs.price) & (victims.cause == NOBODY)
+        may &= ~np.isin(jobs.serial, list(self._stuck))
+        cause, over, level = (x.copy() for x in (victims.cause, victims.over, victims.level))
+        cause[may], over[may], level[may] = MOVE, 0, LAST
+        return Victims(cause, over, level, victims.floor)
+
+    def _helpful(self, request: Request, degree: int, victims: Victims) -> list[int]:
+        """Return who of them holds what a limit keeps a job from: the lowest classes with the least left first."""
+        accounts, jobs, asks = self._state.accounts, self._running(), self._state.asks(request, degree)
+        if not accounts.bounded or accounts.refuses(request.terms, asks) is None:
+            return []
+        some = np.flatnonzero((victims.cause != NOBODY) & (victims.cause != MOVE))
+        cost = self._work(jobs)
+        return sorted(some.tolist(), key=lambda i: (victims.level[i], cost[i], i))
+
+    def _refused(self, request: Request, degree: int, gone: Sequence[int]) -> bool:
+        """Return whether a limit keeps a job from starting once some of the running ones are gone."""
+        state, jobs = self._state, self._running()
+        if not state.accounts.bounded:
+            return False
+        held = [(self._named(i).request.terms, jobs.used[:, i].tolist()) for i in gone]
+        with state.accounts.without(held):
+            return state.accounts.refuses(request.terms, state.asks(request, degree)) is not None
+
+    def _named(self, i: int) -> RunningJob:
+        return self._state.running[self._state.running.parts[self._running().row[i]][0]]
+
+    def _work(self, jobs: Running) -> np.ndarray:
+        """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes.
+
+        Those of a job without GPUs count as of one.
+        """
+        left = np.where(jobs.end >= self._state.now, jobs.end - self._state.now, self._state.now - jobs.since)
+        return np.asarray((left + np.where(np.isfinite(jobs.price), jobs.price, 0.0)) * np.maximum(jobs.wide, 1))
+
+    def _cheapest(
+        self, request: Request, degree: int, victims: Victims, helpful: Sequence[int], seconds: float
+    ) -> Eviction | None:
+        """Return the jobs to stop, of classes as low as possible, and what they cost."""
+        state, jobs, until = self._state, self._running(), time.perf_counter() + seconds
+        job = state.placed(request, degree)
+        cost = self._work(jobs)
+        cost = np.where(victims.cause == MOVE, np.where(np.isfinite(jobs.price), jobs.price, 0.0) * jobs.wide, cost)
+        occupancy = occupied(state, job, cost, domains(state, job), request)
+        need = np.array(Kind.workers(job).need)
+
+        def search(goes: np.ndarray) -> Eviction | None:
+            some = replace(occupancy, cost=np.where(goes, cost, np.inf))
+            return cheapest_eviction(some, need, job.workers[0], time_limit=max(until - time.perf_counter(), 0.0))
+
+        for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
+            goes = (victims.cause != NOBODY) & (victims.level <= top)
+            eviction = search(goes)
+            if eviction is not None and not self._spares(victims, eviction.jobs):
+                orders = np.lexsort((cost, victims.level)), np.lexsort((-jobs.serial, victims.level))
+                few = [x for order in orders if (x := search(self._few(goes, victims, order))) is not None]
+                cheapest = min(few, key=lambda x: x.cost, default=None)
+                eviction = None if cheapest is None else replace(cheapest, bound=eviction.bound)
+            if eviction is not None:
+                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, occupancy, need)
+                return None if chosen is None else replace(eviction, jobs=chosen, cost=float(cost[list(chosen)].sum()))
+        return None
+
+    def _spares(self, victims: Victims, chosen: Sequence[int]) -> bool:
+        """Return whether each queue holds more than its share until the last of its jobs stops, the largest."""
+        accounts, jobs, over, of = self._state.accounts, self._running(), victims.over, np.array(chosen, np.int64)
+        for number in np.unique(over[of][over[of] > 0]).tolist():
+            mine = of[over[of] == number]
+            first = mine[np.argsort(jobs.wide[mine], kind="stable")][:-1]
+            if not accounts.exceeds(number, -jobs.used[:, first].sum(axis=1), victims.floor.get(number, 0.0)):
+                return False
+        return True
+
+    def _few(self, goes: np.ndarray, victims: Victims, order: np.ndarray) -> np.ndarray:
+        """Return so many of those that may stop, in an order, that each queue holds more than its share until then."""
+        accounts, jobs, over, few = self._state.accounts, self._running(), victims.over, goes.copy()
+        for number in np.unique(over[goes & (over > 0)]).tolist():
+            mine = order[(goes & (over == number))[order]]
+            gone = np.cumsum(jobs.used[:, mine], axis=1) - jobs.used[:, mine]
+            floor = victims.floor.get(number, 0.0)
+            few[mine[[not accounts.exceeds(number, -amounts, floor) for amounts in gone.T]]] = False
+        return few
+
+    def _enough(
+        self,
+        request: Request,
+        degree: int,
+        victims: Victims,
+        jobs: Sequence[int],
+        helpful: Sequence[int],
+        occupancy: Occupancy,
+        need: np.ndarray,
+    ) -> tuple[int, ...] | None:
+        """Return them and as many more as let a job start that a limit keeps, less those that are not needed then."""
+        chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
+
+        def refused(some: Sequence[int]) -> bool:
+            return self._refused(request, degree, [i for i in some if victims.cause[i] != MOVE])
+
+        if not helpful or not refused(chosen):
+            return tuple(chosen)
+        while refused(chosen):
+            if not rest:
+                return None
+            chosen.append(rest.pop(0))
+        workers = self._state.placed(request, degree).workers[0]
+        for i in sorted(chosen, key=lambda i: -occupancy.cost[i]):
+            fewer = [x for x in chosen if x != i]
+            room = np.bincount(occupancy.domain, occupancy.workers(need, np.array(fewer, np.int64)))
+            if room.max() >= workers and not refused(fewer):
+                chosen = fewer
+        return tuple(chosen)
+
+    def _carry_out(self, request: Request, degree: int, victims: Victims, eviction: Eviction) -> bool:
+        """Stop jobs, and start the one for which they stop; return whether it started, else all is as it was."""
+        state, starts = self._state, self._starts
+        chosen = sorted(eviction.jobs, key=lambda i: self._running().wide[i])  # the largest last, see `_spares`
+        jobs, causes = [self._named(i) for i in chosen], [CAUSES[victims.cause[i]] for i in chosen]
+        names = [job.name for job in jobs]
+        claims = self._claims(request, names, causes, victims.over[chosen].tolist())
+        wrong = [words for claim in claims for words in verify_preemption(claim, state.running)]
+        moves = [job for job, cause in zip(jobs, causes, strict=True) if cause == CAUSES[MOVE]]
+        cost = eviction.cost
+        count = f"{len(names)} job" + "s" * (len(names) != 1)
+        work = f"{count} with {cost / 3600:.3g} GPU-hours give way to {request.name}"
+        if wrong:
+            self.candidates.append(Candidate(work, cost, wrong[0]))
+            return False
+        before, hold = (len(starts.starts), len(self.stops)), starts.clear
+        starts.thaw()
+        for job, cause in zip(jobs, causes, strict=True):
+            held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
+            self.stops.append(Stop(job.name, held, request.name, left, price, cause))
+            self._gone.append(job)
+            state.halt(job.name)
+        starts.renew()
+        starts.clear = None
+        tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
+        done = starts.one(request.name, (degree,), tier, hold=False)
+        done = done and all(self._goes_on(job) for job in reversed(moves))
+        starts.clear = hold
+        if not done:
+            self._take_back(*before)
+            return False
+        starts.stopped.update(names)
+        proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
+        proof = f"{len(moves)} of them at once elsewhere" if moves else proof
+        self.candidates.append(Candidate(f"{work}; {proof}", cost))
+        return True
+
+    def _goes_on(self, job: RunningJob) -> bool:
+        """Start a job that moves elsewhere, if need be where others stop for it; return whether it did."""
+        request = self._state.waiting[job.name]
+        if self._starts.one(job.name, (job.degree,), "moves", hold=False):
+            return True
+        if self._make_room(request, job.degree, self._victims(request, job.degree)):
+            return True
+        self._stuck.add(request.serial)
+        return False
+
+    def _take_back(self, starts: int, stops: int) -> None:
+        """Have those wait again that started since there were so many starts, and those run on that stopped."""
+        state, gone = self._state, self._gone[stops:]
+        self._starts.undo([start.job for start in self._starts.starts[starts:]])
+        self._starts.stopped.difference_update(job.name for job in gone)
+        del self.stops[stops:], self._gone[stops:]
+        for job in gone:
+            state.waiting[job.name] = job.request
+            assert state.put(job), f"{job.name} had these seats"
+        self._starts.renew()
+
+    def _claims(
+        self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]
+    ) -> Iterator[Preempted]:
+        """Yield what each stop rests on, for the verifier: shares are summed up from who runs."""
+        state, accounts, sharing = self._state, self._state.accounts, self._state.sharing
+        total = np.array(accounts.total)
+        asks = np.array(state.asks(request, request.job.workers[0]))
+        all_ = self._running()
+
+        def held(number: int) -> np.ndarray:
+            return np.asarray(all_.used[:, np.isin(all_.payer, accounts.below(number))].sum(axis=1))
+
+        gone: dict[int, np.ndarray] = {}  # of each account, what those before hold
+        way = accounts.all[accounts.leaf(request.terms)].above
+        owed = next((number for number in way if accounts.within(number, asks.tolist())), 0)
+        for name, cause, number in zip(names, causes, over, strict=True):
+            job = state.running[name]
+            there, here = accounts.all[number], accounts.all[owed if cause == CAUSES[MOVE] else 0]
+            if number:
+                here = accounts.all[accounts.fork(accounts.leaf(request.terms), accounts.leaf(job.request.terms))[0]]
+            before = gone.setdefault(number, np.zeros(3, np.int64))
+            has = held(number) - before if number else before
+            wants = (held(here.above[-1]) if here.above else 0) + asks
+            yield Preempted(
+                name, job.request.price, cause, job.request.terms.priority, state.now - job.since, sharing.least_run,
+                sharing.most_run, request.name, request.terms.priority, not number,
+                float((has / total).max()), there.quota.share, float((wants / total).max()), here.quota.share,
+                there.quota.weight, here.quota.weight,
+            )  # fmt: skip
+            gone[number] = before + all_.used[:, np.searchsorted(all_.serial, job.request.serial)]

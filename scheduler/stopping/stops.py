@@ -1,0 +1,260 @@
+"""Who is stopped for whom: the jobs with the least work left run, and a stop must be worth its price.
+
+The running jobs that may be stopped and the waiting ones are put into one order, GPU seconds left (Smith, Naval
+Research Logistics 1956, for jobs that may be interrupted; SRSF with Gu et al., NSDI 2019), what a stop costs counted
+against it. As many of the first as have room together are to run. Who of them waits is given room: what is free, else
+what running jobs hold that are not among them, else a node that is cleared of jobs that go on elsewhere, so that no
+gang waits for room that is there but scattered.
+
+Jobs cannot stop each other for ever. A job stops only after it got on, since it last started, for its price, and for
+longer than nothing. So each price that is paid stands beside at least as many GPU seconds in which a job got on, what
+stops cost is never more than the work there is, and a job of d seconds with the price p is stopped at most d / p times.
+Where stops cost nothing, whoever holds GPUs gets on all the time. A job that was due when it started is not stopped
+here at all; a higher class may stop it, and who has less than its share (`preempt`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from gangplan.instances.verify.actions import Exchange, verify_stop
+
+from ..explaining.explain import Candidate
+from ..queueing.queue_walk import in_order
+from ..queueing.request import Request
+from ..starting.starts import Start, Starts
+from ..state import ClusterState
+from .parts import Parts, movable
+from .running_jobs import RunningJob
+
+TIER = "stops"
+MOST = 512
+"""Waiting jobs for which others may be stopped, the first in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A job that stops now, before anyone starts, and waits again; if it is among the starts too, it goes on elsewhere.
+
+    Attributes:
+        job: its name.
+        nodes: the GPUs it held by name of the node.
+        other: the job that starts there.
+        left: seconds that it was expected to run still.
+        price: seconds that its GPUs will be held without getting on when it runs again.
+        cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
+            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``move``, it
+            goes on elsewhere, since the other is owed room; ``drain``, its nodes close, and no other job is named.
+    """
+
+    job: str
+    nodes: Mapping[str, tuple[int, ...]]
+    other: str
+    left: float
+    price: float
+    cause: str = "gain"
+
+    def there(self, start: Start) -> int:
+        """Return how many of the GPUs that it held a start has."""
+        return sum(len({*gpus} & {*start.nodes.get(node, ())}) for node, gpus in self.nodes.items())
+
+    def gains(self, starts: Sequence[Start], stops: Sequence[Stop]) -> bool:
+        """Return whether it gains more seconds than it costs.
+
+        Who starts on its GPUs would have waited for it, of the seconds that it had left the share that it has of the
+        GPUs which stops free for that start. It waits for the longest of them and pays its price; if it goes on at
+        once, it pays its price.
+
+        Args:
+            starts: those that were made with the stops.
+            stops: all of them; if their jobs start again, that gains nothing.
+        """
+        again = {stop.job for stop in stops}
+        here = [(start, n) for start in starts if start.job != self.job and (n := self.there(start))]
+        parts = (n / sum(x.there(start) for x in stops) for start, n in here if start.job not in again)
+        goes_on = any(start.job == self.job for start in starts)
+        waits = 0.0 if goes_on else max((start.seconds for start, _ in here), default=0.0)
+        return self.left * sum(parts) > self.price + waits
+
+
+class Stops:
+    """One round of stops.
+
+    Args:
+        state: it is changed.
+        starts: the round of starts that it is part of.
+
+    Attributes:
+        stops: the jobs that stopped.
+    """
+
+    def __init__(self, state: ClusterState, starts: Starts) -> None:
+        self._state, self._starts = state, starts
+        self.stops: list[Stop] = []
+        self._refused: list[Candidate] = []
+        self._was: dict[str, RunningJob] = {}
+        self._earlier = {start.job for start in starts.starts}  # of other rounds
+        self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
+
+    def run(self) -> None:
+        """Stop jobs, and start those for whom they are stopped."""
+        state, queue, starts = self._state, self._state.queue, self._starts
+        if not movable(state).any():
+            return
+        parts = self._parts = Parts(state)
+        first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
+        claims = state.notices.claims
+        first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
+        first = [x for x in first if starts.degrees(x) and x.name not in starts.stopped]
+        if not first:
+            return
+        if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
+            return
+        pools: dict[tuple[int, int], list[Request]] = {}  # those of a queue that may be on the same nodes compete
+        for request in first:
+            number = state.ground(request, state.degrees(request)[0]).number
+            pools.setdefault((number, state.accounts.leaf(request.terms)), []).append(request)
+        with starts.holding():
+            rest = {name for pool in pools.values() for name in self._run(pool)}
+            held: set[int] = set()  # pools whose first is held, so that those behind it leave it its room
+            for request in first:
+                if request.name in rest:
+                    self._begin(request)
+                number = state.ground(request, state.degrees(request)[0]).number
+                if number not in held and request.name in state.waiting:
+                    starts.hold(request)
+                    held.add(number)
+            self._settle()
+
+    def _run(self, pool: list[Request]) -> set[str]:
+        """Have those of a pool run that are to and may be stopped, the widest first; return the names of the others.
+
+        Who may not be stopped starts after them, beside who is before it in any pool.
+        """
+        state = self._state
+        ground = state.ground(pool[0], state.degrees(pool[0])[0])
+        if self._starts.over() or self._parts.none(pool, ground):
+            return set()
+        self._parts.compete(pool[0])
+        chosen = self._parts.choose(pool, ground)
+        for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
+            if request.price is not None:
+                self._begin(request)
+        return {request.name for request in chosen if request.price is None}
+
+    def _begin(self, request: Request) -> None:
+        """Start a job where there is room, or where others stop for it, if there is time."""
+        if not self._starts.over() and not self._starts.one(
+            request.name, self._starts.degrees(request), TIER, hold=False
+        ):
+            self._parts.compete(request)
+            self._make_room(request)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The stops in words, with the seconds that each had left, and those that were refused."""
+        made = (Candidate(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
+        return (*made, *self._refused)
+
+    def _make_room(self, request: Request) -> None:
+        """Start a job where others are stopped for it, and have those go on that are to; or leave all as it is."""
+        state, starts, degree = self._state, self._starts, self._starts.degrees(request)[0]
+        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
+        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name), shut)
+        if room is None:
+            return
+        jobs = [state.running[name] for name in (*room.stopped, *room.moved)]
+        exchanges = [self._exchange(job, request, degree, job.name in room.moved) for job in jobs]
+        wrong = [words for exchange in exchanges for words in verify_stop(exchange, state.running, state.queue.order)]
+        if wrong:
+            words = f"{room.stopped + room.moved} give way to {request.name}"
+            self._refused.append(Candidate(words, request.lasts(degree), wrong[0]))
+            return
+        for job in jobs:  # each waits with what is left of its work
+            state.halt(job.name)
+        starts.renew()
+        where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
+        begun: list[str] = []
+        for name, degrees, nodes in [
+            (request.name, degree, where),
+            *((job.name, job.degree, None) for job in jobs[len(room.stopped) :]),
+        ]:
+            if not starts.one(name, (degrees,), TIER, nodes, hold=False):
+                self._put_back(begun, jobs)
+                return
+            begun.append(name)
+        starts.stopped.update(job.name for job in jobs)
+        for job, exchange in zip(jobs, exchanges, strict=True):
+            self._was[job.name] = job
+            self._counts[job.name] = exchange.left
+            self._parts.leave(job)
+            held = state.named(job.nodes)
+            self.stops.append(Stop(job.name, held, request.name, job.left(state.now), exchange.price or 0.0))
+
+    def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
+        """Return so many idle GPUs of a node, first those that jobs left."""
+        left = {gpu for job in jobs for gpu in job.nodes.get(node, ())}
+        return tuple(sorted(sorted(self._state.placer.idle(node), key=lambda gpu: gpu not in left)[:count]))
+
+    def _put_back(self, begun: Sequence[str], jobs: Sequence[RunningJob]) -> None:
+        """Have jobs that were started wait again, and those run on that were stopped."""
+        self._starts.undo(begun)
+        self._starts.stopped.difference_update(job.name for job in jobs)
+        for job in jobs:
+            self._state.waiting[job.name] = job.request
+            assert self._state.put(job), f"{job.name} had these seats"
+
+    def _settle(self) -> None:
+        """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them.
+
+        Whoever starts on a node of such a job may rest on its GPUs, cores or memory, whoever started after one that
+        nobody may delay may delay it, and whoever has the same user or queue may be within its limits by the stop.
+        """
+        while loss := next((x for x in self.stops if not self._gains(x)), None):
+            stops, starts = {loss.job}, set[str]()
+            while True:
+                where = {node for x in self.stops if x.job in stops for node in x.nodes}
+                made = self._made()
+                more = {
+                    s.job for s in made if s.job in stops or where & {*s.nodes} or self._shares(s.job, stops)
+                } | starts
+                ahead = next((i for i, s in enumerate(made) if s.job in more and self._starts.holds(s.job)), len(made))
+                more |= {s.job for s in made[ahead:]}
+                back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
+                if (back, more) == (stops, starts):
+                    break
+                stops, starts = back, more
+            gone = [x for x in self.stops if x.job in stops]
+            self.stops = [x for x in self.stops if x.job not in stops]
+            self._put_back([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
+            words = f"{loss.job} gives way to {loss.other}"
+            self._refused.append(Candidate(words, loss.left, "it gains no more than it costs"))
+
+    def _shares(self, name: str, stops: set[str]) -> bool:
+        """Return whether a job has the user or queue of one that stopped, if these have limits."""
+        accounts, terms = self._state.accounts, self._state.running[name].request.terms
+        others = [self._was[other].request.terms for other in stops] if accounts.bounded else []
+        mine = set(accounts.all[accounts.leaf(terms)].above)
+        return any(
+            (terms.user and terms.user == other.user) or mine & {*accounts.all[accounts.leaf(other)].above}
+            for other in others
+        )
+
+    def _made(self) -> list[Start]:
+        return [s for s in self._starts.starts if s.tier == TIER and s.job not in self._earlier]
+
+    def _gains(self, stop: Stop) -> bool:
+        """Return whether a stop gains more than it costs, in the seconds for which jobs count."""
+        return replace(stop, left=self._counts[stop.job]).gains(self._counted(), self.stops)
+
+    def _counted(self) -> list[Start]:
+        """Return the starts with the seconds for which they count."""
+        now, running = self._state.now, self._state.running
+        return [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
+
+    def _exchange(self, job: RunningJob, request: Request, degree: int, moved: bool) -> Exchange:
+        left, price = job.counts(self._state.now), job.request.price
+        lasts, needs = request.counts(degree), request.gpus(degree)
+        return Exchange(job.name, price, left, job.gpus, request.name, lasts, needs, moved)
