@@ -116,13 +116,7 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
 
 def limited(state: ClusterState) -> set[str]:
     """Return the running jobs that could not start again by the limits of their users or queues."""
-    accounts, names = state.accounts, set[str]()
-    for name, job in state.running.items() if accounts.bounded else ():
-        terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
-        with accounts.without([(terms, held)]):
-            if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
-                names.add(name)
-    return names
+    return {name for name, x in state.running.items() if state.refuses(x.request, x.degree, [x]) is not None}
 
 
 def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:

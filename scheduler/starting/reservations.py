@@ -221,5 +221,5 @@ def covered(state: ClusterState, number: int, request: Request) -> float:
         time, name = next(ends, (inf, ""))
         other = accounts.leaf(state.running[name].request.terms) if name else ROOT
         if number in accounts.all[other].above and not accounts.owed(other, leaf):
-            asks = tuple(np.subtract(asks, state.placer.uses(name)[1][:3].sum(axis=1)).tolist())
+            asks = tuple(np.subtract(asks, state.used(name)).tolist())
     return time

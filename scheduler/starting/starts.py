@@ -188,12 +188,11 @@ class Starts:
         ripe = state.due.ripe(state.now) if accounts.bounded else ()
         for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
             terms, asks = request.terms, state.asks(request, request.job.workers[0])
-            number, over = accounts.covers(accounts.leaf(terms), asks), accounts.over_limit(terms, asks)
-            if (number or not state.sharing.queues) and not self._needless(request, True):
-                if not over:
-                    first.setdefault(number, request)
-                if not over or accounts.never(terms, asks) is None:
-                    first.setdefault(terms.user, request)
+            way = reversed(accounts.all[accounts.leaf(terms)].above)
+            number = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
+            never = accounts.over_limit(terms, asks) and accounts.never(terms, asks)
+            if (number or not state.sharing.queues) and not (never or self._needless(request, True)):
+                first = {number: request, terms.user: request} | first
         return first
 
     def _later(self, request: Request, degree: int) -> bool:
@@ -208,14 +207,13 @@ class Starts:
         leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now
-            more = np.add(asks, state.asks(other, other.job.workers[0]))
             if other.name not in state.waiting or state.place(request) <= state.place(other):
                 continue
+            both = np.add(asks, state.asks(other, other.job.workers[0]))
             if isinstance(key, str):
-                fine = accounts.over_limit(request.terms, more, 2) is None
-            else:
-                fine = accounts.within(key, more) or accounts.owed(leaf, accounts.leaf(other.terms), asks)
-                until = until if fine else covered(state, key, other)
+                fine = not accounts.over_limit(request.terms, both, 2)
+            elif not (fine := accounts.within(key, both) or accounts.owed(leaf, accounts.leaf(other.terms), asks)):
+                until = covered(state, key, other)
             self._reservations(request)  # promises when the other one fits
             if not fine and end > (until if until > state.now else state.promises.get(other.name, until)):
                 return True

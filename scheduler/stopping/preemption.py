@@ -159,7 +159,7 @@ class Preemption:
         if left <= 0 or not victims.cause.any() or not request.terms.preempts:
             return False
         helpful = self._helpful(request, degree, victims)
-        if self._refused(request, degree, helpful):
+        if self._state.refuses(request, degree, map(self._named, helpful)):
             return False
         eviction = self._cheapest(request, degree, victims, helpful, min(SECONDS, left))
         if eviction is not None and self._carry_out(request, degree, victims, eviction):
@@ -222,15 +222,6 @@ class Preemption:
         some = np.flatnonzero((victims.cause != NOBODY) & (victims.cause != MOVE))
         cost = self._work(jobs)
         return sorted(some.tolist(), key=lambda i: (victims.level[i], cost[i], i))
-
-    def _refused(self, request: Request, degree: int, gone: Sequence[int]) -> bool:
-        """Return whether a limit keeps a job from starting once some of the running ones are gone."""
-        state, jobs = self._state, self._running()
-        if not state.accounts.bounded:
-            return False
-        held = [(self._named(i).request.terms, jobs.used[:, i].tolist()) for i in gone]
-        with state.accounts.without(held):
-            return state.accounts.refuses(request.terms, state.asks(request, degree)) is not None
 
     def _named(self, i: int) -> RunningJob:
         return self._state.running[self._state.running.parts[self._running().row[i]][0]]
@@ -305,7 +296,8 @@ class Preemption:
         chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
 
         def refused(some: Sequence[int]) -> bool:
-            return self._refused(request, degree, [i for i in some if victims.cause[i] != MOVE])
+            gone = [self._named(i) for i in some if victims.cause[i] != MOVE]
+            return self._state.refuses(request, degree, gone) is not None
 
         if not helpful or not refused(chosen):
             return tuple(chosen)

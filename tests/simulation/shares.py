@@ -143,7 +143,7 @@ class Shares:
         return next((x for x in reversed(way) if share <= self.owed(x) + ROUNDING), "")
 
     def keeps(self, first: Job, job: Job) -> bool:
-        """Return whether what a job would take of a guarantee, or of its user's limit, may be kept for one that is due."""
+        """Return whether what a job would take of a guarantee, or its user's limit, may be kept for one that is due."""
         known = inf not in (job.due, first.due)
         if first is job or (known and self.before(job, first) and not self.before(first, job)):
             return False
