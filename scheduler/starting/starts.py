@@ -214,9 +214,10 @@ class Starts:
                 fine = not accounts.over_limit(request.terms, both, 2)
             elif not (fine := accounts.within(key, both) or accounts.owed(leaf, accounts.leaf(other.terms), asks)):
                 until = covered(state, key, other)
-            self._reservations(request)  # promises when the other one fits
-            if not fine and end > (until if until > state.now else state.promises.get(other.name, until)):
-                return True
+            if not fine and end > until:
+                self._reservations(request)  # promises when the other one fits
+                if until > state.now or end > state.promises.get(other.name, until):
+                    return True
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
         return any(kept.get(number, request.name) != request.name for number in takes)

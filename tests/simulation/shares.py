@@ -154,9 +154,8 @@ class Shares:
         gpus = sum(self.amounts(self.world.running[x])[0] for x in mine) + both[0]
         same = job.user and job.user == first.user
         over = gpus > limit.get("gpus", 10**9) or len(mine) + 2 > limit.get("jobs", 10**9)
-        return bool(same and over) or (
-            path in self.way(job.queue) and self.share(path, both) > self.owed(path) - ROUNDING
-        )
+        spent = path and path in self.way(job.queue) and self.share(path, both) > self.owed(path) - ROUNDING
+        return bool((same and over) or spent)
 
     def spends(self, first: Job, job: Job, later: set[str]) -> bool:
         """Return whether a job that started surely takes what its queue guarantees one that is due; `later` came after.
@@ -177,7 +176,7 @@ class Shares:
                 continue
             if all(self.share(y, without=later) > self.owed(y) - 2 * ROUNDING for y in own):
                 gone, end = gone | {x.name}, x.end(self.world.now)
-            if self.share(path, self.wants(first), gone) <= self.owed(path) - ROUNDING:
+            if self.share(path, self.wants(first), gone) <= self.owed(path) + SLACK:
                 return job.end(self.world.now) > end + SLACK * max(1.0, abs(end))
         return False
 
