@@ -189,10 +189,11 @@ class Starts:
         for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
             terms, asks = request.terms, state.asks(request, request.job.workers[0])
             way = reversed(accounts.all[accounts.leaf(terms)].above)
-            number = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used))), ROOT)
+            last = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used).tolist())), ROOT)
             never = accounts.over_limit(terms, asks) and accounts.never(terms, asks)
-            if (number or not state.sharing.queues) and not (never or self._needless(request, True)):
-                first = {number: request, terms.user: request} | first
+            if (last or not state.sharing.queues) and not (never or self._needless(request, True)):
+                first.setdefault(last, request)
+                first.setdefault(terms.user, request)
         return first
 
     def _later(self, request: Request, degree: int) -> bool:
@@ -209,7 +210,7 @@ class Starts:
             other, until = first[key], state.now
             if other.name not in state.waiting or state.place(request) <= state.place(other):
                 continue
-            both = np.add(asks, state.asks(other, other.job.workers[0]))
+            both = np.add(asks, state.asks(other, other.job.workers[0])).tolist()
             if isinstance(key, str):
                 fine = not accounts.over_limit(request.terms, both, 2)
             elif not (fine := accounts.within(key, both) or accounts.owed(leaf, accounts.leaf(other.terms), asks)):
