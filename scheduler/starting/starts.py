@@ -93,7 +93,7 @@ class Starts:
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
-        self._first: dict[int | str, Request] | None = None  # see `_owed`
+        self._first: dict[int | str, Request] | None = None  # see `_first_due`
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -179,7 +179,7 @@ class Starts:
             for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
                 self._kept.setdefault(number, request.name)
 
-    def _owed(self) -> dict[int | str, Request]:
+    def _first_due(self) -> dict[int | str, Request]:
         """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
 
         Not those that no account covers, whoever runs: others go before them.
@@ -190,10 +190,10 @@ class Starts:
             terms, asks = request.terms, state.asks(request, request.job.workers[0])
             way = reversed(accounts.all[accounts.leaf(terms)].above)
             last = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used).tolist())), ROOT)
-            never = accounts.over_limit(terms, asks) and accounts.never(terms, asks)
-            if (last or not state.sharing.queues) and not (never or self._needless(request, True)):
-                first.setdefault(last, request)
-                first.setdefault(terms.user, request)
+            new: set[int | str] = {last, terms.user} - first.keys() if last or not state.sharing.queues else set()
+            never = new and accounts.over_limit(terms, asks) and accounts.never(terms, asks)
+            if new and not (never or self._needless(request, True)):
+                first |= dict.fromkeys(new, request)
         return first
 
     def _later(self, request: Request, degree: int) -> bool:
@@ -233,7 +233,7 @@ class Starts:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
-        self._first = self._owed() if self._first is None else self._first
+        self._first = self._first_due() if self._first is None else self._first
         walk = Walk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
