@@ -357,8 +357,8 @@ class Starts:
         for held in self._held:
             held.reservation = None
 
-    def undo(self, names: Iterable[str]) -> None:
-        """Have jobs wait again that started in this round."""
+    def undo(self, names: Iterable[str], stopped: Sequence[RunningJob] = ()) -> None:
+        """Have jobs wait again that started in this round, and those run on that stopped."""
         self._state.undone += 1
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
@@ -369,6 +369,10 @@ class Starts:
             self._state.wait(request)
             if name in self._promised:
                 self._state.promises[name] = self._promised.pop(name)
+        self.stopped.difference_update(job.name for job in stopped)
+        for job in stopped:
+            self._state.waiting[job.name] = job.request
+            assert self._state.put(job), f"{job.name} had these seats"
         self.renew()
 
     def holds(self, name: str) -> bool:

@@ -328,7 +328,7 @@ class Preemption:
         if wrong:
             self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
-        before, hold = (len(starts.starts), len(self.stops)), starts.clear
+        started, stopped, hold = len(starts.starts), len(self.stops), starts.clear
         starts.thaw()
         for job, cause in zip(jobs, causes, strict=True):
             held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
@@ -342,7 +342,8 @@ class Preemption:
         done = done and all(self._goes_on(job) for job in reversed(moves))
         starts.clear = hold
         if not done:
-            self._take_back(*before)
+            starts.undo([start.job for start in starts.starts[started:]], self._gone[stopped:])
+            del self.stops[stopped:], self._gone[stopped:]
             return False
         starts.stopped.update(names)
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
@@ -359,17 +360,6 @@ class Preemption:
             return True
         self._stuck.add(request.serial)
         return False
-
-    def _take_back(self, starts: int, stops: int) -> None:
-        """Have those wait again that started since there were so many starts, and those run on that stopped."""
-        state, gone = self._state, self._gone[stops:]
-        self._starts.undo([start.job for start in self._starts.starts[starts:]])
-        self._starts.stopped.difference_update(job.name for job in gone)
-        del self.stops[stops:], self._gone[stops:]
-        for job in gone:
-            state.waiting[job.name] = job.request
-            assert state.put(job), f"{job.name} had these seats"
-        self._starts.renew()
 
     def _claims(
         self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]
