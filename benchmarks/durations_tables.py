@@ -16,7 +16,6 @@ from .found import Found, table
 RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
 STOPPING = tuple(f"tiresias {name}" for name in THRESHOLDS)
 KNOWLEDGE = ("known", "limits", "history", "nothing")
-NAMES = ("best rival", "`Scheduler`", "room", "Tiresias or that", "with `price=600`", "room")
 BLIND = ("fifo overtake", *STOPPING)
 """They look at no duration, so that they are run once, where durations are known."""
 OURS = ("Scheduler", "Scheduler stops")
@@ -69,20 +68,18 @@ def percent(logs: np.ndarray) -> str:
 
 
 def traces(found: Found) -> str:
-    """Return a line a trace and knowledge: mean JCT in hours of the best rival, ours less that."""
+    """Return a line a trace, without and with stops: by knowledge mean JCT in hours of the best rival, ours over it."""
     lines = []
     of = {(known, at): ratios(found, known, at) for known in KNOWLEDGE for at in (0, 1)}
-    for i, case in enumerate(CASES):
+    for (i, case), at in product(enumerate(CASES), (0, 1)):
+        cells = []
         for known in KNOWLEDGE:
-            cells = []
-            for at, best in enumerate(rivals(found, case.name, known)):
-                theirs, logs = figure(found, case.name, known, best), of[known, at]
-                if theirs is not None and logs is not None:
-                    cells += [f"{theirs.mean() / 3600:.2f} ({best})", percent(logs[0, i])]
-                    cells += [f"{np.expm1(logs[2, i].mean()):+.1%}"]
-            if len(cells) == 6:
-                lines.append((case.name, known, *cells))
-    return table(("trace", "durations", *NAMES), lines)
+            theirs = figure(found, case.name, known, rivals(found, case.name, known)[at])
+            if theirs is not None and (logs := of[known, at]) is not None:
+                cells.append(f"{theirs.mean() / 3600:.2f}, {percent(logs[0, i])}")
+        if len(cells) == len(KNOWLEDGE):
+            lines.append((f"{case.name}, stops" if at else case.name, *cells))
+    return table(("trace", *KNOWLEDGE), lines)
 
 
 def summary(found: Found) -> str:
@@ -94,11 +91,9 @@ def summary(found: Found) -> str:
         if logs is None or len(more) < 2:
             continue
         mine, clear, best = logs.mean(axis=(1, 2))
-        worst = int(logs[0].mean(axis=1).argmax())
-        cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(logs[0, worst].mean()):+.1%} ({CASES[worst].name})"]
-        cells += [f"{np.expm1(clear):+.1%}", f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
+        cells = [percent(logs[0].mean(axis=0)), *(f"{np.expm1(x):+.1%}" for x in (clear, best)), f"{mine / best:.0%}"]
         lines.append((f"{known}, stops" if at else known, *cells, *(percent(x[0].mean(axis=0)) for x in more)))
-    head = ("mean JCT", "worst trace", "durations known", "best in hindsight", "of that room", "p95 JCT", "queue delay")
+    head = ("mean JCT", "durations known", "best in hindsight", "of that room", "p95 JCT", "queue delay")
     return table(("durations", *head), lines)
 
 

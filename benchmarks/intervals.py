@@ -15,7 +15,7 @@ from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, View, simulate
 from gangplan.simulator.engine.jobs import Long
 
-from .found import Found, number, table
+from .found import Found, table
 from .intervals_traces import CASES, DURATIONS, told
 from .rows import Task
 from .study import Options, Study
@@ -187,19 +187,20 @@ def margin(share: float, count: float) -> float:
 
 
 def intervals(found: Found) -> str:
-    """Return a line a trace and kind of durations."""
+    """Return a line a trace, its cells by what is known of durations; widths and losses over those by size."""
     lines = []
     for case in (case for case in CASES if not case.tuned):
-        for how in (how for how in DURATIONS if (case.name, how) in found.runs):
-            one = {name: found.one(case.name, how, name) for name in FIGURES}
-            held = f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}"
-            rivals = " / ".join(f"{one[f'{who}_cover']:.1%}" for who in RIVALS)
-            widths = " / ".join(number(one[f"{who}_median"] / 60) for who in RIVALS)
-            loss = " / ".join(f"{one['ours_loss'] / one[f'{who}_loss'] - 1:+.0%}" for who in RIVALS)
-            ours = f"{one['asked']:,.0f}", held, f"{one['later_cover']:.1%}", rivals
-            lines.append((f"{case.name}, {how}", *ours, number(one["ours_median"] / 60), widths, loss))
-    head = ("trace, durations", "jobs", "held", "later", "by size / adapted", "median width, min", "by size / adapted")
-    return table((*head, "loss against these"), lines)
+        runs = [how for how in DURATIONS if (case.name, how) in found.runs]
+        every = [{name: found.one(case.name, how, name) for name in FIGURES} for how in runs]
+        cells = [
+            [f"{one['ours_cover']:.1%} ± {margin(one['ours_cover'], one['asked']):.1%}" for one in every],
+            *([f"{one[f'{who}_cover']:.1%}" for one in every] for who in ("later", *RIVALS)),
+            *([f"{one[f'ours_{x}'] / one[f'{RIVALS[0]}_{x}'] - 1:+.0%}" for one in every] for x in ("median", "loss")),
+        ]
+        if every:
+            lines.append((case.name, *(", ".join(cell) for cell in cells)))
+    head = ("trace", "held", "later", "by size", "adapted", "width over by size", "loss over by size")
+    return table(head, lines)
 
 
 FIGURES = (

@@ -122,12 +122,13 @@ def compared(found: Found) -> str:
         for case in (f"{group}, {deadline:g} s" for deadline in DEADLINES):
             seeds = found.runs.get((case, "auto"), {})
             more = [behind(found, case, seed) for seed in seeds]
-            cells.append(f"{np.mean(more):+.2%}, {max(more):+.2%}" if more else "")
+            both = f"{100 * np.mean(more):+.2f}, {100 * max(more):+.2f}" if more else ""
+            cells.append("0" if both == "+0.00, +0.00" else both)
         gaps = [_gap(row.figures) for row in seeds.values()]
         cells.append(f"{np.mean(gaps):.1%}, {max(gaps):.1%}" if gaps else "")
-        lines.append((f"{problem}, {family}", f"{int(size):,}", *cells))
+        lines.append((f"{problem}, {family}, {int(size):,}", *cells))
     *most, last = (f"{x:g} s" for x in DEADLINES)
-    return table(("problem", "size", *most, last, f"gap to the bound, {last}"), lines)
+    return table(("problem, size", *(f"{x}, %" for x in (*most, last)), f"gap to the bound, {last}"), lines)
 
 
 STUDY = Study(

@@ -133,13 +133,13 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
 
 
 def shown(found: Found) -> str:
-    """Return a line for each test window and price: before, now, first come."""
+    """Return a line for each test window and price on which `max_wait` changes anything: before, now, first come."""
     lines = []
     for case in (case for case in found.cases if ", test, " in case):
         for price in (0, PRICE):
             cells = [_cell(found, case, rule) for rule in (_named(BEFORE, price), _named(NOW, price))]
             cells.append("" if price else _cell(found, case, FIRST))
-            if not any(cells):
+            if cells[0] == cells[1]:
                 continue
             lines.append((case.replace(", test, load", ""), str(price) if price else "none", *cells))
     return table(("window, load", "price", "`max_wait=None`", "default", FIRST), lines)

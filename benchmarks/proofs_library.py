@@ -38,9 +38,9 @@ def certified_table(found: Found) -> str:
     def cell(own: list[Instance]) -> str:
         words = Counter(standing(x, RECORDS.get(x.id)) for x in own)
         done = words["optimal (certified)"]
-        return f"{done} of {done + words['optimal (claimed)']}"
+        return f"{done}/{done + words['optimal (claimed)']}"
 
-    return _by_size(cell, "certified, of proved optima")
+    return _by_size(cell, "certified / optima")
 
 
 def why_table(found: Found) -> str:
@@ -59,9 +59,9 @@ def classes(found: Found) -> str:
 
     def cell(own: list[Instance]) -> str:
         counts = Counter(class_of(x, RECORDS.get(x.id)) for x in own)
-        return ", ".join(str(counts[name]) for name in CLASSES)
+        return "/".join(str(counts[name]) for name in CLASSES)
 
-    return _by_size(cell, ", ".join(CLASSES))
+    return _by_size(cell, " / ".join(CLASSES))
 
 
 def open_problems(found: Found) -> str:

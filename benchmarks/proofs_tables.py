@@ -60,10 +60,17 @@ def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) ->
 
 
 def gaps(found: Found) -> str:
-    """Return the mean gap by family and size, of each deadline and label."""
-    kept, _ = _gaps(found)
-    order = sorted(kept, key=lambda g: (g.rpartition(", ")[0], SIZES.index(g.rpartition(", ")[2])))
-    return _gap_table("objective, family, size", {g: [g] for g in order}, found)
+    """Return the mean gap of the newest label by family and size, of each deadline."""
+    kept, columns = _gaps(found)
+    newest = [c for c in columns if c[1] == labels(found)[-1]]
+    families = dict.fromkeys(group.rpartition(", ")[0] for group in sorted(kept))
+
+    def cell(group: str) -> str:
+        each = [kept.get(group, {}).get(c) for c in newest]
+        return ", ".join(f"{100 * float(np.mean(x)):.2f}" if x else "-" for x in each) if any(each) else ""
+
+    head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, {labels(found)[-1]}, %"
+    return table((head, *SIZES), [(x, *(cell(f"{x}, {size}") for size in SIZES)) for x in families])
 
 
 def gaps_in_short(found: Found) -> str:
@@ -112,8 +119,8 @@ def published(found: Found) -> str:
     lines = []
     for case, x in newest.items():
         _, objective, name, _ = case.split(", ")
-        cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "bound", "proves")]
+        cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "proves")]
         gap = gap_of(x)
         word = "certified" if x.get("certified") else "claimed" if proved(x) else "" if gap is None else f"{gap:.2%}"
         lines.append((f"{name}, {objective}", *cells, word, f"{x['seconds']:.2f}"))
-    return table(("graph", "value", "bound", "certified bound", "optimum, or gap", "s"), lines)
+    return table(("graph", "value", "certified bound", "optimum, or gap to the bound", "s"), lines)

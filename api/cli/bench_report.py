@@ -81,31 +81,33 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     yield _proofs(results, longest, first)
     yield _scaling(results)
     failed = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
-    words = (
-        "Solves that crashed, broke a limit, did not stop or offered an infeasible plan; they count as a gap of 100%."
-    )
+    words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
     head = ("instance", "method", "seed", "s", "why") if failed else ()
     yield Section("Failures", words if failed else "None.", head, tuple(failed))
     yield _environment(rows)
 
 
 def _summary(results: Results) -> Section:
-    known = results.best.values()
-    lines = []
-    for (objective, deadline, method), own in grouped(results.rows, lambda r: (r.topic, r.deadline, r.method)).items():
-        gaps = [results.gap(row) for row in own]
-        mean, low, high = interval((row.instance, results.gap(row)) for row in own)
-        proved = sum(row.status == "OPTIMAL" for row in own) / len(own)
-        none = sum(row.in_time is None for row in own)
-        cells = (f"{mean:.2%}", f"{low:.2%} to {high:.2%}", f"{np.median(gaps):.2%}", f"{proved:.0%}", str(none))
-        lines.append((f"{objective}, {method}", f"{deadline:g}", str(len(own)), *cells))
+    known, lines = results.best.values(), []
+    for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
+        at = grouped(own, lambda row: row.deadline)
+        cells = (_told(results, at[x]) if x in at else "" for x in results.deadlines)
+        lines.append((f"{objective}, {method}", str(len(own)), *cells))
     words = (
         f"{len(known)} instances, {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} solves. "
         "The gap is (value - best known) / (value - zero), where zero is 0 but for schedules, of which it is what "
-        "waiting for the jobs to arrive costs; without a plan it is 100%. Optimal: as the method itself claims."
+        "waiting for the jobs to arrive costs; without a plan it is 100%. A cell has the mean gap in %, its 95% "
+        "interval, the median, the share of solves that claim an optimum, and how many have no plan."
     )
-    head = ("objective, method", "s", "solves", "mean gap", "95% interval", "median", "optimal", "no plan")
+    head = ("objective, method", "solves", *(f"{x:g} s" for x in results.deadlines))
     return Section("GapBench: gap to the best known plan", words, head, tuple(lines), brief=True)
+
+
+def _told(results: Results, own: Sequence[Row]) -> str:
+    gaps = [100 * results.gap(row) for row in own]
+    mean, low, high = interval((row.instance, gap) for row, gap in zip(own, gaps, strict=True))
+    proved, none = sum(row.status == "OPTIMAL" for row in own) / len(own), sum(row.in_time is None for row in own)
+    return f"{mean:.2f} ({low:.2f}, {high:.2f}), {np.median(gaps):.2f}; {proved:.0%}" + f"; none {none}" * bool(none)
 
 
 def _by_family(results: Results, deadline: float) -> Section:
@@ -173,9 +175,7 @@ def _scaling(results: Results) -> Section:
         found = statistics.exponent(own)
         if found:
             lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
-    words = (
-        "Seconds to an optimum, as the method claims, grow like n to this power, n being ops, jobs and nodes, or jobs."
-    )
+    words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = ("objective, method", "optimal", "exponent", "standard error")
     return Section("Scaling", words if lines else none, head if lines else (), tuple(lines))

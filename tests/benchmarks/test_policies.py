@@ -147,12 +147,12 @@ def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return policies_tables.compared(Found(rows, STUDY.alike), rounds=rounds)
 
     lines = told(row("srtf overtake", 0, 10.0), row("fifo head", 0, 12.0)).splitlines()
-    assert lines[0] == "1. small: 40 jobs on 2x4, load 50%; the bound on the mean JCT is 8 s"
+    assert lines[0] == "1. small: 40 jobs on 2x4, load 50%, bound 8 s"
     assert lines[4:] == ["| `fifo head` | 50.0 |", "| `srtf overtake` | 25.0 |"]
     assert told(row("srtf overtake", 0, 10.0), rounds=True) == ""
     assert "cut off" in told(row("srtf overtake", 0, None))
     strict = told(row("fifo head", 0, 12.0, unstopped_bound=10.0), row("srtf overtake", 0, 10.0))
-    assert "JCT is 8 s, 10 s if no job is stopped" in strict.splitlines()[0]
+    assert "bound 8 s, 10 s without stops" in strict.splitlines()[0]
     rows = [row(p, s, j + s) for p, j in (("fifo head", 12.0), ("srtf overtake", 10.0)) for s in (0, 1)]
     seeded = told(*rows).splitlines()
     assert seeded[0] == "1. small: 40 jobs on 2x4, 2 seeds"

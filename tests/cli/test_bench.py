@@ -41,7 +41,8 @@ def test_the_solver_of_the_page(cli: Cli, tmp_path: Path) -> None:
     done = cli("bench", "run", *chosen, "--plugin", f"{tmp_path / 'one_by_one.py'}:one_by_one")
     assert done.code == 0 and "6 rows of 3" in " ".join(done.out.split())
     text = (tmp_path / "report.md").read_text()
-    assert "| schedule, one_by_one | 0.5 | 3 |" in text and "## Failures\n\nNone." in text
+    assert "| objective, method | solves | 0.5 s |" in text and "| schedule, one_by_one | 3 | " in text
+    assert "## Failures\n\nNone." in text
 
 
 def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:
