@@ -190,7 +190,8 @@ class Starts:
             terms, asks = request.terms, state.asks(request, request.job.workers[0])
             way = reversed(accounts.all[accounts.leaf(terms)].above)
             last = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used).tolist())), ROOT)
-            new: set[int | str] = {last, terms.user} - first.keys() if last or not state.sharing.queues else set()
+            new: set[int | str] = {last, terms.user} if last or not state.sharing.queues else set()
+            new -= first.keys()
             never = new and accounts.over_limit(terms, asks) and accounts.never(terms, asks)
             if new and not (never or self._needless(request, True)):
                 first |= dict.fromkeys(new, request)
