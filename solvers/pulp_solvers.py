@@ -16,8 +16,6 @@ from .run import Run
 
 TOLERANCE = 1e-7
 """On rows and whole numbers: with 1e-8 HiGHS 1.14 cuts off more optima; 1e-6, its default, shows in bounds."""
-ABOVE_ONE = 1.001
-"""The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 APT = 0.5
 """Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
 _ROWS = 32

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped
+from gangplan.instances.graph import grouped, one_machine
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
@@ -105,15 +104,11 @@ def room_bounds(
         return
     from gangplan.instances.certificates.rooms import Ops, passes, rooms_of  # its package is some files
 
-    (first, index), size = (x.tolist() for x in p.predecessors), p.problem.graph.output_bytes()
+    first, index = (x.tolist() for x in p.predecessors)
     inputs = [index[first[v] : first[v + 1]] for v in range(p.n)]
     ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
 
-    def sent(latency: float, bandwidth: float) -> list[float]:
-        seconds: list[float] = np.where(size > 0, latency + size / bandwidth, 0.0).tolist()
-        return seconds
-
-    every = rooms_of(p.problem, sent, [most(x, p.n) for x in p.capacity.tolist()])
+    every = rooms_of(p.problem, [most(x, p.n) for x in p.capacity.tolist()])
     rooms = [room for room in every if room.size < p.group_memory.sum()]
     looks = count(1)
 
@@ -202,29 +197,3 @@ def earliest(
             at = min(least, following)
         head[v] = at
     return head
-
-
-def one_machine(jobs: list[tuple[float, float, float]]) -> float:
-    """Return the least time by which one machine ends (head, time, tail) jobs if it may interrupt them, seconds.
-
-    Jackson's preemptive schedule: of the jobs that are there, always the one with the longest tail.
-    """
-    jobs = sorted(jobs)
-    ready: list[tuple[float, float]] = []
-    now, best, i = 0.0, 0.0, 0
-    while i < len(jobs) or ready:
-        if not ready:
-            now = max(now, jobs[i][0])
-        while i < len(jobs) and jobs[i][0] <= now:
-            heappush(ready, (-jobs[i][2], jobs[i][1]))
-            i += 1
-        tail, left = ready[0]
-        until = jobs[i][0] if i < len(jobs) else float("inf")
-        if now + left <= until:
-            heappop(ready)
-            now += left
-            best = max(best, now - tail)
-        else:
-            ready[0] = (tail, left - (until - now))
-            now = until
-    return best
