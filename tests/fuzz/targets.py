@@ -208,8 +208,7 @@ def _draw_events(draw: random.Random) -> bytes:
 
 def _answer(content: bytes) -> None:
     from gangplan.doors.clusters import scheduler_of
-    from gangplan.doors.core import Core, Most
-    from gangplan.doors.lines import answer_lines
+    from gangplan.doors.core import Core, Most, answer_lines
     from gangplan.scheduler import Scheduler
 
     how, log = seeds.ARGUMENTS[len(content) % len(seeds.ARGUMENTS)], Path("events.jsonl")
