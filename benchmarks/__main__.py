@@ -12,7 +12,7 @@ from .study import Options, Study
 STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler-results.md",
-    "patience": "how long jobs wait until they are due, by setting: docs/operators-results.md",
+    "patience": "how long jobs wait until they are due, by setting",
     "eviction": "who leaves so that a gang has room, against greedy rules: docs/scheduler-results.md",
     "durations": "durations known, limits, history or nothing, rivals alike: docs/durations.md",
     "durations-loss": "how well durations are predicted, beside boosting: docs/durations.md",
@@ -28,7 +28,7 @@ STUDIES = {
     "proofs": "gaps by family and size, proofs with certificates: docs/proofs-results.md, docs/gapbench.md",
     "proved": "how much of what auto calls optimal is proved: docs/proofs-results.md",
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
-    "picture": "exact, network, search, rules by size; teachers: docs/picture.md",
+    "picture": "exact, network, search, rules by size: docs/picture.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",
     "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler-results.md",
     "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators-results.md",

@@ -39,7 +39,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 FEW = (*AGENTS[:2], *AGENTS[3:6], "agents-lif", "lif", "lif-near", "alone", "alone-joint")
 SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "centres": (("leaf-spine", *PARTS["workloads"][0]), FEW),
-    "wide": (("leaf-spine-wide",), (*WIDE[:4], "agents-lif-2-racks", "tetris-near", "alone-joint")),
 }
 """What the tables show of it: networks differ little."""
 

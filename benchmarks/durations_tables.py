@@ -72,13 +72,13 @@ def summary(found: Found) -> str:
     lines = []
     for at, known in product((0, 1), KNOWLEDGE):
         logs = ratios(found, known, at)
-        more = [x for name in ("p95_jct", "mean_wait") if (x := ratios(found, known, at, name)) is not None]
-        if logs is None or len(more) < 2:
+        late = ratios(found, known, at, "p95_jct")
+        if logs is None or late is None:
             continue
         mine, _, best = logs.mean(axis=(1, 2))
         cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
-        lines.append((f"{known}, stops" if at else known, *cells, *(percent(x[0].mean(axis=0)) for x in more)))
-    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT", "queue delay")
+        lines.append((f"{known}, stops" if at else known, *cells, percent(late[0].mean(axis=0))))
+    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT")
     return table(("durations", *head), lines)
 
 

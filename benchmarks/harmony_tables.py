@@ -28,7 +28,7 @@ def summary(found: Found) -> str:
         best, oracle = found.best(case, RULES), found.best(case, ORACLES)
         if best is None:
             continue
-        cells = [percent(found.apart(case, p, best)) for p in (HARMONY, OURS, "alone", oracle)]
+        cells = [percent(found.apart(case, p, best)) for p in (HARMONY, OURS, "alone")]
         ahead = percent(found.apart(case, OURS, HARMONY))
         room = found.room(case, OURS, RULES, oracle)
         lines.append((f"`{case}`", f"`{best}` {_minutes(found, case, best)}", *cells, ahead, room))
@@ -38,7 +38,6 @@ def summary(found: Found) -> str:
         "Harmony",
         "ours",
         "speeds alone",
-        "oracle",
         "ours less Harmony",
         "our room",
     )

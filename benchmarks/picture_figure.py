@@ -61,43 +61,7 @@ def _told(seconds: float) -> str:
     return f"{number(float(f'{seconds / unit:.2g}'))} {name}"
 
 
-def teachers(found: Found) -> str:
-    """Return what teachers save as policies, and the regret of what they choose, by the exact teacher's decisions."""
-    lines, names = (
-        list[tuple[str, ...]](),
-        {"gnn": "", "search": "search", "search in windows": "cut", "exact": "exact"},
-    )
-    for policy, note in names.items():
-        cells = [_less(found, policy, "patient"), _less(found, "exact", policy)]
-        cells.append(_spread(np.array(list(found.of(TAUGHT, "exact", f"regret_{note}").values()))) if note else "")
-        seconds = found.mean(TAUGHT, policy, "seconds")
-        lines.append((policy, *cells, "" if seconds is None else _told(seconds)))
-    head = (
-        "",
-        "mean JCT less `patient`'s",
-        "`exact` less its",
-        "regret of a choice",
-        "time of a decision",
-    )
-    return table(head, lines)
-
-
-def _less(found: Found, policy: str, rival: str) -> str:
-    """Return how much less a mean JCT is, in the mean of the seeds: these are of very different lengths."""
-    mine, others = found.of(TAUGHT, policy), found.of(TAUGHT, rival)
-    shares = np.array([100 * (mine[seed] / others[seed] - 1) for seed in mine if seed in others])
-    if policy == rival or not len(shares):
-        return ""
-    mean, margin = interval(shares)
-    return f"{mean:+.1f}% ± {margin or 0:.1f}"
-
-
-def _spread(values: FloatArray) -> str:
-    mean, margin = interval(values) if len(values) else (0.0, None)
-    return f"{mean:.2f} ± {margin or 0:.2f}" if len(values) else ""
-
-
-TABLES: Tables = {"picture": sizes, "teachers": teachers}
+TABLES: Tables = {"picture": sizes}
 
 
 def draw(found: Found, picture: Path = PICTURE) -> None:

@@ -36,13 +36,13 @@ def traces(found: Found) -> str:
     lines = []
     for name in (case.name for case in CASES if MOLDABLE not in case.name and case.name in found.cases):
         cells = []
-        for end in ("", " 300", " 1800"):
+        for end in ("", " 300"):
             mine = found.policies(name)
             best = _best(found, name, [p for p in mine if (p.endswith(end) if end else len(p.split()) == 2)])
             cells += [] if end else [f"{found.one(name, best):,.0f}"]
             cells.append(_against(found, name, f"Scheduler hybrid{end}", best))
         lines.append((_short(name), *cells, f"{found.one(name, best, 'bound'):,.0f}"))
-    head = ("trace", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
+    head = ("trace", "best without stops", "`Scheduler(fleet)`", "`price=300`", "bound")
     return table(head, lines)
 
 

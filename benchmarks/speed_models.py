@@ -103,15 +103,6 @@ def pairs(found: Found) -> str:
     return table(("MAPE", *SHOWN, "ahead, points"), lines)
 
 
-def logs(found: Found) -> str:
-    """Return mean errors by the samples of a log."""
-    lines = []
-    for size in (SIZES[0], SIZES[-1]):
-        head = f"{size:,} samples"
-        lines.append((head, *(_error(found, f"cluster {size}", model) for model in SHOWN)))
-    return table(("MAPE after", *SHOWN), lines)
-
-
 def _error(found: Found, case: str, model: str) -> str:
     values = np.array(list(found.of(case, model, "mape").values()))
     if not len(values):
@@ -125,7 +116,7 @@ STUDY = Study(
     ("held_out", "mape", "median", "rank", *WITHIN, "s"),
     tasks,
     measure,
-    {"speeds.md": {"pairs": pairs, "logs": logs}},
+    {"speeds.md": {"pairs": pairs}},
 )
 """How many are held out; mean and median error over the speed; rank correlation; shares inside of intervals; processor
 seconds."""

@@ -49,10 +49,9 @@ def summary(found: Found) -> str:
         if best is not None:
             others = (found.apart(suite, p, best) for p in ("patient", ORACLE, TOPDRL, OURS))
             share = found.room(suite, OURS, GRID, ORACLE)
-            ahead = percent(found.apart(suite, OURS, TOPDRL))
-            lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, share))
+            lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), share))
     named = ("patient", "oracle", "TopDRL", "ours")
-    head = ("mean JCT", "best rule, s", *named, "ours less TopDRL", "our room")
+    head = ("mean JCT", "best rule, s", *named, "our room")
     return table(head, lines) if lines else NOT_RUN
 
 
@@ -121,10 +120,10 @@ def windows(found: Found) -> str:
 
 
 def near(found: Found) -> str:
-    """Return how far `Scheduler`, and its patient rule where nobody is ever due, are from ours, where nobody is."""
-    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (NEAREST[0], *NEAREST[2:], "patient")
+    """Return how far `Scheduler` is from ours, where nobody is ever due."""
+    known, names = [suite for suite in SUITES if found.of(suite, OURS)], (NEAREST[0], *NEAREST[2:])
     lines = [(s, number(found.mean(s, OURS)), *(percent(found.apart(s, name, OURS)) for name in names)) for s in known]
-    calls = ("`Scheduler(fleet)`", '`"patient"` too', '`"gnn"` too', "`patient`, never due")
+    calls = ("`Scheduler(fleet)`", '`"patient"` too', '`"gnn"` too')
     return table(("mean JCT less `gnn`", "`gnn`, s", *calls), lines) if lines else NOT_RUN
 
 

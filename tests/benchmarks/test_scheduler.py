@@ -29,7 +29,7 @@ def test_scheduler_is_against_the_best_rule() -> None:
     means |= {"Scheduler hybrid": 90.0, "Scheduler hybrid 300": 88.0}
     rows = [Row(Task(name, policy, 0), figures | {"mean_jct": x}) for policy, x in means.items()]
     line = traces(Found(rows, STUDY.alike)).splitlines()[2]
-    assert line == "| openb | 100 | 90 (-10.0%) | 88 (+10.0%) |  | 1 |"
+    assert line == "| openb | 100 | 90 (-10.0%) | 88 (+10.0%) | 1 |"
 
 
 def test_a_trace_is_simulated(tmp_path: Path) -> None:
