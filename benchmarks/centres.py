@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "wide": (tuple(f"{name}-wide" for name in _NETWORKS), (*WIDE, *SINGLE)),
 }
 """What is run: cases, and the policies on them, the first of which the others are compared with."""
-FEW = (*AGENTS[:2], *AGENTS[3:6], "agents-lif", "lif", "lif-near", "alone", "alone-joint")
+FEW = (*AGENTS[:2], *AGENTS[3:6], "agents-lif", "lif-near", "alone")
 SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "centres": (("leaf-spine", *PARTS["workloads"][0]), FEW),
 }
