@@ -86,7 +86,7 @@ def networks(found: Found) -> str:
     """Return how far from ours is something else in the place of its network, or search."""
     known = [suite for suite in SUITES if found.of(suite, OURS)]
     lines = []
-    for name in ("patient", UNGUARDED, "rollout"):
+    for name in ("patient", "rollout"):
         cells = [found.apart(suite, name, OURS) for suite in known]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
