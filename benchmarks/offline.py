@@ -246,7 +246,7 @@ def _more(found: Found, case: str, policy: str, other: str) -> Difference | None
 def compared(found: Found) -> str:
     """Return how far each is above the best known, small, or above the network's best of 16, ten times."""
     lines, told = [], CASES[: 2 * len(SIZES)]
-    for policy in (*SHOWN, RULE, HEURISTIC, HINT, SEARCH, AUTO):
+    for policy in (*SHOWN, HEURISTIC, SEARCH, AUTO):
         cells = []
         for case in told:
             base = BEST if _of(case)[1] == 1 else NETWORKS[1]

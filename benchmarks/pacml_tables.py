@@ -138,6 +138,7 @@ def zero_shot(found: Found, suites: Sequence[str]) -> str:
     lines: list[Line] = []
     for name_of_suite, cell in ((name, cell) for name in suites for cell in SUITES[name]):
         hidden = (LOADS[0], LOADS[-1]) if name_of_suite == "clusters" else LOADS[1:-1]
+        hidden = LOADS if name_of_suite == "loads" and cell.units == "physical" else hidden
         shown = len(GROUPS[cell.models]) > 1 and cell.load not in hidden
         if spread(found, cell, LEARNED, ALL) is None or not shown:
             continue

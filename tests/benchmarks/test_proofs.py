@@ -64,11 +64,11 @@ def test_tables() -> None:
     found = Found(rows, lambda row: row.task[:2])
     head, _, *lines = proofs_tables.gaps(found).splitlines()
     assert head == "| 1 s, after, % | medium | large | huge |"
-    assert lines == ["| latency, ramp |  |  |  |", "| step, ramp | 25.00 |  |  |"]
+    assert lines == ["| step, ramp | 25.00 |  |  |"]
     *_, every, solves = proofs_tables.gaps_in_short(found).splitlines()
     assert every == "| all | 25.00% |" and solves == "| solves | 1 |"
     assert proofs_tables.cost(found).splitlines()[2:] == [
-        "| before, step | 1 | 1 | 1.0 | 1.0 | 1 | 3.00, 3.00 | 1.00, 1.00 | 99, 99 |"
+        "| before, step | 1 | 1.0 | 1.0 | 1 | 3.00, 3.00 | 1.00, 1.00 | 99, 99 |"
     ]
 
 
