@@ -90,32 +90,6 @@ def gaps_in_short(found: Found) -> str:
     return f"{means}\n| solves | {counts} |"
 
 
-def _middle(values: Sequence[float], digits: int) -> str:
-    return f"{np.median(values):,.{digits}f}, {max(values):,.{digits}f}" if values else ""
-
-
-def cost(found: Found) -> str:
-    """Return by label and objective how long proofs take without and with certificates, and how long these are."""
-    pairs: dict[str, list[tuple[Figures, Figures]]] = {}
-    for (case, policy), rows in found.runs.items():
-        label = policy.removesuffix(CERTIFY)
-        plain = found.runs.get((case, label), {})
-        if label != policy and not case.startswith(PUBLISHED):
-            both = [(plain[seed].figures, row.figures) for seed, row in rows.items() if seed in plain]
-            pairs.setdefault(f"{label}, {case.partition(', ')[0]}", []).extend(both)
-    lines = []
-    for name, every in pairs.items():
-        proofs = [(a, b) for a, b in every if proved(a) and proved(b)]
-        seconds = [f"{sum(x['seconds'] for x in own):.1f}" for own in zip(*proofs, strict=True)]
-        if not (own := [b for _, b in proofs if b.get("certified")]):
-            continue
-        sums = _middle([b["certify"] for b in own], 2), _middle([b["check"] for b in own], 2)
-        sizes = _middle([b["bytes"] for b in own], 0)
-        lines.append((name, str(len(proofs)), *(seconds or ("", "")), str(len(own)), *sums, sizes))
-    head = ("", "proved", "s in all", "s with `certify`", "certified")
-    return table((*head, "s to certify: median, most", "s to check", "bytes"), lines)
-
-
 def published(found: Found) -> str:
     """Return values and bounds of published graphs that stay open, by the newest label; and how many are optimal."""
     newest = {case: rows[0].figures for (case, _), rows in found.runs.items() if case.startswith(f"{PUBLISHED}, ")}
